@@ -1,9 +1,9 @@
 """Move a store to another database of any engine, resumable and verified, with the source unchanged.
 
-At its source nothing is changed. A file is locked meanwhile, so nobody writes there. On a server nobody may
-have it open, from the beginning to the last moment before the end: who comes in between makes the move fail.
-What has come only in part cannot be opened as a store. Cut off at any moment, the same call goes on behind
-the last durable page.
+The source stays as it is. A file is locked during the move, so nobody writes it. On a server no node may
+have the store open from the beginning to the end: a node that joins in between makes the move fail. A
+partial copy cannot be opened as a store. After an interruption, the same call goes on behind the last
+durable page.
 """
 
 from __future__ import annotations
@@ -38,10 +38,13 @@ from gateway_sessions.storage.transactions.upkeep.copy_store import (
 )
 
 FIRST_ROWS: Final = 16
+"""The first page is small, as the size of the rows is unknown."""
 MOST_ROWS: Final = 1000
+"""The most rows in a page, and in a transaction that writes them."""
 POLL_SECONDS: Final = 0.1
+"""The pause between two looks for nodes that have the store open."""
 PAGE_BYTES: Final = 2 << 20
-"""What a page should not be much larger than: as much as this is in memory, a few times."""
+"""The size that a page should have: a few pages are in memory at once."""
 _TOLD: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"sessions": ("session",), "messages": ("message",)}
 )
@@ -53,7 +56,7 @@ _TOLD_IF_ANY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "usage_events": ("use of models", "uses of models"),
     }
 )
-"""What a report names, by table."""
+"""The words of a report, by table."""
 _OCCUPIED: Final = (
     "holds something else already, or a part of this store as it was before it was used again; "
     "give an empty database, or none yet"
@@ -70,13 +73,13 @@ _OPENED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationProgress:
-    """How far a move is."""
+    """Tells how far a move has come."""
 
     checking: bool
-    """Whether all is there by now, and is read once more on both sides."""
+    """True if all rows were copied, and both sides are compared now."""
     table: str
     rows: int
-    """Of that table, by now."""
+    """The rows of that table that are done."""
     total_rows: int
 
 
@@ -86,27 +89,27 @@ Progress: TypeAlias = Callable[[MigrationProgress], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationReport:
-    """What was moved. Of a dry run: what would have been."""
+    """Reports the rows that were moved, or would be moved in a dry run."""
 
     source: str
     target: str
     rows: Mapping[str, int]
-    """How many, for each table."""
+    """The number of rows by table."""
     seconds: float
     resumed: bool = False
-    """Whether an earlier move was cut off, and this one has gone on with it."""
+    """True if an earlier move was interrupted, and this one has gone on with it."""
     already: bool = False
-    """Whether all had been moved before; it was checked once more."""
+    """True if all rows had been moved before, so that they were only compared."""
     dry_run: bool = False
 
     @property
     def sessions(self) -> int:
-        """How many sessions."""
+        """Return the number of sessions."""
         return self.rows["sessions"]
 
     @property
     def messages(self) -> int:
-        """How many messages in them."""
+        """Return the number of messages."""
         return self.rows["messages"]
 
     def __str__(self) -> str:
@@ -131,12 +134,12 @@ async def migrate_store(
     prepared_statements: bool = True,
     allow_network: bool = False,
 ) -> MigrationReport:
-    """Move all that is in the database *source* to *target*, an empty one or none yet, and check it there.
+    """Copy the store in the database *source* to the empty database *target*, and compare both.
 
-    Each is a path or a URL, as for `SessionDB.open`. `StoreBusyError` if one of them is in use for longer
-    than *wait* seconds; `MigrationError` if something else is in the target, or if not all has arrived as it
-    was. Cut off, the same call goes on; called once more after it is done, it only checks. A dry run only
-    reads, also a source that is in use. The last two are for both sides, as for `SessionDB.open`.
+    Each is a path or a URL, as for `SessionDB.open`; *prepared_statements* and *allow_network* are for both.
+    `StoreBusyError` is raised if one of them is in use for longer than *wait* seconds, and `MigrationError`
+    if the target holds another store, or differs from the source afterwards. After an interruption the same
+    call goes on; after its end it only compares. A dry run only reads, also a source that is in use.
     """
     if str(source) == str(target) or _file(source) == _file(target) is not None:
         problem = f"{_shown(source)} is both source and target: a store cannot be moved to where it is"
@@ -159,7 +162,7 @@ async def migrate_store(
 
 
 class _CopySide(Opened):
-    """A database that is open, and its lock."""
+    """Opens a database of the move, and locks its home."""
 
     def __init__(self, engine: Engine, clock: Clock, *, lock: Engine, wait: float) -> None:
         super().__init__(engine)
@@ -171,7 +174,7 @@ class _CopySide(Opened):
         await self._wait_for_nodes()
 
     async def _wait_for_nodes(self) -> None:
-        """On a server others may have it open, which no lock of a directory tells."""
+        """Wait until no node has the store open: on a server, the lock of a home does not tell."""
         waited = 0.0
         while (living := await _living(self.engine)) is not None:
             if waited >= self._wait:
@@ -181,7 +184,7 @@ class _CopySide(Opened):
 
 
 class _Move:
-    """One move, from its beginning or from where it was cut off."""
+    """Copies a store, from its beginning or from the point where a move was interrupted."""
 
     def __init__(self, source: Engine, clock: Clock, progress: Progress | None) -> None:
         self._source = source
@@ -191,14 +194,14 @@ class _Move:
         self._counts: Mapping[str, int] = MappingProxyType({})
 
     async def rehearse(self, target: str, stage: Stage | None) -> MigrationReport:
-        """What would be done."""
+        """Report what would be moved."""
         if stage is None:
             raise MigrationError(target, _OCCUPIED)
         self._counts = await self._source.read(copy_store.counts)
         return replace(self._report(target, stage), dry_run=True)
 
     async def run(self, target: Engine, identity: str) -> MigrationReport:
-        """Copy what is not there yet, and check everything."""
+        """Copy the rows that the target lacks, and compare everything."""
         stage = (await target.read(copy_store.look)).stage(identity)
         if stage is None:
             raise MigrationError(target.place, _OCCUPIED)
@@ -219,7 +222,7 @@ class _Move:
         return self._report(target.place, stage)
 
     async def _refuse_newcomers(self, identity: str) -> None:
-        """Whoever came since, or was silent and is heard again, may write what has not come along."""
+        """Raise an error if a node has opened the source: it may have written rows that were not copied."""
         living = await _living(self._source)
         if living is not None:
             raise StoreBusyError(self._source.place, living)
@@ -227,7 +230,7 @@ class _Move:
             raise MigrationError(self._source.place, _OPENED)
 
     async def _copy(self, table: str, target: Engine, rows: int) -> None:
-        """Copy what is behind the rows that are there already."""
+        """Copy the rows of a table behind those that the target has."""
         after = await target.read(partial(copy_store.reached, table))
         async for one in _pages(self._source, table, after):
             await target.write(partial(copy_store.take_in, table, one))
@@ -235,7 +238,7 @@ class _Move:
             self._tell(table, rows, checking=False)
 
     async def _check(self, target: Engine) -> None:
-        """Read both sides once more, beside each other."""
+        """Compare the rows of both sides, which are read at the same time."""
         for table in BEGINNINGS:
             sums: dict[Engine, tuple[int, int]] = {}
             async with anyio.create_task_group() as tasks:
@@ -272,7 +275,7 @@ class _Move:
 
 
 async def _pages(side: Engine, table: str, after: Key) -> AsyncIterator[TablePage]:
-    """The rest of a table. Pages grow with small rows and shrink with large ones."""
+    """Yield the rest of a table. Pages grow with small rows and shrink with large ones."""
     limit = FIRST_ROWS
     while (one := await side.read(partial(copy_store.page, table, after, limit))).rows:
         yield one
@@ -282,7 +285,7 @@ async def _pages(side: Engine, table: str, after: Key) -> AsyncIterator[TablePag
 
 
 async def _identity(source: Engine) -> str:
-    """Which opening of the store it is that would be moved."""
+    """Return the identity of the opening of the store that is to be moved."""
     here = await source.read(copy_store.look)
     if here.moving is not None:
         raise MigrationError(source.place, "is only a part of a store: finish the move to it first")
@@ -290,12 +293,12 @@ async def _identity(source: Engine) -> str:
 
 
 async def _living(engine: Engine) -> str | None:
-    """Somebody who has it open."""
+    """Return the name of a node that has the store open, if there is one."""
     return next((one.name for one in await engine.read(nodes.all_nodes) if not one.silent), None)
 
 
 async def _look(target: str | Path, opening: EngineOpening) -> MoveState:
-    """What a move would find, without making anything."""
+    """Return the state of the target without creating a file."""
     path = _file(target)
     if path is not None and not await in_thread(path.exists):
         return copy_store.NOTHING
@@ -316,7 +319,7 @@ def _shown(database: str | Path) -> str:
 
 
 def _refuse_missing(source: str | Path, target: str | Path) -> None:
-    """Kinds that nobody knows, and a file that is not there: locking would make a directory."""
+    """Raise an error for an unknown database or a missing file: a lock would create its directory."""
     provider_of(source)
     provider_of(target)
     path = _file(source)

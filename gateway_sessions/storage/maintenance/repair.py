@@ -1,7 +1,7 @@
 """Check a store and repair a damaged one: the report says what was found, done and lost.
 
 Nothing damaged is thrown away. The new database is complete and durable before the old one moves to the
-quarantine, and a repair that is cut off is finished by the next one.
+quarantine, and the next repair finishes one that was interrupted.
 """
 
 from __future__ import annotations
@@ -57,11 +57,14 @@ from gateway_sessions.storage.transactions.upkeep import consistency
 
 DATABASE: Final = "sessions.db"
 REBUILT: Final = f"{DATABASE}{REBUILT_SUFFIX}"
-"""Whole and durable as soon as it has this name; it waits to take the place of the damaged database."""
+"""The name of a rebuilt database that is complete and durable, and not yet in the place of the damaged
+one."""
 UNFINISHED: Final = "sessions.db.rebuilding"
+"""The name of a rebuilt database that is still being written; the next repair begins it anew."""
 MOST_PROBLEMS: Final = 20
+"""More faults of a file say nothing more."""
 LOOKS: Final = 2
-"""At an index that may be filled meanwhile."""
+"""A fault of the index counts if it is found twice: its owner may be filling it meanwhile."""
 READING: Final = "Reading {table}"
 COMPARING: Final = "Comparing the tables"
 _ENGINE: Final = "sqlite"
@@ -69,26 +72,26 @@ _ENGINE: Final = "sqlite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """What is wrong with a store, in words; `damaged` tells that its file is, and not only what it says."""
+    """Reports the faults of a store; `damaged` means that the file itself is damaged."""
 
     found: tuple[str, ...] = ()
     damaged: bool = False
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing was found."""
+        """Return True if no fault was found."""
         return not self.found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairReport:
-    """What was found, what was done about it, and what could not be saved."""
+    """Reports the faults that were found, the repairs that were done, and the rows that were lost."""
 
     found: tuple[str, ...] = ()
     done: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     quarantine: tuple[Path, ...] = ()
-    """Where the damaged files are now."""
+    """The damaged files in the quarantine."""
 
 
 async def check_store(
@@ -98,9 +101,10 @@ async def check_store(
     prepared_statements: bool = True,
     progress: OnProgress | None = None,
 ) -> CheckReport:
-    """Read all of a store's database and say what is wrong; it may be in use meanwhile.
+    """Read the whole database of a store and report its faults. The store may be in use.
 
-    *server* is its address if it is on one: then it is read whether the tables agree, all at one moment.
+    *server* is the address of a database on a server, in which only the tables are compared, in one
+    snapshot.
     """
     if server is not None:
         opening = EngineOpening(home=home, prepared_statements=prepared_statements)
@@ -111,7 +115,7 @@ async def check_store(
 async def repair_store(
     home: str | Path, *, clock: Clock | None = None, wait: float = 0.0, progress: OnProgress | None = None
 ) -> RepairReport:
-    """Mend what `check_store` finds. The store must not be in use; `StoreBusyError` if it is."""
+    """Repair the faults that `check_store` finds; raise `StoreBusyError` if the store is in use."""
     path, time = _directory(home), clock or SystemClock()
     if not await in_thread(path.is_dir):
         raise NoStoreError(str(path))
@@ -136,7 +140,7 @@ async def _check_server(address: str, opening: EngineOpening, progress: OnProgre
 
 
 def newest_copy(home: Path) -> datetime | None:
-    """When the newest copy of a store's database was taken, as far as there is one. Looks at the disk."""
+    """Return when the newest backup of a store was taken, if there is one. Reads the disk."""
     return newest_backup(home / BACKUPS)
 
 
@@ -156,7 +160,7 @@ def _check(database: Path, progress: OnProgress | None) -> CheckReport:
         with closing(read_only(database)) as connection:
             steps.begin("Reading all texts")
             if texts := unreadable.text_findings(connection):
-                return CheckReport(found=tuple(texts))  # nothing else can be asked of them
+                return CheckReport(found=tuple(texts))  # other queries would fail on these texts
             found = _disagreements(connection, steps)
             steps.begin("Asking the search index")
             problem = _index_problem(database.with_name(INDEX_FILE), connection)
@@ -178,7 +182,7 @@ def _disagreements(connection: sqlite3.Connection, steps: Steps) -> list[str]:
 
 
 def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
-    """Why the search index cannot be used. One that is not there is made anew by itself."""
+    """Return the fault of the search index, if it has one; a missing index is made anew by the store."""
     if not path.exists():
         return None
     queries = load_queries(_ENGINE)
@@ -192,7 +196,7 @@ def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
             if problem is None:
                 break
     except StorageCorruptError:
-        return None  # it is told of with the facts, and nobody can say to whom the index belongs
+        return None  # the damaged fact is reported as such; without it, the owner of the index is unknown
     except UnusableIndexError as error:
         return None if error.fault is IndexFault.GONE else str(error)
     return problem
@@ -224,7 +228,7 @@ def _repair(home: Path, now: datetime, progress: OnProgress | None) -> RepairRep
 
 
 def _damage(database: Path) -> list[str]:
-    """What SQLite says of the file itself."""
+    """Return the faults that SQLite reports of the file itself."""
     try:
         with closing(read_only(database)) as connection:
             (application_id,) = connection.execute("PRAGMA application_id").fetchone()
@@ -256,7 +260,7 @@ def _rebuild(home: Path, backup: Path | None, progress: OnProgress | None) -> li
 
 
 def _swap(home: Path, now: datetime) -> tuple[Path, ...]:
-    """Move the damaged files away, the log first: it must never meet the new database."""
+    """Move the damaged files to the quarantine, the log first: it must never meet the new database."""
     damaged = [home / f"{DATABASE}{suffix}" for suffix in ("-wal", "-shm", "")]
     kept = tuple(set_aside(one, home / QUARANTINE, stamp_of(now)) for one in damaged if one.exists())
     (home / REBUILT).replace(home / DATABASE)
@@ -264,9 +268,9 @@ def _swap(home: Path, now: datetime) -> tuple[Path, ...]:
 
 
 def _mend_content(database: Path, now: datetime, progress: OnProgress | None) -> RepairReport:
-    """Let everything be read again, and make the tables agree: in one transaction.
+    """Mend unreadable rows and tables that disagree, in one transaction of the database.
 
-    What could not be read is in the quarantine before it is gone from here.
+    Unreadable rows are in the quarantine before the commit changes them.
     """
     if progress is not None:
         progress(WorkProgress(doing="Making the tables agree"))
@@ -293,7 +297,7 @@ def _mend_content(database: Path, now: datetime, progress: OnProgress | None) ->
 
 
 def _without_index(home: Path) -> tuple[str, ...]:
-    """What the search index knows is not what the database says now; it can be lost."""
+    """Remove the search index: it may not agree with the repaired database, and is made anew."""
     index = home / INDEX_FILE
     if not index.exists():
         return ()

@@ -36,13 +36,13 @@ from gateway_sessions.storage.transactions.upkeep import unreadable_rows
 
 FACTS: Final = "meta"
 TABLES: Final = (FACTS, *unreadable_rows.TABLES)
-"""All that is looked at."""
+"""All tables that are checked."""
 Queries: TypeAlias = Mapping[str, Query]
 
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """What was found, what was done about it, what is gone, and where it is kept as it was."""
+    """Collects the faults, the repairs, the losses, and the original rows."""
 
     found: list[str] = field(default_factory=list[str])
     done: list[str] = field(default_factory=list[str])
@@ -50,7 +50,7 @@ class Mended:
     rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def keep(self, quarantine: Path, stamp: str) -> Path | None:
-        """Write the rows down as they were; None if there were none."""
+        """Write the original rows to the quarantine; return the file, or None if there are no rows."""
         if not self.rows:
             return None
         make_private_directory(quarantine)
@@ -61,19 +61,19 @@ class Mended:
 
 
 def findings(table: str) -> Transaction[list[str]]:
-    """What of a table cannot be read, on any engine."""
+    """Return the rows of a table that cannot be decoded, on any engine."""
     if table == FACTS:
         return [_fact(name) for name in (yield from unreadable_rows.damaged_facts())]
     return _told((yield from unreadable_rows.unreadable(table)))
 
 
 def text_findings(connection: sqlite3.Connection) -> list[str]:
-    """What of a file's text is none."""
+    """Return the columns of a file with text that is no UTF-8."""
     return [one for table in tables_of(connection) for one in _texts_told(damaged_text(connection, table))]
 
 
 def mend(connection: sqlite3.Connection, queries: Queries, home: Path, now: datetime) -> Mended:
-    """Let everything be read again, in the transaction that the connection has."""
+    """Mend all unreadable rows, in the open transaction of the connection."""
     mended, guessed = Mended(), set[str]()
     for table in tables_of(connection):
         texts = damaged_text(connection, table)
@@ -144,7 +144,7 @@ def _change(
 
 
 def _entries_in(path: Path) -> dict[str, SessionEntry]:
-    """What sessions.json shows, as far as it can be read."""
+    """Return the entries of sessions.json, as far as it can be read."""
     try:
         content = parse(read_all(path) or b"")
     except (OSError, GatewaySessionsError):
@@ -176,7 +176,7 @@ def _texts_told(bad: Iterable[DamagedText]) -> list[str]:
 
 
 def _grouped(bad: Iterable[tuple[str, str, str]]) -> list[str]:
-    """One line for each column, with an example."""
+    """Return one line for each column, with an example."""
     names: defaultdict[str, list[str]] = defaultdict(list)
     for table, column, name in bad:
         names[f"of {table} of which {column} cannot be read"].append(name)

@@ -1,8 +1,6 @@
 """Export of sessions to a file page by page, whole or not at all, and the lines of an import file.
 
-The files that sessions are written to and read from. None of them is ever a database.
-
-Writing sessions to a file, page by page: memory does not grow with the store or with a session.
+Memory does not grow with the store or with a session.
 """
 
 from __future__ import annotations
@@ -38,24 +36,25 @@ from gateway_sessions.storage.transactions.transfer import export
 from gateway_sessions.storage.transactions.transfer.export import BEGINNING, Beginning, ExportQuery
 
 MAX_LINE_BYTES: Final = 256 << 20
-"""No longer line is read: what it decodes to would have to fit into memory."""
+"""Longer lines are not read: their decoded value would not fit into memory."""
 _SKIPPED: Final = 1 << 20
+"""Bytes of a line that is too long are passed over in pieces of that size."""
 MOST_LINES: Final = 32
 MOST_BYTES: Final = 1 << 20
-"""Read in one go: many short lines, or a long one."""
+"""The most lines and bytes that one call of a thread reads: many short lines, or a long one."""
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 Target: TypeAlias = str | Path | BinaryIO
 Line: TypeAlias = str | bytes | Mapping[str, Any]
 Lines: TypeAlias = str | Path | Iterable[Line] | AsyncIterable[Line]
-"""A path, or lines or objects from anywhere."""
+"""A path, or lines or objects from any source."""
 TOO_LONG: Final = object()
 """Stands for a line that was not read."""
 
 
 @asynccontextmanager
 async def writing(target: Target, forbidden: Iterable[Path]) -> AsyncGenerator[Callable[[bytes], object]]:
-    """Writes a file whole or not at all, readable for its owner only; a stream is written as it comes."""
+    """Yield a function that writes the target: a private file, whole or not at all, or a stream."""
     if not isinstance(target, str | Path):
         yield target.write
         return
@@ -72,11 +71,11 @@ async def writing(target: Target, forbidden: Iterable[Path]) -> AsyncGenerator[C
 
 
 async def reading(source: Lines) -> AsyncGenerator[tuple[int, object]]:
-    """Every line that is not empty, with its number."""
+    """Yield every line that is not empty, with its number."""
     if isinstance(source, str | Path):
         path = _absolute(source)
         with _our_errors(path), ExitStack() as steps:
-            # Entered within the thread: whoever is cancelled meanwhile still closes it.
+            # Entered within the thread, so that the file is closed even after a cancellation.
             file = await in_thread(lambda: steps.enter_context(_opened(path)))
             numbered = enumerate(_lines(file), 1)
             while some := await in_thread(partial(_next_lines, numbered)):
@@ -104,7 +103,7 @@ def _opened(path: Path) -> io.BufferedReader:
 
 
 def _lines(file: BinaryIO) -> Iterator[object]:
-    """The lines without their ends; what is longer than allowed is passed over."""
+    """Yield the lines without their ends; lines that are too long are passed over."""
     first = True
     while line := file.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:
@@ -117,7 +116,7 @@ def _lines(file: BinaryIO) -> Iterator[object]:
 
 
 def _next_lines(numbered: Iterator[tuple[int, object]]) -> list[tuple[int, object]]:
-    """The next line, and those behind it for as long as they are short."""
+    """Return the next lines, up to a number and a size."""
     some: list[tuple[int, object]] = []
     size = 0
     for number, line in numbered:
@@ -129,7 +128,7 @@ def _next_lines(numbered: Iterator[tuple[int, object]]) -> list[tuple[int, objec
 
 
 def _refuse(path: Path, forbidden: tuple[Path, ...]) -> None:
-    """An export must not take the place of the database."""
+    """Raise an error if an export would replace a file of the store."""
     if path.resolve() in {one.resolve() for one in forbidden}:
         problem = f"{path} is a file of the store itself; write the export somewhere else"
         raise InvalidInputError(problem)
@@ -146,6 +145,7 @@ def _our_errors(path: Path) -> Generator[None]:
 
 
 PAGE: Final = 200
+"""Sessions that are read at once."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -162,13 +162,13 @@ class SessionWriter:
     _bytes: int = field(default=0, init=False)
     _total: int | None = field(default=None, init=False)
     _pieces: list[Callable[[], bytes]] = field(default_factory=list[Callable[[], bytes]], init=False)
-    """What is to be written next: of bounded size, as one read has brought it."""
+    """Calls that render the next bytes. They hold the rows of one read, so their size is bounded."""
 
     async def write_all(self, session_id: str | None, *, logical: bool) -> ExportReport:
-        """One session or all, each alone or with the line that it stands in."""
+        """Write one session or all; with *logical*, each with its whole conversation."""
         self._pieces.append(self.renderer.begin_file)
         if session_id is not None:
-            # Whoever may not see it is told so, also when the line around it could be seen.
+            # A session outside the scope is an error, even if the rest of its conversation is inside.
             await self.reader.read(partial(export.head, session_id, self.wanted.scope))
             await self._sessions_of(await self._line(session_id) if logical else [session_id])
         else:
@@ -185,7 +185,7 @@ class SessionWriter:
         return ExportReport(sessions=self._sessions, messages=self._messages, bytes=self._bytes)
 
     async def _all(self, *, logical: bool) -> AsyncIterator[str]:
-        """Every session; with *logical* those that continue another one stand behind it."""
+        """Yield the ids of all sessions; with *logical*, conversations one after another."""
         after = BEGINNING
         while page := await self.reader.read(partial(export.ids, self.wanted, after, PAGE)):
             for position, continues in page:
@@ -202,7 +202,7 @@ class SessionWriter:
         return await self.reader.read(partial(export.logical_line, session_id, self.wanted.scope))
 
     async def _sessions_of(self, session_ids: Sequence[str]) -> None:
-        """Short sessions are read and written many at a time: each has little to say, and there are many."""
+        """Write sessions. Short ones are read many at a time, as each costs a query otherwise."""
         left = session_ids
         while left:
             found = await self.reader.read(partial(export.beginnings, left, self.wanted))
@@ -226,7 +226,7 @@ class SessionWriter:
         self._sessions += 1
 
     async def _write_down(self) -> None:
-        """Render and write what has come together, both off the loop."""
+        """Render and write the collected pieces, both in a thread."""
         pieces, self._pieces = self._pieces, []
         self._bytes += await in_thread(partial(_written, self.write, pieces))
         if self.progress is not None:

@@ -36,14 +36,16 @@ from gateway_sessions.storage.transfer.export_files import MAX_LINE_BYTES, TOO_L
 T = TypeVar("T")
 
 MAX_BATCH: Final = 128
-"""Sessions that are asked for at once: a disk that is slow to make them durable is asked less often."""
+"""Sessions that are written at once: they share commits, which are slow on some disks."""
 MAX_BATCH_BYTES: Final = 4 << 20
+"""The size of such a batch, which is in memory."""
 MAX_FINDINGS: Final = 10_000
+"""The most findings in a report; further ones are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionToImport:
-    """A session that is about to be taken in."""
+    """A session that is ready to import."""
 
     rows: Encoded
     line: int | None = None
@@ -52,7 +54,7 @@ class SessionToImport:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A line that no session can be made of."""
+    """A line that holds no session."""
 
     problem: str
     line: int
@@ -70,12 +72,12 @@ class ChildToImport:
 
 @dataclass(slots=True)
 class Importer:
-    """Takes sessions in and keeps account of it."""
+    """Imports sessions and counts them."""
 
     db: TransactionRunner
     dry_run: bool = False
     fill: bool = False
-    """Whether the row of a session in which nothing was said may be replaced."""
+    """True if a session without messages may be replaced."""
     progress: Progress | None = None
     imported: int = 0
     skipped: int = 0
@@ -92,7 +94,7 @@ class Importer:
         self._run = DryRun(pretend=self.dry_run)
 
     async def take_lines(self, lines: AsyncIterable[tuple[int, object]], owner: str | None) -> ImportReport:
-        """All sessions of a file; a line that cannot be used is reported, and the rest goes on."""
+        """Import all sessions of a file; a line that cannot be used is reported, and the rest goes on."""
         some: list[tuple[int, object]] = []
         size = 0
         async for number, line in lines:
@@ -115,7 +117,7 @@ class Importer:
         await self.take(batch)
 
     async def take(self, batch: Sequence[SessionToImport]) -> list[ImportedSession]:
-        """Take in some sessions at once; each is a transaction of its own, and they keep their order."""
+        """Import some sessions in their order, each in a transaction of its own."""
         ids = self.db.change_ids
         outcomes = await self._all(
             [partial(import_session.take_in, one.rows, self._run, ids, fill=self.fill) for one in batch]
@@ -127,7 +129,7 @@ class Importer:
         return outcomes
 
     async def pass_over(self, session_id: str, parent: str | None, relation: str | None) -> None:
-        """A session is here already; perhaps it still waits for a parent, or is waited for."""
+        """Count a session that is here already, and link it to its parent and its children."""
         self.skipped += 1
         if parent is not None:
             await self._attach(ChildToImport(session_id, relation, None, new=False), parent)
@@ -135,7 +137,7 @@ class Importer:
             await self._attach(child, session_id)
 
     async def finish(self) -> None:
-        """No more will come: who still waits for a parent goes without."""
+        """Report the sessions whose parents have not come."""
         for parent, children in self._waiting.items():
             for one in children:
                 if one.new:
@@ -145,14 +147,14 @@ class Importer:
     def find(
         self, kind: FindingKind, detail: str, session_id: str | None = None, line: int | None = None
     ) -> None:
-        """Note something for the report."""
+        """Add a finding to the report."""
         if len(self.findings) < MAX_FINDINGS:
             self.findings.append(Finding(kind, detail, session_id, line))
         else:
             self.more_findings += 1
 
     def report(self, lanes: int = 0, begun: int = 0) -> ImportReport:
-        """What has happened so far."""
+        """Return the report of everything so far."""
         return ImportReport(
             imported=self.imported,
             skipped=self.skipped,
@@ -233,7 +235,7 @@ def _length(line: object) -> int:
 
 
 def _candidate(number: int, line: object, owner: str | None) -> SessionToImport:
-    """The rows that a line comes to, or `InvalidInputError`."""
+    """Return the session of a line; raise `InvalidInputError` if it holds none."""
     if line is TOO_LONG:
         problem = f"the line is longer than {MAX_LINE_BYTES} bytes"
         raise InvalidInputError(problem)
