@@ -35,11 +35,11 @@ from gateway_sessions.storage.transactions.transcripts import rewind as rewinds
 from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING, MessagePage, page
 
 MOST_OWED: Final = 64
-"""A lane that is owed as much is not told any more: somebody floods it."""
+"""The number of owed replies from which a lane gets no more answers to commands: it is being flooded."""
 HEADS: Final = 32
-"""Turns looked at in one go."""
+"""The number of turns read by one query."""
 _OUTCOME: Final = 5
-"""Where a kept message says how it ended."""
+"""The place of the outcome in the row of `kept_event`."""
 
 
 # Answers
@@ -48,13 +48,13 @@ _OUTCOME: Final = 5
 def settle(
     noted: Noted, outcome: Outcome, problem: str | None, owed: Sequence[Owed], change: Change
 ) -> Transaction[tuple[int, ...]]:
-    """The command is done, and this is owed for it; the ids of the replies."""
+    """Settle a command and owe the answers to it; return the ids of the replies."""
     yield from carried_out(noted, outcome, "command", change.now, problem)
     return (yield from tell(noted.session_key, owed, change))
 
 
 def tell(session_key: str, owed: Sequence[Owed], change: Change) -> Transaction[tuple[int, ...]]:
-    """Owe a lane something, unless it is owed too much already; the ids of the replies."""
+    """Owe a lane some messages, unless it is owed too many already; return the ids of the replies."""
     if not owed:
         return ()
     rows = yield Statement("count_owed_to_lane", (session_key, MOST_OWED))
@@ -69,7 +69,7 @@ def tell(session_key: str, owed: Sequence[Owed], change: Change) -> Transaction[
 def start_over(
     change: Change, new_session_id: str, session_key: str, title: str | None, scope: Scope, author: str | None
 ) -> Transaction[SessionEntry | IdTaken | None]:
-    """Begin a new session, called so; if the title is taken, nothing happens at all."""
+    """Begin a new session with that title; if the title is taken, no row is changed."""
     entry = yield from lane_changes.reset(change, session_key, new_session_id, None)
     return (yield from _called(entry, title, scope, author))
 
@@ -77,7 +77,7 @@ def start_over(
 def branch(
     change: Change, new_session_id: str, session_key: str, title: str | None, scope: Scope, author: str | None
 ) -> Transaction[SessionEntry | IdTaken | None]:
-    """Go on in a copy, called so; if the title is taken, nothing happens at all."""
+    """Switch the lane to a copy of its session with that title; if the title is taken, no row is changed."""
     entry = yield from switch_lane.branch(change, new_session_id, Branching(session_key=session_key))
     return (yield from _called(entry, title, scope, author))
 
@@ -95,17 +95,17 @@ def _called(
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
-    """Turns that are no part of the conversation any more."""
+    """Turns that are no longer part of the conversation."""
 
     session_id: str
     turns: int
     rewind: Rewind
     said: Sequence[Message]
-    """All rows of the first of them."""
+    """All rows of the first of these turns."""
 
 
 def take_back(session_key: str, turns: int, change: Change) -> Transaction[TakenBack | None]:
-    """Take back the last turns, as far as there are any; `SessionBusyError` while one runs."""
+    """Take back the last turns, as far as there are any; `SessionBusyError` while a turn runs."""
     entry = yield from _idle(session_key)
     if entry is None:
         return None
@@ -145,9 +145,9 @@ def take_up_failed(session_key: str, change: Change) -> Transaction[LaneRow | No
 
 
 def take_up_answered(session_key: str, asked: InboundMessage, change: Change) -> Transaction[LaneRow | None]:
-    """Take the lane's last turn back and let what was said in it wait once more; None if nothing was said.
+    """Take the lane's last turn back and let its messages wait once more; None if it has none.
 
-    Its messages are known by what waits from then on. `SessionBusyError` while a turn runs.
+    The idempotency keys of its messages go to those that wait now. `SessionBusyError` while a turn runs.
     """
     entry = yield from _idle(session_key)
     heads = (yield from _heads(entry.session_id, 1)) if entry is not None else []
@@ -191,7 +191,7 @@ def _asked_again(
     *,
     among: Sequence[InboundMessage],
 ) -> tuple[object, ...]:
-    """The row of a message that is part of a turn of its own, asked for explicitly."""
+    """Return the row of a message whose turn a person asked for explicitly."""
     leads, now = seq == head, to_micros(change.now)
     what = (next(change.ids), entry.session_key, seq, place_of(seq), message.idempotency_key, entry.owner)
     kind = str(ItemKind.INTERNAL if message.internal else ItemKind.MESSAGE)
@@ -209,7 +209,7 @@ def _idle(session_key: str) -> Transaction[SessionEntry | None]:
 
 
 def _heads(session_id: str, turns: int) -> Transaction[list[Row]]:
-    """What began the last turns, the latest first; what was said into a running turn has begun none."""
+    """Return the first rows of the last turns, the latest first; a steered message begins no turn."""
     found: list[Row] = []
     before = EVERYTHING
     while len(found) < turns:
@@ -222,7 +222,7 @@ def _heads(session_id: str, turns: int) -> Transaction[list[Row]]:
 
 
 def _is_of(row: Message, message: InboundMessage) -> bool:
-    """Whether a row of the transcript says what that message said."""
+    """Return whether a row of the transcript was made of that message."""
     if message.message_id is not None:
         ids = row.extra.get("platform_message_ids") or [row.platform_message_id]
         return message.message_id in ids
@@ -238,7 +238,7 @@ def _extra(text: str | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Compressible:
-    """A conversation, and the state of the transcript that it was read from."""
+    """A conversation, and the version of its transcript."""
 
     session_id: str
     version: Version
@@ -246,7 +246,7 @@ class Compressible:
 
 
 def compressible(session_key: str) -> Transaction[Compressible | None]:
-    """What can be compressed on a lane; `SessionBusyError` while a turn runs, None if nothing was said."""
+    """Return the lane's conversation to compress; `SessionBusyError` while a turn runs, None if empty."""
     entry = yield from _idle(session_key)
     if entry is None:
         return None
@@ -258,7 +258,7 @@ def compressible(session_key: str) -> Transaction[Compressible | None]:
 def compress(
     change: Change, new_session_id: str, asked: Compression, version: Version
 ) -> Transaction[SessionEntry | IdTaken | None]:
-    """Let the lane go on with a summary, unless anything was said since it was made: then None."""
+    """Let the lane go on with a summary; None if anything was written since the summary was made."""
     entry = yield from load(asked.session_key)
     unchanged = entry is not None and entry.session_id == asked.session_id
     if not unchanged or (yield from is_running(asked.session_key)):

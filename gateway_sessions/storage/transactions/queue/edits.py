@@ -1,9 +1,9 @@
 """Edits and deletions of accepted messages, in the queue, a running turn and every transcript.
 
-What waits is written down anew with its turn. What a running turn is about is changed where the transcript
-has it, and written there at once if it has not: so the end of that turn finds out that it is not about what
-it began with. What failed for good is changed in both places. What stands in a transcript is changed in every
-session that has it. An older edit that comes later changes nothing.
+A message that waits is rewritten in the queue. A message of a running turn is changed in the transcript, and
+written there at once if it is not there yet: so the end of the turn notices that one of its messages has
+changed. A dead letter is changed in both places. A message in a transcript is changed in every session that
+has it. An older edit that comes after a newer one changes nothing.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ from gateway_sessions.storage.transactions.transcripts.rewind import adjust
 
 @dataclass(frozen=True, slots=True)
 class Reworded:
-    """What an edit or a deletion found, and has changed."""
+    """The message that an edit or a deletion concerned, and the result."""
 
     session_key: str
-    """The lane that the message was said on."""
+    """The lane that the message came in on."""
     seq: int | None = None
-    """Its place there; None if that is not known any more."""
+    """The seq of the message on its lane; None if it is not known any more."""
     running: bool = False
-    """Whether it is part of a turn that runs."""
+    """True if the message is part of a running turn."""
     stands: bool = False
-    """Whether nothing was changed: it was so already, or a newer edit stands."""
+    """True if the message did not change: it had that content already, or a newer edit stands."""
     lane: LaneRow | None = field(default=None, compare=False)
-    """Its lane as it is now, if it waits there."""
+    """The lane of the message as it is now, if the message waits there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class AppliedEdit:
     """An edit or a deletion that was carried out, and written down as such."""
 
     seq: int
-    """Its own place on the lane that it came in on."""
+    """The seq of the edit itself on the lane that it came in on."""
     session_key: str
     session_id: str | None
     """The session of that lane."""
@@ -79,10 +79,10 @@ class AppliedEdit:
 def change_message(
     message: InboundMessage, request: SessionRequest, change: Change
 ) -> Transaction[AppliedEdit | Duplicate | AliasesFirst]:
-    """Carry an edit or a deletion out and write it down, both or nothing.
+    """Carry out an edit or a deletion and write it down, both or nothing.
 
-    `NotTakenError` for one of a message that nobody knows: nothing is kept of that, so it
-    is no duplicate when it is delivered again.
+    Raise `NotTakenError` if no message is known to which it belongs: no row of it is kept, so it is no
+    duplicate when it is delivered again.
     """
     item = yield Statement("kept_event", (message.original_key,))  # without a lock: it may concern any lane
     if (known := (yield from known_event(_event_of(message)))) is not None:
@@ -106,7 +106,7 @@ def change_message(
 def reword(
     message: InboundMessage, session_key: str, by: str, change: Change
 ) -> Transaction[Reworded | None]:
-    """Carry out an edit or a deletion that came in on a lane; None if nobody knows the message."""
+    """Carry out an edit or a deletion that came in on a lane; None if its message is not known."""
     item = yield Statement("kept_event", (message.original_key,))
     return (yield from _reword(item, message, session_key, by, change))
 
@@ -151,14 +151,14 @@ def _reword_kept(row: Row, message: InboundMessage, by: str, change: Change) -> 
 
 
 def _event_of(message: InboundMessage) -> str | None:
-    """What a change is known by when it comes again; None: it may be another one, and is carried out."""
+    """Return the key that makes a second delivery a duplicate; None if each may be another change."""
     return None if message.is_uncounted else message.idempotency_key
 
 
 def _noted(
     message: InboundMessage, request: SessionRequest, session_key: str, seq: int, change: Change
 ) -> Statement:
-    """Write down that a change was carried out, so that it is known when it is delivered again."""
+    """Return the statement that writes down a change, so that a second delivery of it is known."""
     now = to_micros(change.now)
     what = (next(change.ids), session_key, seq, place_of(seq), _event_of(message), request.owner)
     how = (sender_of(message, request), str(ItemKind.CHANGE), 1, 0, None, 1, 0, now, now, now, None, None)
@@ -166,21 +166,21 @@ def _noted(
 
 
 class _Turn(NamedTuple):
-    """A turn that runs or has failed, and what it is about."""
+    """A turn that runs or has failed, and its messages."""
 
     session_key: str
     held: Held | None
-    """Who has the lane; None: it failed."""
+    """The lease of the turn; None: the turn has failed."""
     items: list[InboxItem]
 
     def in_one_row_with(self, item: InboxItem) -> list[InboxItem]:
-        """What is told by the same row of the transcript; nothing if none tells it yet."""
+        """Return the messages in the same row of the transcript; none if they have no row yet."""
         row = item.transcript_id
         return [] if row is None else [one for one in self.items if one.transcript_id == row]
 
 
 def _turn_of(lane: LaneRow, part: TurnMessage, token: int | None) -> Transaction[_Turn]:
-    """The turn with that token, or, without one, that has failed."""
+    """Return the turn with that token, or without a token the failed turn of the message."""
     key = lane.session_key
     if token is None:
         rows = yield Statement("dead_turn", (key, part.head, part.head))
@@ -224,7 +224,7 @@ def _take_back(turn: _Turn, part: TurnMessage, by: str, change: Change) -> Trans
 def _reword_item(
     session_key: str, part: TurnMessage, said: InboundMessage, items: Sequence[InboxItem]
 ) -> Transaction[str]:
-    """Let a message say something else where it is kept; what is kept now."""
+    """Change the content of a message in the queue; return its stored form."""
     message = decode_message(session_key, part.payload)
     revision = max(message.revision, said.revision)
     new = message.with_text(said.text, said.attachments or message.attachments, revision)
@@ -236,16 +236,16 @@ def _reword_item(
 
 
 def _count_change(session_key: str) -> Transaction[None]:
-    """Let the version of the transcript tell that what the running turn began with has changed."""
+    """Count an edit in the version of the transcript, so that the running turn notices it."""
     entry = yield from load(session_key)
     if entry is not None:
         yield from adjust(entry.session_id, edits=1)
 
 
 def _record(turn: _Turn, change: Change) -> Transaction[None]:
-    """Write down what a running turn is about, as the first thing that it appends would.
+    """Append the messages of a running turn to its transcript, before any row of the turn itself.
 
-    Whoever runs it knows what it was about when it began, and would write that otherwise.
+    The process that runs the turn would append them later, with the content that it read at the beginning.
     """
     entry = yield from load(turn.session_key)
     if turn.held is not None and entry is not None:

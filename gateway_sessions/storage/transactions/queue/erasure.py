@@ -1,7 +1,8 @@
 """Erasure of the messages that a person queued and of the replies that they are owed.
 
-Their lanes are theirs alone. In rooms it is known of what waits, and of what was settled lately, who sent it:
-that tells which rows of the transcript are theirs, should these be from before rows told it themselves.
+The lanes of a person are theirs alone. In rooms, the queue tells the sender of each message that waits or was
+settled lately: so it is known which transcript rows are the person's, if a version that did not store authors
+wrote them.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from gateway_sessions.storage.tables.moves import moving
 from gateway_sessions.storage.transactions.transcripts import rewrite
 
 PAGE: Final = 500
-"""Rows removed in one go."""
+"""The number of rows removed in one commit."""
 SCRUBBED: Final = "scrubbed"
-"""What a receipt calls rows of others that named somebody."""
+"""The name, in a receipt, of rows of other owners from which the person's name was taken."""
 
 
 def erase_waiting(subject: Subject, lanes: Sequence[str], ids: Iterator[int]) -> Transaction[Counter[str]]:
-    """Take out of all queues what they sent; `SessionBusyError` while some of that is being answered."""
+    """Remove the person's messages from all queues; `SessionBusyError` while one is being answered."""
     rows = yield Statement("open_items_of_person", _whose(subject, lanes))
     for _, session_key, _, _, token in rows:
         if token is not None:
@@ -54,9 +55,9 @@ def erase_waiting(subject: Subject, lanes: Sequence[str], ids: Iterator[int]) ->
 def erase_settled(
     subject: Subject, lanes: Sequence[str], until: int, ids: Iterator[int]
 ) -> Transaction[Counter[str]]:
-    """Remove some of the rest, as far as it came in before; nothing counted means that none is left."""
+    """Remove some of the person's settled messages and replies; an empty count means that none is left."""
     whose = (until, *_whose(subject, lanes), PAGE)
-    # First the replies: in rooms their messages tell which are to them.
+    # First the replies: in rooms, only the messages that they answer tell that they are the person's.
     replies = yield moving("delete_replies_of_person", ReplyEvent.ERASED, params=whose)
     if replies[0][0]:
         return Counter(outbox=replies[0][0])
@@ -67,7 +68,7 @@ def erase_settled(
 def waiting_of(
     subject: Subject, lanes: Sequence[str]
 ) -> Transaction[dict[str, dict[str, list[dict[str, Any]]]]]:
-    """What waits of what they sent, or was given up, and what they are owed; by lane."""
+    """Return, by lane, the person's messages that wait or were given up, and the replies they are owed."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: {"queue": [], "replies": []})
     for row in (yield Statement("kept_items_of_person", _whose(subject, lanes))):
         found[row[0]]["queue"].append(_item(row))
@@ -86,7 +87,7 @@ def waiting_of(
 def _forget_items(
     items: Sequence[Row], lanes: Sequence[str], ids: Iterator[int]
 ) -> Transaction[Counter[str]]:
-    """Remove messages; rows that they have in rooms, and that do not tell who sent them, go first."""
+    """Remove messages; before them their rows in rooms, which do not name an author."""
     removed = 0
     for row in items:
         if row[1] not in lanes:
@@ -96,7 +97,7 @@ def _forget_items(
 
 
 def _forget_rows(item: Row, ids: Iterator[int]) -> Transaction[int]:
-    """Remove the rows that a message has in the transcript and that do not say themselves whose they are."""
+    """Remove the transcript rows of a message that name no author themselves."""
     _, session_key, event, transcript_id, *_ = item
     found: defaultdict[str, set[int]] = defaultdict(set)
     rows: list[Row] = []
@@ -127,7 +128,7 @@ def _shown(instant: int) -> str:
 
 
 def _whose(subject: Subject, lanes: Sequence[str]) -> tuple[str | None, ...]:
-    """How their messages are told from those of others."""
+    """Return the parameters by which the person's messages are told from those of others."""
     rooms, others = rooms_beside(subject.owner)
     theirs = (subject.owner, msgspec.json.encode(list(lanes)).decode(), subject.user_id)
     return (*theirs, rooms, rooms, others, others)

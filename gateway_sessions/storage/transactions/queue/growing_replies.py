@@ -1,7 +1,7 @@
 """The platform message in which a reply grows, stored so that the next try continues or closes it.
 
-Which one it is stands with the message that leads the turn. Once no reply can come to its end there any more,
-people are owed a word in its place.
+It is stored with the message that leads the turn. Once no try can complete the reply there any more, the
+people are owed a notice in its place.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _READ: Final = msgspec.json.Decoder(Growing)
 
 
 def growing_in(stored: str | None) -> Growing | None:
-    """Return what is known of the growing reply of a turn; None if nothing is, or it is damaged."""
+    """Return the growing reply of a turn; None if there is none, or it is damaged."""
     try:
         return None if stored is None else _READ.decode(stored)
     except DAMAGE:
-        return None  # a reply that is sent anew stops nothing
+        return None  # a damaged note must stop no turn: the reply is sent anew
 
 
 def noting(session_key: str, token: int, growing: Growing) -> Statement:
-    """Write down which message the reply of a turn grows in that is known to have its lane."""
+    """Return the statement that stores where the reply of a turn grows; the caller has checked the lease."""
     return Statement("note_growing", (_stored(growing), session_key, token))
 
 
 def grow_no_more(items: Iterable[InboxItem]) -> Transaction[None]:
-    """Let no later try of a turn go on in what was shown: it stands above what is said next."""
+    """Forget the platform message in which a reply grew: later tries reply in a message of their own."""
     shown = [(one, growing) for one in items if (growing := growing_in(one.growing)) is not None]
     ended = [(_stored(Growing(number=growing.number)), one.item_id) for one, growing in shown]
     if ended:
@@ -44,7 +44,7 @@ def grow_no_more(items: Iterable[InboxItem]) -> Transaction[None]:
 
 
 def left_unfinished(session_key: str, items: Iterable[InboxItem]) -> list[Owed]:
-    """Return what people are owed in the place of replies that will not come to their end."""
+    """Return the notices that are owed in the place of replies which will not be completed."""
     found: list[Owed] = []
     for one in items:
         growing, message = growing_in(one.growing), readable(session_key, one.payload)
@@ -57,14 +57,14 @@ def left_unfinished(session_key: str, items: Iterable[InboxItem]) -> list[Owed]:
 
 
 def owe_unfinished(session_key: str, items: Iterable[InboxItem], change: Change) -> Transaction[None]:
-    """Owe people a word in the place of replies that will not come to their end, if anything was shown."""
+    """Owe notices in the place of replies which will not be completed, if any part of them was shown."""
     owed = left_unfinished(session_key, items)
     if owed:
         yield from owe(owed, None, session_key, change)
 
 
 def owe_unfinished_waiting(session_key: str, change: Change) -> Transaction[None]:
-    """Do so for all replies of turns that wait on a lane."""
+    """Owe notices in the place of the unfinished replies of all turns that wait on a lane."""
     items = map(inbox_item, (yield Statement("waiting_half_answered", (session_key,))))
     yield from owe_unfinished(session_key, items, change)
 

@@ -29,19 +29,19 @@ _MESSAGE: Final = msgspec.json.Decoder(OutboundMessage)
 
 
 class Owed(msgspec.Struct, frozen=True, kw_only=True):
-    """Something to be sent, and where to."""
+    """A message to be sent, and its target."""
 
     target: ReplyTarget
     message: OutboundMessage
     owner: str
     seq: int | None = None
-    """The message it answers."""
+    """The seq of the message that it answers."""
     under_way: bool = False
-    """Whether it is handed to the platform right after the commit; then nobody knows, after a crash."""
+    """True if it is sent right after the commit: after a crash, it may or may not have been sent."""
 
 
 class OwedReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply on its way out, as it is stored."""
+    """A reply in the outbox."""
 
     reply_id: int
     session_key: str
@@ -52,29 +52,29 @@ class OwedReply(msgspec.Struct, frozen=True, kw_only=True):
     message: OutboundMessage
     attempts: int
     unclear: int
-    """How many of the attempts may have reached the platform."""
+    """The number of attempts that may have reached the platform."""
     created_at: datetime
     due_at: datetime
     problem: str | None = None
-    """Why it was given up, or cannot be sent: one that is damaged says nothing, to nobody."""
+    """The reason why the reply was given up or cannot be sent; a damaged reply has no text and no target."""
     sent_by: int | None = None
-    """The opening of the store that said it would send it."""
+    """The opening of the store that began to send the reply."""
 
     @property
     def maybe_duplicate(self) -> bool:
-        """Whether people may have seen it already."""
+        """Return whether people may have seen the reply already."""
         return self.unclear > 0
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every try."""
+        """Return the key that is the same for every try."""
         return f"reply:{self.reply_id}"
 
 
 def owe(
     owed: Sequence[Owed], entry: SessionEntry | None, session_key: str, change: Change
 ) -> Transaction[tuple[int, ...]]:
-    """Write down what is owed; their ids, in order."""
+    """Add replies to the outbox; return their ids, in order."""
     now = to_micros(change.now)
     last = (yield from _last_owed(session_key)) if owed and change.id_above is not None else 0
     session_id = entry.session_id if entry is not None else None
@@ -100,18 +100,18 @@ def owe(
 
 
 def _last_owed(session_key: str) -> Transaction[int]:
-    """The last reply that a lane is owed; 0 if there is none. New ones stand behind it, whoever made it."""
+    """Return the id of the last reply that a lane is owed, or 0: new replies get higher ids on any node."""
     rows = yield Statement("last_owed", (session_key,))
     return int(rows[0][0] or 0)
 
 
 class Due(NamedTuple):
-    """What there is to send on an account."""
+    """The replies that are due on an account."""
 
     replies: list[OwedReply]
-    """The next reply of each lane, as far as its time has come; the longest owed first."""
+    """The next reply of each lane, if its time has come; the one owed for longest first."""
     next_at: datetime | None
-    """When the next one is due that is not yet; None if none will be."""
+    """The time at which the next reply becomes due; None if none will."""
 
 
 def due(
@@ -123,7 +123,7 @@ def due(
     lanes: Collection[str] | None = None,
     but_not: Iterable[int] = (),
 ) -> Transaction[Due]:
-    """What is due on an account, or to some *lanes* only, but for the replies that somebody sends already."""
+    """Return the replies due on an account, or to some *lanes* only, except those that are being sent."""
     at = (platform, account, to_micros(now))
     sent = msgspec.json.encode(list(but_not)).decode()
     if lanes is None:
@@ -138,30 +138,33 @@ def due(
 
 
 def lane_is_owed(session_key: str) -> Transaction[bool]:
-    """Whether a lane is owed anything."""
+    """Return whether a lane is owed any reply."""
     return bool((yield Statement("lane_is_owed", (session_key,))))
 
 
 def reword(reply_id: int, message: OutboundMessage, now: datetime) -> Transaction[None]:
-    """Let a reply that is owed say something else, and be sent at once."""
+    """Replace the content of an owed reply, and send it at once."""
     content = record_text("reply", message, {})
     yield moving("reword_reply", ReplyEvent.REWORDED, params=(content, to_micros(now), reply_id))
 
 
 def lanes_owed(platform: str, account: str) -> Transaction[set[str]]:
-    """Which lanes are owed something on an account."""
+    """Return the lanes that are owed a reply on an account."""
     rows = yield Statement("lanes_owed", (platform, account))
     return {row[0] for row in rows}
 
 
 def owing() -> Transaction[dict[tuple[str, str], int]]:
-    """How many replies are owed, by platform and account."""
+    """Return the number of owed replies, by platform and account."""
     rows = yield Statement("accounts_owing")
     return {(row[0], row[1]): row[2] for row in rows}
 
 
 def mark_sending(reply: OwedReply, epoch: int) -> Transaction[bool]:
-    """It is about to be handed over: after a crash nobody knows whether it was. False: it was tried since."""
+    """Note that a reply is about to be sent; False if another try came first.
+
+    After a crash, the note tells that the reply may have been sent.
+    """
     what = (epoch, reply.reply_id, reply.attempts, epoch)
     lock = of_reply(reply.reply_id)
     rows = yield moving("mark_sending", ReplyEvent.STARTED, params=what, lock=lock)
@@ -169,7 +172,7 @@ def mark_sending(reply: OwedReply, epoch: int) -> Transaction[bool]:
 
 
 class SentReply(NamedTuple):
-    """A reply that the platform has, the id it has there, and since when."""
+    """A reply that the platform has accepted, with its id there and the time."""
 
     reply: OwedReply
     sent_message_id: str | None
@@ -177,7 +180,7 @@ class SentReply(NamedTuple):
 
 
 def all_sent(replies: Sequence[SentReply]) -> Transaction[None]:
-    """The platform has all of these."""
+    """Settle replies that the platform has accepted."""
     for reply, sent_message_id, at in replies:
         became = (to_micros(at), sent_message_id, reply.attempts + 1, reply.reply_id)
         lock = of_reply(reply.reply_id)
@@ -185,27 +188,27 @@ def all_sent(replies: Sequence[SentReply]) -> Transaction[None]:
 
 
 def retry(reply: OwedReply, at: datetime, problem: str, *, unclear: int) -> Transaction[None]:
-    """It is tried again at that time."""
+    """Put a reply off until that time."""
     what = brief_text(problem, MAX_PROBLEM)
     becomes = (reply.attempts + 1, to_micros(at), unclear, what, reply.reply_id)
     yield moving("reply_retry", ReplyEvent.PUT_OFF, params=becomes, lock=of_reply(reply.reply_id))
 
 
 def give_up(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> Transaction[None]:
-    """It is not tried any more, and kept for whoever looks."""
+    """Make a reply a dead letter, which is kept for operators."""
     what = brief_text(problem, MAX_PROBLEM)
     becomes = (reply.attempts + 1, to_micros(now), unclear, what, reply.reply_id)
     yield moving("reply_given_up", ReplyEvent.GIVEN_UP, params=becomes, lock=of_reply(reply.reply_id))
 
 
 def dead(limit: int, before: int = FIRST) -> Transaction[list[OwedReply]]:
-    """Replies that were given up, the newest first."""
+    """Return replies that were given up, the newest first."""
     rows = yield Statement("dead_replies", (before, limit))
     return [_reply(row[:14], problem=row[14]) for row in rows]
 
 
 def owed(limit: int, session_key: str | None = None) -> Transaction[list[OwedReply]]:
-    """Replies that are owed, of all lanes or of one, the longest owed first, whenever they are due."""
+    """Return owed replies, of all lanes or of one, the one owed for longest first, due or not."""
     if session_key is None:
         rows = yield Statement("all_owed_replies", (limit,))
     else:
@@ -214,7 +217,7 @@ def owed(limit: int, session_key: str | None = None) -> Transaction[list[OwedRep
 
 
 def revive(reply_id: int, now: datetime) -> Transaction[None]:
-    """Try a reply again that was given up."""
+    """Owe a reply again that was given up."""
     rows = yield moving("revive_reply", ReplyEvent.REVIVED, params=(to_micros(now), reply_id))
     if not rows[0][0]:
         problem = f"reply {reply_id} was not given up"

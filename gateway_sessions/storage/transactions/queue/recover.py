@@ -42,32 +42,32 @@ from gateway_sessions.storage.transactions.sessions.lane_changes import cut_off
 TOO_OLD: Final = "its turn was cut off too long ago to begin again by itself"
 TRIED: Final = "its turn was cut off {attempts} times"
 PAGE = 25
-"""Lanes taken over in one go: nothing else can be written meanwhile."""
+"""The number of lanes taken over in one commit: few, because the transaction runs alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutOff:
-    """A lane whose turn an earlier process began and did not end."""
+    """A lane whose turn a process began and did not end."""
 
     session_key: str
     entry: SessionEntry | None
     attempts: int
     given_up: bool
-    """Whether the turn is not tried again."""
+    """True if the turn is not tried again."""
     interrupted: bool
-    """Whether its session was marked, to go on or, after too many tries, not to."""
+    """True if its session was marked: to go on, or after too many tries not to."""
     buried: tuple[InboundMessage, ...] = ()
-    """What the turn was about that is not tried again, as far as it can be read."""
+    """The messages of a turn that is not tried again, as far as they can be decoded."""
     owner: str = ""
     lane: LaneRow
     """The lane as it is now."""
     notice_ids: tuple[int, ...] = ()
-    """What is owed to whoever has to know that it is given up."""
+    """The ids of the notices that tell people that the turn was given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abandoned:
-    """A command of which nobody knows whether it was carried out."""
+    """A command of a process that is gone; it may or may not have been carried out."""
 
     session_key: str
     seq: int
@@ -78,10 +78,10 @@ class Abandoned:
 def adopt(
     change: Change, census: Census, limit: int, hold_until: datetime | None = None
 ) -> Transaction[list[CutOff]]:
-    """Free some leases of openings that are gone: their turns were cut off, and exactly theirs.
+    """Take some lanes from openings that are gone: their turns were cut off.
 
-    They wait again in their old places, not to begin before *hold_until*; those that were tried as often as
-    *limit* are dead letters, and their sessions are suspended. An empty list: there is no more.
+    The turns wait again in their old places, not to begin before *hold_until*. Turns that were tried *limit*
+    times become dead letters, and their sessions are suspended. An empty list: no such lane is left.
     """
     living = yield from census()
     rows = yield Statement("lanes_left_behind", (living.listed, PAGE))
@@ -97,25 +97,25 @@ def adopt(
 
 
 def cut_short(held: Held, end: TurnCut, change: Change) -> Transaction[CutOff]:
-    """Give a turn back that has not ended within a drain's time: that was a try, as after a crash.
+    """Give back a turn that has not ended within the time of a drain; the try counts, as after a crash.
 
-    Otherwise a turn that never ends would be tried for ever, if only its process always ends in order.
+    If it did not count, a turn that never ends would be tried for ever by processes that always end in order.
     """
     lane = yield from held_lane(held.session_key, held.epoch, held.token)
     return (yield from _cut_off(change, lane, end))
 
 
 def doubt_replies(census: Census) -> Transaction[int]:
-    """What was being sent by those that are gone may have been sent. How many replies."""
+    """Note that replies which processes that are gone were sending may have been sent; return how many."""
     living = yield from census()
     rows = yield moving("doubt_replies", ReplyEvent.DOUBTED, params=(living.listed,))
     return int(rows[0][0])
 
 
 def abandon_commands(change: Change, census: Census) -> Transaction[list[Abandoned]]:
-    """Settle the commands of openings that are gone, if nothing says that they were carried out.
+    """Settle the commands of openings that are gone, unless a row says that they were carried out.
 
-    Whoever asked is owed a word about it: nobody knows how far it came, so it is not done again.
+    Their authors are owed a notice. A command is not carried out again, because no row tells how far it came.
     """
     living = yield from census()
     rows = yield Statement("open_commands")
@@ -141,9 +141,10 @@ def abandon_commands(change: Change, census: Census) -> Transaction[list[Abandon
 def _carry_out_change(
     item_id: int, session_key: str, message: InboundMessage, change: Change
 ) -> Transaction[None]:
-    """Carry out an edit or a deletion that an earlier version had noted, and perhaps not come to.
+    """Carry out an edit or a deletion that an earlier version wrote down, perhaps without carrying it out.
 
-    Done twice, it does no harm. One of a message that nobody knows is news when it comes again.
+    A second time does no harm. The key of a change whose message is unknown is forgotten, so that a later
+    delivery of it is no duplicate.
     """
     reworded = yield from reword(message, session_key, "recovery", change)
     event = ItemEvent.ABANDONED if reworded is None else ItemEvent.APPLIED
@@ -154,23 +155,24 @@ def _carry_out_change(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCut:
-    """How a turn was cut off, and what follows from that."""
+    """The way in which a turn was cut off, and the rules for what follows."""
 
     limit: int
-    """How often a turn is tried."""
+    """The number of times that a turn is tried."""
     reason: ResumeReason = ResumeReason.RESTART_INTERRUPTED
     by: str = "recovery"
     ready_at: datetime | None = None
-    """When it may begin again; None: at once."""
+    """The time at which the turn may begin again; None: at once."""
     heard: int | None = None
-    """When its process was last known to live, because anything was written; None: it lives now."""
+    """The last time at which any row was written by the turn's process; None: the process lives now."""
     notices: Sequence[Owed] | None = None
-    """What is owed if the turn is given up; None: the usual notice, to whoever wrote last."""
+    """The notices that are owed if the turn is given up; None: one to the last message's author."""
 
     def last_alive(self, change: Change, lane: LaneRow, entry: SessionEntry) -> datetime:
-        """When the turn on a lane was last known to live: never later than now, whatever clocks were set to.
+        """Return the time at which a lane's turn was last known to live.
 
-        Its process lived as long as that wrote anything.
+        The process lived at least until its last write. The time is never later than now, even if a clock was
+        ahead.
         """
         if lane.leased_at is None or self.heard is None:
             return change.now
@@ -179,12 +181,12 @@ class TurnCut:
 
 
 def _cut_off(change: Change, lane: LaneRow, end: TurnCut) -> Transaction[CutOff]:
-    """Take the lane from a turn that has not ended, and decide whether that is tried again."""
+    """Take the lane from a turn that has not ended, and decide whether the turn is tried again."""
     key, attempts = lane.session_key, lane.attempts + 1
     held = Held(session_key=key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
     items = yield from items_of(held)
     begun_with = [one for one in items if not one.steered]
-    entry = yield from load_readable(key)  # a store must open, whatever a lane has come to
+    entry = yield from load_readable(key)  # a damaged entry must not keep the store from opening
     buried, notices = tuple[InboundMessage, ...](), tuple[int, ...]()
     given_up = bool(begun_with) and plan_recovery(attempts, end.limit) is Recovery.SUSPEND
     if given_up:
@@ -200,7 +202,7 @@ def _cut_off(change: Change, lane: LaneRow, end: TurnCut) -> Transaction[CutOff]
     lane.fence_off()
     if items or marked is not None:
         lane.attempts = attempts
-    # Whoever counted is gone; a wrong number would turn everybody away.
+    # The process that counted is gone; a wrong number would make the lane refuse every message.
     yield from recount(lane, another=taken_back)
     if given_up:
         yield from stand_in_line(lane, change.now)
@@ -219,14 +221,14 @@ def _cut_off(change: Change, lane: LaneRow, end: TurnCut) -> Transaction[CutOff]
 
 
 def _was_taken_back(held: Held) -> Transaction[bool]:
-    """Whether people took back what a turn was about that nobody is about any more."""
+    """Return whether people deleted all messages of a turn, so that it has none left."""
     return bool((yield Statement("turn_was_taken_back", (held.session_key, held.token))))
 
 
 def _marked(
     change: Change, lane: LaneRow, entry: SessionEntry | None, end: TurnCut
 ) -> Transaction[SessionEntry | None]:
-    """The entry, marked as interrupted or suspended after too many tries; None if it may be neither."""
+    """Return the entry, marked as interrupted, or suspended after too many tries; None if it may not be."""
     if entry is None or not allows(entry.state, Event.INTERRUPTED):
         return None
     since = end.last_alive(change, lane, entry)
@@ -244,10 +246,10 @@ class PutAside:
 def put_aside_stale(
     change: Change, only: Collection[str] | None, after: str
 ) -> Transaction[tuple[list[PutAside], str | None]]:
-    """Let turns whose mark has aged out wait for people to ask for them: they are dead letters from now on.
+    """Make dead letters of turns that were cut off too long ago; people have to ask for them again.
 
-    Their sessions go on, with what such a turn was about in their history, and people are told. Some lanes,
-    or *only* those; also the key to go on behind, or None at the end.
+    Their sessions go on, with the messages of such a turn in the transcript, and people get a notice. Look at
+    a page of lanes, at *only* those if given; return the key to go on behind, or None at the end.
     """
     tried = [row[0] for row in (yield Statement("tried_lanes")) if row[0] > after]
     page = tried[:PAGE]

@@ -54,11 +54,11 @@ from gateway_sessions.storage.transactions.transcripts import conversation as co
 from gateway_sessions.storage.transactions.transcripts import usage as uses
 
 STOPPED: Final = Message("assistant", "[This turn was stopped.]", finish_reason="interrupted")
-"""What a model is told of a turn that somebody stopped."""
+"""The text in which a transcript tells a model that a person stopped the turn."""
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):
-    """How a turn ended, and all that it leaves behind."""
+    """The end of a turn, and all that the turn leaves behind."""
 
     held: Held
     outcome: Outcome
@@ -69,14 +69,14 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     last_prompt_tokens: int | None = None
     problem: str | None = None
     internal: bool = False
-    """Whether nobody said any of what it was about but the program: then it moves no interaction clock."""
+    """True if all messages of the turn came from the program: then the turn moves no interaction clock."""
     begun: ClaimedTurn | None = None
-    """What the turn began with, if nothing was added to that since: whoever has the lease knows it."""
+    """The turn as it began, if no message was added to it since, which the holder of the lease knows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a turn left behind."""
+    """The rows that a turn left behind."""
 
     entry: SessionEntry | None
     message_ids: list[int] = field(default_factory=list[int])
@@ -85,28 +85,28 @@ class Settled:
     waiting: int = 0
     next: ClaimedTurn | None = None
     lane: KnownLane | None = None
-    """The lane, if it was left with nothing on it."""
+    """The lane, if no turn runs or waits there now."""
 
 
 class KnownEnding(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known beforehand where a turn ends; only the database says whether it is still like that."""
+    """Facts that the process knows before a turn ends; only the database tells whether they are current."""
 
     entry: SessionEntry | None = None
     starter: Starter | None = None
-    """Who begins a next turn in the same commit."""
+    """The start of the next turn in the same commit, if one may begin."""
     next_lane: str | None = None
-    """On which lane that is; None: on this one."""
+    """The lane of that next turn; None: this lane."""
     others_wait: bool = False
-    """Whether turns wait on this lane behind the one that ends."""
+    """True if turns wait on this lane behind the one that ends."""
     versioned: bool = True
-    """Whether anybody asks what the transcript is like afterwards."""
+    """True if the caller asks for the version of the transcript afterwards."""
 
 
 NOTHING_KNOWN: Final = KnownEnding()
 
 
 class NotAsKnownError(GatewaySessionsError):
-    """A turn is about something else than whoever has it knows: nothing was changed, look at it."""
+    """The messages of the turn are not those that its holder knows; no row was changed: read them again."""
 
     def __init__(self, session_key: str) -> None:
         self.session_key = session_key
@@ -114,14 +114,14 @@ class NotAsKnownError(GatewaySessionsError):
 
 
 def append(held: Held, messages: Sequence[Message], change: Change) -> Transaction[list[int]]:
-    """Add to the transcript while the turn runs; what it is about stands before it."""
+    """Add messages to the transcript while the turn runs, behind the messages of the turn."""
     yield from held_lane(held.session_key, held.epoch, held.token)
     session_id = yield from _session_of(held)
     return (yield from turn_rows.record(held, session_id, messages, change))
 
 
 def note_growing(held: Held, growing: Growing) -> Transaction[None]:
-    """Write down which message of the platform the turn's reply grows in."""
+    """Store the platform message in which the turn's reply grows."""
     yield from held_lane(held.session_key, held.epoch, held.token)
     yield noting(held.session_key, held.token, growing)
 
@@ -129,7 +129,7 @@ def note_growing(held: Held, growing: Growing) -> Transaction[None]:
 def owe_now(
     held: Held, owed: Sequence[Owed], change: Change, growing: Growing | None = None
 ) -> Transaction[tuple[int, ...]]:
-    """Owe something while the turn runs, before its own reply, in the place of what was *growing*."""
+    """Owe messages while the turn runs, before its own reply and in the place of the *growing* one."""
     yield from held_lane(held.session_key, held.epoch, held.token)
     if growing is not None:
         yield noting(held.session_key, held.token, growing)
@@ -138,7 +138,7 @@ def owe_now(
 
 
 def conversation(held: Held, session_id: str, limit: int | None) -> Transaction[list[Chat]]:
-    """What goes to a model: the conversation, with what the turn is about at its end."""
+    """Return the conversation in the form that a model gets, with the messages of the turn at its end."""
     pending = yield from turn_rows.unrecorded(held)
     return (
         yield from conversations.conversation(session_id, limit, include_ancestors=False, pending=pending)
@@ -146,7 +146,7 @@ def conversation(held: Held, session_id: str, limit: int | None) -> Transaction[
 
 
 def record_stopped(lane: LaneRow, change: Change) -> Transaction[None]:
-    """Put what a turn was about into the transcript, before that turn is stopped from outside."""
+    """Append the messages of a turn to the transcript, before the turn is stopped from outside."""
     held = Held(session_key=lane.session_key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
     entry = yield from load(lane.session_key)
     if entry is None:
@@ -163,20 +163,20 @@ class SteeredMessage(NamedTuple):
 
     lane: LaneRow
     message: InboundMessage
-    """What it says by now: it may have been edited since it was accepted."""
+    """The message as it is now: it may have been edited since it was accepted."""
 
 
 def steer(held: Held, seq: int, change: Change) -> Transaction[SteeredMessage | None]:
-    """Let a waiting message be part of the running turn; None if it does not wait any more.
+    """Let a waiting message join the running turn; None if it does not wait any more.
 
-    What was to be part of that message's turn waits on without it: nobody has told the running turn of that.
+    Other messages of its turn wait on without it: the running turn was not told of them.
     """
     lane = yield from held_lane(held.session_key, held.epoch, held.token)
     session_id = yield from _session_of(held)
     item_id = yield from waiting_turn(held.session_key, seq)
     if item_id is None:
         return None
-    # An earlier try may have written it down, elsewhere in the transcript and together with others.
+    # An earlier try may have appended it elsewhere in the transcript, in one row with others.
     together = yield from items_of_next(held.session_key, item_id, seq)
     yield from turn_rows.withdraw(together)
     others = [one for one in together if one.item_id != item_id]
@@ -193,7 +193,7 @@ def end_turn(
 ) -> Transaction[Settled]:
     """Write all that the turn leaves behind and give the lane back, or on to its next turn.
 
-    The next turn may be one of another lane, which waits for the place of this one.
+    The next turn may be one of another lane that waits until fewer turns run.
     """
     held = settlement.held
     freed = None if known.others_wait else (yield from _freed(settlement))
@@ -217,9 +217,9 @@ def end_turn(
 
 
 def _freed(settlement: Settlement) -> Transaction[LaneRow | None]:
-    """The lane, given back already, if the turn still has it and nothing waits; None: look at it."""
+    """Give the lane back by one statement if the turn still holds it and no turn waits; else None."""
     held = settlement.held
-    if settlement.outcome is Outcome.DEAD:  # what was said into it waits again
+    if settlement.outcome is Outcome.DEAD:  # its steered messages wait again
         return None
     return (yield from free_if_calm(held.session_key, held.epoch, held.token))
 
@@ -242,7 +242,7 @@ def _pass_on(
 def _leave_in_session(
     settlement: Settlement, change: Change, known: KnownEnding
 ) -> Transaction[tuple[SessionEntry | None, list[int]]]:
-    """Write what the turn leaves in its session; the session's entry, and the ids of its messages."""
+    """Write the turn's rows in its session; return the entry, and the ids of the turn's messages."""
     held = settlement.held
     entry = yield from _answered_as_known(settlement, change, known.entry)
     if entry is not None:
@@ -261,7 +261,7 @@ def _leave_in_session(
 def _answered_as_known(
     settlement: Settlement, change: Change, entry: SessionEntry | None
 ) -> Transaction[SessionEntry | None]:
-    """The entry after the turn, if it is as known and nothing but its clocks moves; None: look at it."""
+    """Return the entry after the turn if it is as known and only its clocks move; else None."""
     if entry is None or settlement.usages or settlement.internal:
         return None
     if settlement.outcome is Outcome.ROLLED_BACK:
@@ -284,7 +284,7 @@ def give_back(
     lane.fence_off()
     if tried:
         lane.attempts += counted
-    # All that it began with may have been taken back: then another turn is next.
+    # People may have deleted all messages that it began with: then another turn is next.
     yield from reckon_ready(lane, another=not tried)
     yield from put_lane(lane)
     return lane
@@ -292,13 +292,13 @@ def give_back(
 
 def _session_of(held: Held) -> Transaction[str]:
     entry = yield from load(held.session_key)
-    if entry is None:  # a leased lane keeps its session, unless somebody wrote behind our back
+    if entry is None:  # a leased lane keeps its session, unless another program wrote to the database
         raise FencedError(held.session_key, held.token)
     return (yield from _writes_to(held, entry))
 
 
 def _writes_to(held: Held, entry: SessionEntry) -> Transaction[str]:
-    """The session that the turn writes to: its own, or the one that this was compressed into since."""
+    """Return the session that the turn writes to: its own, or the continuation after a compression."""
     if held.session_id in ("", entry.session_id):
         return entry.session_id
     line = yield from lineage.chain(held.session_id)
@@ -307,13 +307,13 @@ def _writes_to(held: Held, entry: SessionEntry) -> Transaction[str]:
 
 
 def _settle_rows(settlement: Settlement, session_id: str, change: Change) -> Transaction[list[int]]:
-    """What the turn leaves in the transcript; the ids of its last rows."""
+    """Write the turn's rows in the transcript; return the ids of its last messages."""
     held, outcome = settlement.held, settlement.outcome
     if outcome is Outcome.ROLLED_BACK:
         yield from turn_rows.take_back(held, session_id, change.ids)
         return []
     noted, begun, messages = outcome is Outcome.DEAD, settlement.begun, settlement.messages
-    # A turn that failed is not looked at once more when what it was about is put aside.
+    # A failed turn is read again here, because `bury` does not check that its messages are still those.
     if begun is None or begun.recorded or outcome is Outcome.DEAD:
         return (yield from turn_rows.record(held, session_id, messages, change, noted=noted))
     items = begun.items if len(begun.items) == 1 else sorted(begun.items, key=lambda one: one.seq)
@@ -332,7 +332,7 @@ def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Tran
     settled = (str(settlement.outcome), to_micros(change.now), settlement.by, settlement.problem)
     params = (*settled, held.session_key, held.token)
     begun = settlement.begun
-    # What was edited since is written down by now: the row that was just written says what it said before.
+    # An edited message has a row by now, and the one just written has its old text: the count tells.
     as_begun = begun is not None and not begun.recorded
     if as_begun:
         ended = yield moving("settle_turn_as_begun", event, params=params)
@@ -345,7 +345,7 @@ def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Tran
 def _settle_entry(
     settlement: Settlement, entry: SessionEntry, session_id: str, change: Change
 ) -> Transaction[SessionEntry]:
-    """Move the entry's clocks; nothing waits to be taken up again, so the mark of an interruption goes."""
+    """Move the entry's clocks and clear its mark of an interruption: no turn waits to be resumed."""
     if session_id != entry.session_id:
         return entry
     if settlement.outcome is not Outcome.ROLLED_BACK:
@@ -355,14 +355,14 @@ def _settle_entry(
 
 
 def calm(session_key: str, change: Change) -> Transaction[None]:
-    """Nothing on the lane waits to be taken up again."""
+    """Clear the mark of an interruption: no turn of the lane waits to be resumed."""
     entry = yield from load(session_key)
     if entry is not None:
         yield from calmed(change, entry)
 
 
 def calmed(change: Change, entry: SessionEntry) -> Transaction[SessionEntry]:
-    """The entry without the mark of an interruption."""
+    """Return the entry without the mark of an interruption."""
     if not allows(entry.state, Event.RECOVERED):
         return entry
     return (yield from move_to(change, entry, Event.RECOVERED, None))

@@ -1,7 +1,6 @@
 """The transcript rows of a turn: each message has one visible row, however often the turn is tried.
 
-Of each message one row can be seen, however often its turn is tried: a row is taken away where it stands
-before the message is written down again elsewhere.
+A row is taken away where it stands before its message is appended again elsewhere.
 """
 
 from __future__ import annotations
@@ -29,41 +28,42 @@ from gateway_sessions.storage.transactions.transcripts.rewind import adjust, hid
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """The proof that a turn has its lane."""
+    """The lease of a turn: the proof that the turn holds its lane."""
 
     session_key: str
     epoch: int
     token: int
     session_id: str = ""
-    """The session that the turn began in; empty: the one that its lane has."""
+    """The session that the turn began in; empty: the session of the lane."""
 
 
 class Speaker(NamedTuple):
-    """Who said something, and where."""
+    """The author of a message and the lane it came in on."""
 
     session_key: str
     owner: str
-    """Of that lane."""
+    """The owner of that lane."""
     author: str | None
 
 
 def items_of(held: Held) -> Transaction[list[InboxItem]]:
-    """The messages of a turn, the one that it began with first."""
+    """Return the messages of a turn; the one that leads it comes first."""
     rows = yield Statement("items_of_turn", (held.session_key, held.token))
     return list(map(inbox_item, rows))
 
 
 def unrecorded(held: Held) -> Transaction[list[Message]]:
-    """The row of what the turn is about, unless the transcript has it already."""
+    """Return the row for the messages of the turn that the transcript does not have yet."""
     return _row_of(held.session_key, (yield from items_of(held)))
 
 
 def record(
     held: Held, session_id: str, messages: Sequence[Message], change: Change, *, noted: bool = True
 ) -> Transaction[list[int]]:
-    """Append what the turn is about, unless that was done, and *messages* behind it; the ids of these.
+    """Append the turn's messages that have no row, and *messages* behind them; return the ids of *messages*.
 
-    Unless *noted*, nobody asks any more where what it is about stands: the turn ends well.
+    Unless *noted*, the ids of the new rows are not stored with the messages: a turn that ends well needs them
+    no more.
     """
     said = yield from unrecorded(held)
     return (yield from record_behind(said, held, session_id, messages, change, noted=noted))
@@ -78,7 +78,7 @@ def record_behind(
     *,
     noted: bool,
 ) -> Transaction[list[int]]:
-    """The same, where it is known what of that is to be appended."""
+    """Append the rows *said*, which the caller knows to be missing, and *messages*, as `record` does."""
     appended = yield from transcripts.append(
         session_id, [*said, *messages], change.now, change.ids, copied=True
     )
@@ -90,7 +90,7 @@ def record_behind(
 def record_waiting(
     session_key: str, items: Sequence[InboxItem], session_id: str, change: Change
 ) -> Transaction[None]:
-    """Append what a waiting turn is about, unless that was done: it may never begin."""
+    """Append the messages of a waiting turn that have no row: the turn may never begin."""
     rows = _row_of(session_key, items)
     if rows:
         appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
@@ -101,7 +101,7 @@ def record_waiting(
 def record_steered(
     held: Held, session_id: str, item: InboxItem, change: Change
 ) -> Transaction[InboundMessage]:
-    """Append a message that was said into the turn, behind all that the turn was about; what it says."""
+    """Append a steered message behind the messages that the turn had before; return the message."""
     others = [one for one in (yield from items_of(held)) if one.item_id != item.item_id]
     before = _row_of(held.session_key, others)
     message = decode_message(held.session_key, item.payload)
@@ -117,19 +117,19 @@ def record_steered(
 
 
 def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Transaction[None]:
-    """Hide all that the turn has put into the session, with what it is about."""
+    """Hide all rows that the turn has written in the session, and the rows of its messages."""
     which = (held.session_key, held.token, session_id)
     rows = yield Statement("first_row_of_turn", which, lock=of_session(session_id))
     if rows[0][0] is not None:
         hidden = yield from hide_from(session_id, rows[0][0], Hidden.REWOUND, ids)
         calls = sum(row[1] for row in hidden)
         yield from adjust(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
-    # What was edited during a turn of over a day stands in the session that took the place of its own.
+    # A message edited during a turn of over a day may stand in the session that replaced the turn's own.
     yield from withdraw((yield from items_of(held)))
 
 
 def withdraw(items: Iterable[InboxItem]) -> Transaction[None]:
-    """Take the rows of messages away where they stand: they are written down again with their next turn."""
+    """Take the rows of messages away: the messages are appended again with their next turn."""
     recorded = [one for one in items if one.transcript_id is not None]
     for message_id in sorted({one.transcript_id for one in recorded if one.transcript_id is not None}):
         rows = yield Statement("message_that_stands", (message_id,))
@@ -142,9 +142,9 @@ def withdraw(items: Iterable[InboxItem]) -> Transaction[None]:
 def say_anew(
     session_key: str, message_id: int, items: Sequence[InboxItem], change: Change, *, keep: bool
 ) -> Transaction[None]:
-    """Let a row tell what messages say now of which it is, or nothing if there are none.
+    """Write the present content of a row's messages into it; without messages, nothing is left of it.
 
-    If *keep*, what it said before is kept as well.
+    If *keep*, the old version is kept as well.
     """
     told: Message | None = None
     if items:
@@ -155,7 +155,7 @@ def say_anew(
 
 
 def stands_in(items: Sequence[InboxItem], session_id: str) -> Transaction[bool]:
-    """Whether all rows that messages have in the transcript are part of that session's conversation."""
+    """Return whether all transcript rows of messages are visible in that session."""
     for message_id in {one.transcript_id for one in items} - {None}:
         rows: Sequence[Row] = yield Statement("message_that_stands", (message_id,))
         if not rows or rows[0][0] != session_id:
@@ -164,15 +164,15 @@ def stands_in(items: Sequence[InboxItem], session_id: str) -> Transaction[bool]:
 
 
 def others_spoke_behind(items: Sequence[InboxItem]) -> Transaction[bool]:
-    """Whether another turn is behind the row of messages: what takes theirs back must not take that along."""
+    """Return whether another turn is behind the messages' row, and would be hidden with it."""
     mine = sorted({one.transcript_id for one in items if one.transcript_id is not None})
     return bool((yield Statement("spoken_behind", (mine[0], msgspec.json.encode(mine).decode()))))
 
 
 def let_wait_again(held: Held, ready_at: int) -> Transaction[tuple[int, bool]]:
-    """Give what a turn was about back to the queue; what was said into it gets a turn of its own.
+    """Give the messages of a turn back to the queue; each steered message gets a turn of its own.
 
-    How many turns wait now that did not before, and whether one of them is about what this turn began with.
+    Return how many turns wait now that did not before, and whether the turn has messages that it began with.
     """
     items = yield from items_of(held)
     others = steered(items)
@@ -183,7 +183,7 @@ def let_wait_again(held: Held, ready_at: int) -> Transaction[tuple[int, bool]]:
 
 
 def bury(held: Held, by: str, problem: str | None, change: Change) -> Transaction[int]:
-    """Give up what a turn was about, which is kept; what was said into it is next. How many turns that is."""
+    """Make dead letters of the turn's messages; steered ones wait again. Return the number of these."""
     now = to_micros(change.now)
     items = yield from items_of(held)
     others = steered(items)
@@ -195,7 +195,7 @@ def bury(held: Held, by: str, problem: str | None, change: Change) -> Transactio
 
 
 def steered(items: Iterable[InboxItem]) -> list[InboxItem]:
-    """Those of a turn's messages that were said into it while it ran."""
+    """Return those of a turn's messages that were given to it while it ran."""
     return [one for one in items if one.steered]
 
 
@@ -209,7 +209,7 @@ def _row_of(session_key: str, items: Iterable[InboxItem]) -> list[Message]:
 
 
 def row_of(said: Sequence[InboundMessage], speaker: Speaker, admitted_at: datetime) -> Message:
-    """The row that messages become, with the time at which they were accepted if their platform told none."""
+    """Return the row for some messages, with the time of their admission if the platform told none."""
     row = user_row(said, shared=is_room(speaker.owner))
     return row.altered(
         author=speaker.author, from_lane=speaker.session_key, sent_at=row.sent_at or admitted_at

@@ -1,8 +1,7 @@
 """List, cancel, move and clear waiting turns, requeue dead letters, and stop all work on a lane.
 
-The queue of a lane as people see and change it, and what overtakes it.
-
-What a person asks for at once, whatever runs or waits on the lane: it overtakes all of it, in one step.
+A command that a person means to take effect at once, whatever runs or waits on the lane, overtakes all turns
+of the lane in one transaction.
 """
 
 from __future__ import annotations
@@ -41,29 +40,29 @@ from gateway_sessions.storage.transactions.queue.growing_replies import owe_unfi
 
 FIRST: Final = 1 << 62
 FORGET_AT_ONCE: Final = 500
-"""Settled rows forgotten in one go."""
+"""The number of settled rows of each kind that one commit forgets."""
 _SEQ, _INTO, _TOKEN, _PLACE, _TRIES = 1, 3, 4, 7, 8
 
 
 @dataclass(frozen=True, slots=True)
 class Overtaken:
-    """What was on a lane when somebody overtook it."""
+    """The turns of a lane that a command overtook."""
 
     token: int | None
-    """Of the turn that ran; it may not write any more."""
+    """The token of the turn that ran, whose writes are refused from now on; None if no turn ran."""
     stopped: int = 0
-    """How many messages that turn was about."""
+    """The number of messages of the turn that ran."""
     cancelled: int = 0
-    """How many messages waited."""
+    """The number of messages that waited."""
 
     @property
     def anything(self) -> bool:
-        """Whether anything ran or waited."""
+        """Return whether any turn ran or waited."""
         return self.token is not None or bool(self.cancelled)
 
 
 def overtake(change: Change, session_key: str, by: str) -> Transaction[Overtaken]:
-    """End the lane's turn and empty its queue. What the turn still writes is refused from now on."""
+    """End the lane's turn and empty its queue; later writes of the turn are refused."""
     lane = yield from load_lane(session_key)
     if not lane.running and not lane.waiting:
         return Overtaken(None)
@@ -86,17 +85,17 @@ def overtake(change: Change, session_key: str, by: str) -> Transaction[Overtaken
 
 
 def listed(session_key: str) -> Transaction[list[QueuedMessage]]:
-    """All that waits or runs on a lane, in the order of its turns."""
+    """Return all messages that wait or run on a lane, in the order of its turns."""
     return [_queued(session_key, row) for row in (yield from _open_items(session_key))]
 
 
 def depth(session_key: str) -> Transaction[int]:
-    """How many turns wait on a lane."""
+    """Return the number of turns that wait on a lane."""
     return (yield from load_lane(session_key)).waiting
 
 
 def cancel(session_key: str, seq: int, by: str, change: Change) -> Transaction[int]:
-    """Take a waiting message out, with what is part of it; how many messages: 0 if it does not wait."""
+    """Cancel a waiting message with those that joined its turn; return how many, 0 if it does not wait."""
     rows = yield Statement("waiting_item", (session_key, seq))
     if not rows:
         return 0
@@ -112,7 +111,7 @@ def cancel(session_key: str, seq: int, by: str, change: Change) -> Transaction[i
 
 
 def clear(session_key: str, by: str, change: Change) -> Transaction[int]:
-    """Take everything out that waits; how many messages. The running turn goes on."""
+    """Cancel all waiting messages; return how many. The running turn goes on."""
     lane = yield from load_lane(session_key)
     if not lane.waiting:
         return 0
@@ -126,7 +125,7 @@ def clear(session_key: str, by: str, change: Change) -> Transaction[int]:
 
 
 def move(session_key: str, seq: int, to: int) -> Transaction[list[int]]:
-    """Let a waiting turn begin as the *to*-th of them, counted from 1; the new order."""
+    """Let a waiting turn begin as the *to*-th of them, counted from 1; return the new order."""
     lane = yield from load_lane(session_key)
     rows = yield from _open_items(session_key)
     heads = [row for row in rows if row[_INTO] is None and row[_TOKEN] is None]
@@ -149,7 +148,7 @@ def move(session_key: str, seq: int, to: int) -> Transaction[list[int]]:
 
 
 def dead_letters(limit: int, before: int = FIRST) -> Transaction[list[DeadLetter]]:
-    """Messages whose turns failed for good, the newest first."""
+    """Return messages whose turns failed for good, the newest first."""
     rows = yield Statement("dead_items", (before, limit))
     return [
         DeadLetter(
@@ -167,7 +166,7 @@ def dead_letters(limit: int, before: int = FIRST) -> Transaction[list[DeadLetter
 
 
 def requeue(item_id: int, change: Change) -> Transaction[LaneRow]:
-    """Let a dead letter wait again, behind all that waits; the lane it is on."""
+    """Let a dead letter wait again behind all waiting turns; return its lane."""
     rows = yield Statement("dead_item", (item_id,))
     if not rows:
         problem = f"there is no dead letter {item_id}"
@@ -186,7 +185,7 @@ def requeue(item_id: int, change: Change) -> Transaction[LaneRow]:
 
 
 def forget(before: datetime) -> Transaction[int]:
-    """Forget some of what was settled before that; 0 when nothing is left."""
+    """Forget some rows that were settled before that time; return how many, 0 when none is left."""
     until = (first_change_id(before, 0), to_micros(before), FORGET_AT_ONCE)
     items = yield moving("forget_items", ItemEvent.FORGOTTEN, params=until)
     replies = yield moving("forget_replies", ReplyEvent.FORGOTTEN, params=until)
@@ -200,7 +199,7 @@ def first_settled() -> Transaction[datetime | None]:
 
 
 def waiting_lanes() -> Transaction[dict[str, tuple[int, str | None]]]:
-    """How many turns wait, by lane, and whose it is."""
+    """Return the number of waiting turns of each lane and the lane's owner."""
     found: dict[str, tuple[int, str | None]] = {}
     for session_key, stored, next_seq, owner in (yield Statement("waiting_lanes")):
         waiting = yield from believable(session_key, stored, next_seq)
@@ -210,7 +209,7 @@ def waiting_lanes() -> Transaction[dict[str, tuple[int, str | None]]]:
 
 
 class WaitingEvent(NamedTuple):
-    """An event of a platform that was taken in and has not had its turn, and where that was."""
+    """A platform event whose message was admitted and has not had its turn, with its seq and lane."""
 
     event: str
     seq: int
@@ -218,7 +217,7 @@ class WaitingEvent(NamedTuple):
 
 
 def waiting_events(limit: int) -> Transaction[list[WaitingEvent]]:
-    """The newest events of platforms that wait or run."""
+    """Return the newest platform events whose messages wait or run."""
     return [WaitingEvent(*row) for row in (yield Statement("waiting_events", (limit,)))]
 
 
@@ -231,32 +230,32 @@ class ReadyLane(NamedTuple):
 
 
 def ready(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Transaction[list[ReadyLane]]:
-    """Lanes whose next turn may begin and their owners, but of some, those that have waited longest first."""
+    """Return the ready lanes that have waited longest, except those of the owners in *but_not*."""
     owners = msgspec.json.encode(list(but_not)).decode()
     rows = yield Statement("ready_lanes", (to_micros(now), owners, limit))
     return [ReadyLane(row[0], row[1], nearest(row[2])) for row in rows]
 
 
 def waiting_among(lanes: Iterable[str]) -> Transaction[list[ReadyLane]]:
-    """Those of some lanes on which turns wait that may begin, now or later; the earliest first."""
+    """Return those of some lanes on which turns wait, ready or not; the earliest first."""
     rows = yield Statement("waiting_among", (msgspec.json.encode(list(lanes)).decode(),))
     return [ReadyLane(row[0], row[1], nearest(row[2])) for row in rows]
 
 
 def next_ready(now: datetime) -> Transaction[datetime | None]:
-    """When a lane becomes ready that is not yet; None if none will by itself."""
+    """Return the time at which the next lane becomes ready; None if none will by itself."""
     rows = yield Statement("next_ready", (to_micros(now),))
     return None if rows[0][0] is None else nearest(rows[0][0])
 
 
 def outcomes(session_key: str) -> Transaction[dict[str, int]]:
-    """How often each thing became of what was accepted on a lane, as far as that is still known."""
+    """Return the number of messages of a lane by outcome, as far as the rows are still there."""
     rows = yield Statement("lane_outcomes", (session_key,))
     return {row[0]: row[1] for row in rows}
 
 
 class TurnMessage(NamedTuple):
-    """A message of a turn, and the one that leads the turn."""
+    """A message of a turn; *head* is the seq of the message that leads the turn."""
 
     item_id: int
     seq: int
@@ -267,7 +266,7 @@ class TurnMessage(NamedTuple):
 def take_from_turn(
     lane: LaneRow, part: TurnMessage, by: str, change: Change, *, event: ItemEvent
 ) -> Transaction[None]:
-    """Let a waiting turn be about one message less; if that one led it, the next of them does."""
+    """Take one message out of a waiting turn; if it led the turn, the next one leads."""
     items = yield from unwrite(lane.session_key, part)
     was_next = yield from is_next(lane, part.seq)
     left = yield from leave_turn(lane.session_key, part, items)
@@ -282,7 +281,7 @@ def take_from_turn(
 
 
 def leave_turn(session_key: str, part: TurnMessage, items: Sequence[InboxItem]) -> Transaction[bool]:
-    """Let the others go on with the turn that a message is part of; False if there are none."""
+    """Let the other messages of a turn go on without one of them; False if there are none."""
     message = readable(session_key, part.payload)
     length = len(message.text) if message is not None else 0
     if part.seq != part.head:
@@ -298,9 +297,9 @@ def leave_turn(session_key: str, part: TurnMessage, items: Sequence[InboxItem]) 
 
 
 def unwrite(session_key: str, part: TurnMessage) -> Transaction[list[InboxItem]]:
-    """Take away what an earlier try has put into the transcript: it is written there anew, as it is then.
+    """Take away the rows that an earlier try has appended: the messages are appended anew, as they are then.
 
-    All that the turn is about; a damaged lane does not have the message any more that leads it.
+    Return all messages of the turn; on a damaged lane, the one that leads it may be missing.
     """
     head_id = part.item_id
     if part.head != part.seq:
@@ -311,7 +310,7 @@ def unwrite(session_key: str, part: TurnMessage) -> Transaction[list[InboxItem]]
 
 
 def _open_items(session_key: str) -> Transaction[list[Row]]:
-    """All that waits or runs on a lane, in the order of its turns."""
+    """Return all rows that wait or run on a lane, in the order of its turns."""
     rows = yield Statement("open_items", (session_key,))
     places = {row[_SEQ]: row[_PLACE] for row in rows}
     return sorted(rows, key=lambda row: (places.get(row[_INTO], row[_PLACE]), row[_SEQ]))
@@ -335,7 +334,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AndOvertaken(Generic[T]):
-    """What came of a change, and what it found on the lane."""
+    """The result of a change, and the turns that it overtook."""
 
     outcome: T
     overtaken: Overtaken
