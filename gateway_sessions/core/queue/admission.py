@@ -1,8 +1,8 @@
 """Admission decisions from counts in memory: whether there is room for a message, and fair shares.
 
-What is refused must cost less than what is taken. So a refusal is decided from what a process has in memory,
-before anything is asked of the database. Memory may be a moment behind the database. Therefore a decision
-made here never takes more than a cap allows, and what it refuses wrongly is taken a moment later.
+A refusal must cost less than an admission. So a refusal is decided from counts in memory, before the database
+is asked anything. Memory may be a moment behind the database. Therefore a decision made here never admits
+more than a cap allows, and a message that it refuses wrongly is admitted a moment later.
 """
 
 from __future__ import annotations
@@ -12,64 +12,67 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 PLACES: Final = 8
-"""Messages of all owners that are on their way to the database at once, where one owner has more than one.
+"""The number of messages on their way to the database at once, of all owners, once one owner has several.
 
-That is enough for one commit to carry a burst, and few enough that the others' messages fit beside it.
+Eight are enough for one commit to carry a burst, and few enough that other owners' messages fit beside it.
 """
 RESERVED_PART: Final = 4
-"""At most one part in so many of all room is kept for owners of whom nothing waits."""
+"""The divisor of all room: at most this part is reserved for owners of whom no message waits."""
 REFUSALS_PER_SECOND: Final = 3200
-"""So many refusals are answered in a second while the event loop is on time: a tenth of one processor."""
+"""The number of refusals answered in a second while the event loop is on time: a tenth of one processor."""
 TOLERATED_SECONDS: Final = 0.001
-"""If the event loop is late by this, half as many are answered: what others wait for goes first."""
+"""The lateness of the event loop, in seconds, that halves the rate: admitted messages go first."""
 FEWEST_PER_SECOND: Final = 50
-"""So many are answered however late the event loop is."""
+"""The number of refusals answered in a second however late the event loop is."""
 REFUSALS_AT_ONCE: Final = 32
-"""So many refusals are answered without a pause, if none was for a while."""
+"""The number of refusals answered without a pause after a quiet while."""
 HOLD_FOR_EACH_SECONDS: Final = 0.005
-"""For each refusal that is held already the next one is held so much longer.
+"""The seconds by which each refusal that is held already prolongs the next one.
 
-So all who come back at once after each refusal get 200 in a second together, however many they are. Whoever
-hands in one message after another is not held up, as an adapter is that serves everybody of a platform.
+So senders who come back at once after each refusal get 200 refusals in a second together, however many
+senders they are. A caller that submits one message after another, such as an adapter that serves a whole
+platform, is not held up.
 """
 LONGEST_HOLD_SECONDS: Final = 1.0
-"""No refusal is held longer."""
+"""The longest time, in seconds, that a refusal is held: longer would look like a lost message."""
 HOLD_STEP_SECONDS: Final = 0.02
-"""Refusals that are held are answered together, in such steps: the event loop sleeps in between."""
+"""The step, in seconds, in which held refusals are answered together, so that the event loop sleeps between.
+"""
 NEWS_PART: Final = 0.2
-"""How much the latest look at the event loop counts against those before."""
+"""The weight of the latest measurement of the event loop's lateness against the earlier ones."""
 
 
 class Room(NamedTuple):
-    """How much room there is for the next message of an owner, as far as one process knows."""
+    """The room for the next message of an owner, as far as one process knows."""
 
     most: int
-    """How many turns may wait in all."""
+    """The number of turns that may wait in all."""
     most_of_owner: int
-    """How many of them may be one owner's."""
+    """The number of turns of one owner that may wait."""
     taken: int = 0
-    """How many wait in all, or are on their way into the queue."""
+    """The number of turns that wait in all, or are on their way into the queue."""
     of_owner: int = 0
-    """How many of these are the owner's."""
+    """The number of these turns that are the owner's."""
     owners: int = 1
-    """How many owners want room, or have some: at least this one."""
+    """The number of owners who want room or have some, this one included."""
     empty_handed: int = 0
-    """How many owners were seen lately and have none."""
+    """The number of owners seen lately of whom no turn waits."""
     crowded: bool = False
-    """Whether somebody was refused lately because there was no room."""
+    """Whether a message was refused lately because there was no room."""
 
 
 class Lack(StrEnum):
-    """Who has taken the room that a message would need."""
+    """The cause of missing room: the owner's own turns, or everybody's."""
 
     OWNER = "owner"  # its owner
     ALL = "all"  # everybody together
 
 
 def lack_of_room(room: Room) -> Lack | None:
-    """Tell why the next message of the owner may not be taken; None: there is room for it.
+    """Return why the next message of the owner must be refused; None: there is room.
 
-    While it is crowded, whoever has an equal share already leaves the last places to those who have nothing.
+    While the queue is crowded, an owner who has an equal share leaves the last places to owners who have
+    none.
     """
     if room.of_owner >= room.most_of_owner:
         return Lack.OWNER
@@ -82,15 +85,15 @@ def lack_of_room(room: Room) -> Lack | None:
 
 
 def equal_share(places: int, owners: int) -> int:
-    """Return how many of some places each of so many owners may have: one at least."""
+    """Return an owner's equal share of the places: at least one."""
     return max(places // max(owners, 1), 1)
 
 
 def part_of_node(free: int, nodes: int, *, leads: bool) -> int:
-    """Return how much of what was free, when a node last counted, that node may fill until it counts again.
+    """Return the part of the free room that a node may fill until it counts again.
 
-    Nodes count at different moments, so each takes half of its part: together they stay within the cap. Of
-    what is too little to be divided, the node that leads takes one place after another.
+    Nodes count at different moments, so each takes half of its share: together they stay within the cap. If
+    there is less room than shares, the leading node takes one place after another.
     """
     if nodes <= 1 or free <= 0:
         return free
@@ -99,33 +102,33 @@ def part_of_node(free: int, nodes: int, *, leads: bool) -> int:
 
 
 class Pace(NamedTuple):
-    """How fast refusals may be answered.
+    """The rate at which refusals may be answered.
 
-    Whoever comes back at once after each refusal is held up by this, and so has no more of the processor
-    than whoever waits for an answer.
+    Senders who come back at once after each refusal are held up, and so get no more of the processor than
+    senders who wait for an answer.
     """
 
     free_at: float = 0.0
-    """When the next refusal may be answered."""
+    """The time, on the event loop's clock, at which the next refusal may be answered."""
     late: float = 0.0
-    """By how many seconds the event loop was late when it was to answer."""
+    """The lateness of the event loop, in seconds, as a moving average."""
 
     @property
     def per_second(self) -> float:
-        """How many refusals may be answered in a second."""
+        """The number of refusals that may be answered in a second."""
         return max(REFUSALS_PER_SECOND / (1 + self.late / TOLERATED_SECONDS), FEWEST_PER_SECOND)
 
     def refusing(self, now: float, held: int = 0) -> tuple[Pace, float]:
-        """Return the pace after one more refusal, and when to answer that one; so many others are held."""
+        """Return the pace after one more refusal, and when to answer it; *held* counts the others held."""
         step = 1 / self.per_second
         earliest, latest = now - REFUSALS_AT_ONCE * step, now + LONGEST_HOLD_SECONDS
         free_at = max(self.free_at, earliest) + step
-        behind = now + held * HOLD_FOR_EACH_SECONDS * (1 + self.late / TOLERATED_SECONDS)
-        at = min(max(free_at, behind), latest)
+        after_held = now + held * HOLD_FOR_EACH_SECONDS * (1 + self.late / TOLERATED_SECONDS)
+        at = min(max(free_at, after_held), latest)
         if at > now:
             at = math.ceil(at / HOLD_STEP_SECONDS) * HOLD_STEP_SECONDS
         return self._replace(free_at=min(free_at, latest)), at
 
     def woken(self, late: float) -> Pace:
-        """Return the pace after the event loop was late by that when it was to answer."""
+        """Return the pace after the event loop was *late* seconds behind."""
         return self._replace(late=self.late + NEWS_PART * (max(late, 0.0) - self.late))

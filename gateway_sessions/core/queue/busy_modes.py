@@ -1,13 +1,8 @@
 """The plan of a message on a busy lane: it waits, merges, steers, interrupts, rolls back or is refused.
 
-What becomes of a message that comes while its lane is busy.
-
-It waits, joins a waiting turn, reaches the running one, ends it, takes it back, or is refused. What waits is
-one queue for each lane. A message may join the last waiting turn only, and only if the same person wrote all
-of it: so joining reorders nothing, and nobody's words become somebody else's. Everything else gets a turn of
-its own at the end, or is refused and told so.
-
-Which rules count for a conversation whose lane is busy.
+Waiting messages form one queue for each lane. A message may join the last waiting turn only, and only if the
+same person wrote all of that turn: so joining reorders nothing, and no message is attributed to another
+person. Every other message gets a turn of its own at the end of the queue, or is refused with a receipt.
 """
 
 from __future__ import annotations
@@ -29,27 +24,28 @@ from gateway_sessions.errors import InvalidInputError
 
 BUSY_RETRY_SECONDS: Final = 5.0
 FULL_RETRY_SECONDS: Final = 30.0
-"""After how long it makes sense to try again. How long turns take is not known here."""
+"""The seconds after which a refused message may be tried again: a guess, as no turn tells how long it takes.
+"""
 
-_NOW: Final = timedelta(0)
+_NO_TIME: Final = timedelta(0)
 
 
 class DropPolicy(StrEnum):
-    """Who has to go when a queue is full."""
+    """The message that is given up when a queue is full."""
 
     REJECT_NEW = "reject_new"  # the newcomer
     DROP_OLDEST = "drop_oldest"  # the turn that has waited longest and was not asked for with /queue
 
 
 class Demotion(StrEnum):
-    """Why a message only waits although the mode asks for more."""
+    """The reason why a message only waits although the busy mode asks for more."""
 
     SUB_WORK = "sub_work"  # the running turn has work under way that must not be cut off
     CANNOT_STEER = "cannot_steer"  # the running turn takes no messages, or others wait already
 
 
 def check_mode(mode: str) -> BusyMode:
-    """The mode of that name, or `InvalidInputError` with those that there are."""
+    """Return the busy mode of that name, or raise `InvalidInputError` with the names that exist."""
     try:
         return BusyMode(mode)
     except ValueError:
@@ -59,7 +55,7 @@ def check_mode(mode: str) -> BusyMode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusyRules:
-    """How a lane deals with messages that come while it is busy."""
+    """The rules for messages that come while their lane is busy."""
 
     mode: BusyMode = BusyMode.QUEUE
     """What a message does: `queue` (it waits for its turn), `collect` (all that one person says until then
@@ -84,7 +80,7 @@ class BusyRules:
     """How long a lane is told nothing more after that."""
 
     def in_mode(self, mode: BusyMode | None) -> BusyRules:
-        """The same rules with that mode; None: with their own."""
+        """Return the same rules in another mode; None keeps the mode."""
         return self if mode is None or mode is self.mode else replace(self, mode=mode)
 
     def __post_init__(self) -> None:
@@ -109,13 +105,14 @@ class BusyRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastWaitingTurn:
-    """The last of the turns that wait on a lane: the only one that a message may join."""
+    """The last turn that waits on a lane: the only turn that a message may join."""
 
     seq: int
     sender: str
-    """Who wrote all of it; empty: nobody knows."""
+    """The place of the message that leads the turn."""
+    """The author of all messages of the turn; empty: unknown."""
     solo: bool = False
-    """Whether nothing may join it: it was asked for with /queue, or the program said it."""
+    """Whether no message may join the turn: a person asked for it with `/queue`, or the program said it."""
     has_media: bool = False
     has_text: bool = True
     messages: int = 1
@@ -125,48 +122,49 @@ class LastWaitingTurn:
 
 
 class LaneLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """What a message finds on its lane."""
+    """The state of a lane when a message comes."""
 
     running: bool = False
     can_steer: bool = False
     """Whether the running turn takes messages."""
     sub_work: bool = False
-    """Whether the running turn has work of others under way, which is not to be cut off."""
+    """Whether the running turn has other work under way, such as sub-agents, that must not be cut off."""
     stopping: bool = False
-    """Whether the running turn was told to end already: nothing needs to end it again."""
+    """Whether the running turn was asked to end already: no message needs to end it again."""
     steered: int = 0
-    """How many messages the running turn was given."""
+    """The number of messages that were steered into the running turn."""
     waiting: int = 0
-    """How many turns wait."""
+    """The number of turns that wait."""
     deferred: int = 0
-    """How many of them were asked for with /queue; only past those may the running turn be steered."""
+    """The number of waiting turns that people asked for with `/queue`; a steered message may pass only these.
+    """
     last: LastWaitingTurn | None = None
-    """The last of them; None: none waits, or it is not to be joined."""
+    """The last waiting turn; None: no turn waits, or no message may join that turn."""
     oldest: int | None = None
-    """The oldest of them that may be dropped."""
+    """The place of the oldest waiting turn that may be dropped."""
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a message decides on its way."""
+    """The facts of a message that decide what becomes of it."""
 
     sender: str
-    """Who wrote it; empty: nobody knows, and it joins nothing."""
+    """The author of the message; empty: unknown, so that the message joins no turn."""
     at: datetime
     solo: bool = False
-    """Whether it was asked for with /queue: it waits, gets a turn of its own, and disturbs nothing."""
+    """Whether a person asked with `/queue` for a turn of its own: the message waits and disturbs nothing."""
     has_media: bool = False
-    """Whether something came with it that may come in a burst: anything but speech."""
+    """Whether the message has attachments that may come in a burst: all kinds but voice."""
     has_text: bool = True
-    """Whether a person said something with it, in writing or aloud."""
+    """Whether a person said something in the message, in writing or aloud."""
     characters: int = 0
     internal: bool = False
-    """Whether the program said it: it joins nothing and disturbs nothing."""
+    """Whether the program said it: the message joins no turn and disturbs nothing."""
 
     @classmethod
     def of(
         cls, message: InboundMessage, *, at: datetime, sender: str | None = None, solo: bool = False
     ) -> Arrival:
-        """What decides on the way of this message."""
+        """Return the deciding facts of this message."""
         kinds = {attachment.kind for attachment in message.attachments}
         return cls(
             sender=message.sender if sender is None else sender,
@@ -180,50 +178,51 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Enqueue(msgspec.Struct, frozen=True, kw_only=True):
-    """It gets a turn of its own, behind all that wait; or the running turn gets it, if *then* is STEERS."""
+    """The message gets a turn of its own; if *then* is STEERS, the running turn takes the message instead."""
 
     ready_at: datetime
-    """Before this its turn does not begin, as more may come that belongs to it."""
+    """The earliest begin of the turn, since more messages of its burst may come until then."""
     then: Disposition
     drop: int | None = None
-    """The waiting turn that makes room for it."""
+    """The waiting turn that is dropped to make room."""
     demotion: Demotion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """It joins the last waiting turn."""
+    """The message joins the last waiting turn."""
 
     into: int
     ready_at: datetime
-    """Before this that turn does not begin any more, as more may come that belongs to it."""
+    """The new earliest begin of that turn, since more messages of its burst may come until then."""
     then: Disposition = Disposition.MERGED
-    """INTERRUPTS and ROLLS_BACK: the running turn ends all the same."""
+    """The effect on the running turn: INTERRUPTS and ROLLS_BACK end the running turn although the message
+    waits."""
     demotion: Demotion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse:
-    """Nothing of it is kept, and whoever sent it is told."""
+    """The message is refused: nothing of it is kept, and its sender is told."""
 
     reason: RejectReason
     retry_after: float
-    """Seconds."""
+    """The seconds after which another try makes sense."""
 
 
 BUSY: Final = Refuse(reason=RejectReason.BUSY, retry_after=BUSY_RETRY_SECONDS)
-"""A turn runs or waits on the lane, and its rules have no message wait."""
+"""The refusal of a message on a busy lane whose busy mode is `reject`."""
 FULL: Final = Refuse(reason=RejectReason.QUEUE_FULL, retry_after=FULL_RETRY_SECONDS)
-"""As many turns wait on the lane as may."""
+"""The refusal of a message on a lane where the permitted number of turns waits."""
 
 ArrivalPlan: TypeAlias = Enqueue | Merge | Refuse
 
 
 def plan_arrival(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> ArrivalPlan:
     """Decide what becomes of a message."""
-    wanted = _wanted(arrival, load, rules)
-    demotion = _demotion(wanted, load, rules)
-    effect = None if demotion else wanted
+    desired = _desired_effect(arrival, load, rules)
+    demotion = _demotion(desired, load, rules)
+    effect = None if demotion else desired
     if effect is Disposition.STEERS:
         return Enqueue(ready_at=arrival.at, then=effect)
     rejects = _rejects(arrival, rules)
@@ -245,11 +244,11 @@ def plan_arrival(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> ArrivalP
 
 
 def refusal_by_count(arrival: Arrival, waiting: int, rules: BusyRules, *, can_steer: bool) -> Refuse | None:
-    """Return why a message is refused where so many turns wait, whatever else is true of the lane.
+    """Return the refusal that the number of waiting turns alone decides.
 
-    None: only a look at the lane can tell, also of some messages that it refuses.
+    None: the state of the lane must be read, even for some messages that are refused then.
     """
-    bursts = rules.mode is BusyMode.COLLECT or rules.debounce > _NOW
+    bursts = rules.mode is BusyMode.COLLECT or rules.debounce > _NO_TIME
     joins = bursts and arrival.sender and not arrival.solo and not arrival.internal
     if joins:
         return None
@@ -261,17 +260,17 @@ def refusal_by_count(arrival: Arrival, waiting: int, rules: BusyRules, *, can_st
 
 
 def _rejects(arrival: Arrival, rules: BusyRules) -> bool:
-    """Tell whether a busy lane refuses the message."""
+    """Return whether a busy lane refuses the message."""
     return rules.mode is BusyMode.REJECT and not (arrival.solo or arrival.internal)
 
 
-def _wanted(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> Disposition | None:
-    """What the mode asks a message to do to the running turn.
+def _desired_effect(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> Disposition | None:
+    """Return the effect on the running turn that the busy mode asks for.
 
-    Pictures and files come in bursts, with words before or after them, and so wait for the rest.
+    Pictures and files come in bursts, with words before or after them, and so wait for the rest of the burst.
     """
-    said = arrival.has_text and not arrival.has_media
-    if not said or arrival.solo or arrival.internal or not load.running or load.stopping:
+    has_words = arrival.has_text and not arrival.has_media
+    if not has_words or arrival.solo or arrival.internal or not load.running or load.stopping:
         return None
     return _EFFECTS.get(rules.mode)
 
@@ -285,10 +284,10 @@ _EFFECTS: Final = MappingProxyType(
 )
 
 
-def _demotion(wanted: Disposition | None, load: LaneLoad, rules: BusyRules) -> Demotion | None:
-    if wanted is None:
+def _demotion(desired: Disposition | None, load: LaneLoad, rules: BusyRules) -> Demotion | None:
+    if desired is None:
         return None
-    if wanted is not Disposition.STEERS:
+    if desired is not Disposition.STEERS:
         return Demotion.SUB_WORK if load.sub_work else None
     # What waits was said before: the running turn is not to hear the later words first.
     possible = load.can_steer and load.waiting <= load.deferred and load.steered < rules.max_queued
@@ -296,7 +295,7 @@ def _demotion(wanted: Disposition | None, load: LaneLoad, rules: BusyRules) -> D
 
 
 def _joins(arrival: Arrival, last: LastWaitingTurn, rules: BusyRules) -> bool:
-    """Whether a message becomes part of the last waiting turn."""
+    """Return whether a message becomes part of the last waiting turn."""
     alone = arrival.solo or arrival.internal or last.solo
     if alone or not arrival.sender or arrival.sender != last.sender:
         return False
@@ -306,16 +305,19 @@ def _joins(arrival: Arrival, last: LastWaitingTurn, rules: BusyRules) -> bool:
 
 
 def _continues_burst(at: datetime, last: LastWaitingTurn, rules: BusyRules) -> bool:
-    """Whether it is close enough to what was said before, on a clock that may have been set back since."""
+    """Return whether a message belongs to the burst of the turn.
+
+    The distances are absolute, because the clock may have been set back in between.
+    """
     pause, length = abs(at - last.last_at), abs(at - last.first_at)
-    return rules.debounce > _NOW and pause <= rules.debounce and length <= rules.debounce_cap
+    return rules.debounce > _NO_TIME and pause <= rules.debounce and length <= rules.debounce_cap
 
 
 def _ready_at(arrival: Arrival, effect: Disposition | None, rules: BusyRules) -> datetime:
-    """When a new turn may begin: at once, or when the rest of a burst has had the time to come.
+    """Return the earliest begin of a new turn: at once, or when the rest of its burst has had time to come.
 
-    A message that ends the running turn waits as well: else the next part of the same thought would end the
-    turn that this one begins, and so on.
+    A message that ends the running turn waits as well: without the pause, the next message of the same burst
+    would end the turn that this message begins, and so on.
     """
     if arrival.solo or arrival.internal:
         return arrival.at
@@ -324,10 +326,10 @@ def _ready_at(arrival: Arrival, effect: Disposition | None, rules: BusyRules) ->
 
 
 def acknowledge_due(last_ack_at: datetime | None, now: datetime, rules: BusyRules) -> bool:
-    """Whether a lane may be told what becomes of a message, after it was last told such a thing."""
+    """Return whether a lane may be told what becomes of a message, given when the lane was told last."""
     if not rules.acknowledge:
         return False
-    return last_ack_at is None or not _NOW <= now - last_ack_at < rules.ack_cooldown
+    return last_ack_at is None or not _NO_TIME <= now - last_ack_at < rules.ack_cooldown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,7 +341,7 @@ class BusyBook:
     by_chat_type: Mapping[tuple[str, str], BusyRules] = field(
         default_factory=dict[tuple[str, str], BusyRules]
     )
-    """By platform and chat type."""
+    """The rules by platform and chat type."""
 
     def __post_init__(self) -> None:
         platforms = {_platform(name): rules for name, rules in self.by_platform.items()}
@@ -349,16 +351,16 @@ class BusyBook:
 
     @property
     def longest_debounce(self) -> timedelta:
-        """How long a burst may pause where it may pause longest."""
+        """The longest pause within a burst that any of the rules allows."""
         rules = (self.default, *self.by_platform.values(), *self.by_chat_type.values())
-        return max(one.debounce for one in rules)
+        return max(rule.debounce for rule in rules)
 
     def rules_for(
         self, platform: str | None, chat_type: str, override: BusyRules | BusyMode | None = None
     ) -> BusyRules:
-        """The rules that count: the session's own, else the chat type's, the platform's, the default.
+        """Return the rules that apply: the session's own, else the chat type's, the platform's, the default.
 
-        A session that has only a mode of its own takes all else from the rules that it would have.
+        A session that has only a mode of its own takes everything else from the rules that apply without it.
         """
         if isinstance(override, BusyRules):
             return override
@@ -368,5 +370,5 @@ class BusyBook:
 
 
 def _platform(name: str) -> str:
-    """A name of a platform as message sources write it."""
+    """Return the name of a platform as message sources spell it."""
     return name.strip().lower()

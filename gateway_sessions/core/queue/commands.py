@@ -1,10 +1,6 @@
 """Arguments of slash commands, and the messages of a turn that `/retry` asks again.
 
-What people type behind a slash: what they mean by it, and how they are told what went wrong.
-
-What people said in a turn, as messages that ask for it once more.
-
-Each is the message that it was: it keeps its id, so that an edit or a deletion finds it, and who said it.
+A message that is asked again keeps its id and its author, so that later edits and deletions find it.
 """
 
 from __future__ import annotations
@@ -39,10 +35,11 @@ from gateway_sessions.errors import (
 )
 
 MOST_TURNS: Final = 100
-"""So many turns at most are taken back in one go."""
+"""The number of turns that one `/undo` may take back: a larger number is more likely a typing error."""
 MAX_MODEL: Final = 200
+"""The longest name of a model, in characters."""
 MAX_SHOWN: Final = 80
-"""So much is shown of what somebody said."""
+"""The number of characters that a reply quotes of a person's text: about one line on a phone."""
 
 _NAME = re.compile(r"[^\W_][\w-]{0,31}")
 _WRAPPED: Final = (("<", ">"), ("[", "]"), ('"', '"'), ("'", "'"))
@@ -51,7 +48,7 @@ _MOVE = re.compile(r"move\s+#?(\d{1,15})\s+(?:to\s+)?#?(\d{1,9})", re.IGNORECASE
 
 
 def check_command_name(name: str) -> str:
-    """Return the name of a command, or raise `InvalidInputError` for what nobody could type as one."""
+    """Return the name of a command, or raise `InvalidInputError` for a name that nobody could type."""
     if _NAME.fullmatch(name) and name == name.lower():
         return name
     problem = f"a command cannot be called {name!r}: up to 32 lower-case letters, digits, - and _"
@@ -59,7 +56,7 @@ def check_command_name(name: str) -> str:
 
 
 def spelled_with_underscores(text: str, names: Iterable[str]) -> str:
-    """Return a text in which the commands of these names are written so that people can tap them anywhere.
+    """Return a text in which the named commands are spelled with underscores, so that people can tap them.
 
     Many platforms end a command at a hyphen, so that `/undo-reset` would be tapped as `/undo`.
     """
@@ -73,7 +70,7 @@ def spelled_with_underscores(text: str, names: Iterable[str]) -> str:
 
 
 class QueueWish(Enum):
-    """What somebody wants of the queue."""
+    """The action on the queue that a person asks for with `/queue`."""
 
     ADD = auto()
     LIST = auto()
@@ -84,29 +81,31 @@ class QueueWish(Enum):
 
 @dataclass(frozen=True, slots=True)
 class QueueAsked:
-    """A wish, and the numbers that came with it."""
+    """The action that `/queue` asks for, and its numbers."""
 
     wish: QueueWish
     seq: int = 0
+    """The place of the message to cancel or to move."""
     place: int = 0
+    """The new position in the queue, from 1."""
 
 
 def queue_asked(arguments: str) -> QueueAsked:
-    """What somebody means behind /queue. Whatever is not exactly a word of the command is to be queued."""
-    said = arguments.strip()
-    if said.lower() in ("", "list"):
+    """Return the action that the arguments of `/queue` ask for; any other text is to be queued."""
+    stripped = arguments.strip()
+    if stripped.lower() in ("", "list"):
         return QueueAsked(QueueWish.LIST)
-    if said.lower() == "clear":
+    if stripped.lower() == "clear":
         return QueueAsked(QueueWish.CLEAR)
-    if cancel := _CANCEL.fullmatch(said):
+    if cancel := _CANCEL.fullmatch(stripped):
         return QueueAsked(QueueWish.CANCEL, int(cancel[1]))
-    if move := _MOVE.fullmatch(said):
+    if move := _MOVE.fullmatch(stripped):
         return QueueAsked(QueueWish.MOVE, int(move[1]), int(move[2]))
     return QueueAsked(QueueWish.ADD)
 
 
 def to_be_queued(message: InboundMessage) -> InboundMessage | None:
-    """The message that /queue brings; None if it brings none."""
+    """Return the message that `/queue` adds; None if the command adds none."""
     adds = queue_asked(message.arguments).wish is QueueWish.ADD
     if not adds and not message.attachments:
         return None
@@ -118,27 +117,27 @@ def to_be_queued(message: InboundMessage) -> InboundMessage | None:
 
 
 def unwrapped(text: str) -> str:
-    """The text without brackets or quotation marks around it, as help texts and people put them there."""
-    said = text.strip()
+    """Return the text without brackets or quotation marks around it: people copy them from help texts."""
+    stripped = text.strip()
     for opening, closing in _WRAPPED:
-        if len(said) > 1 and said.startswith(opening) and said.endswith(closing):
-            return said[1:-1].strip()
-    return said
+        if len(stripped) > 1 and stripped.startswith(opening) and stripped.endswith(closing):
+            return stripped[1:-1].strip()
+    return stripped
 
 
 def turns_asked(arguments: str) -> int:
-    """How many turns to take back: one, if nothing is said."""
-    said = unwrapped(arguments)
-    if not said:
+    """Return the number of turns to take back: 1 without an argument."""
+    number = unwrapped(arguments)
+    if not number:
         return 1
-    if said.isascii() and said.isdigit() and 1 <= int(said[:9]) <= MOST_TURNS:
-        return int(said)
+    if number.isascii() and number.isdigit() and 1 <= int(number[:9]) <= MOST_TURNS:
+        return int(number)
     problem = f"give a number of turns from 1 to {MOST_TURNS}"
     raise InvalidInputError(problem)
 
 
 def model_asked(arguments: str) -> str | None:
-    """The name of a model; None for the default one."""
+    """Return the name of the model that a person asks for; None for the default model."""
     name = unwrapped(arguments)
     if name.lower() in ("default", "none", "auto"):
         return None
@@ -149,7 +148,7 @@ def model_asked(arguments: str) -> str | None:
 
 
 def said_in(rows: Iterable[Message]) -> tuple[str, tuple[Attachment, ...]]:
-    """What a person said in a turn and what came with it, as one message says it."""
+    """Return the joined text and the attachments of a person's messages in a turn."""
     texts: list[str] = []
     attachments: list[Attachment] = []
     for row in rows:
@@ -160,7 +159,7 @@ def said_in(rows: Iterable[Message]) -> tuple[str, tuple[Attachment, ...]]:
 
 
 def attachments_in(content: Content) -> tuple[Attachment, ...]:
-    """What came with a message, out of its content."""
+    """Return the attachments among the parts of a content."""
     parts = content if isinstance(content, list) else []
     found: list[Attachment] = []
     for part in parts:
@@ -176,7 +175,7 @@ def attachments_in(content: Content) -> tuple[Attachment, ...]:
 
 
 def sentence_for(error: GatewaySessionsError) -> str:
-    """What a person is told who asked for something that could not be done."""
+    """Return the sentence that tells a person why a command failed."""
     match error:
         case AmbiguousSessionError():
             lines = [f"- {one.session_id} ({one.title or 'no title'})" for one in error.candidates]
@@ -205,28 +204,28 @@ _PLAIN: Final[Mapping[type[GatewaySessionsError], str]] = MappingProxyType(
 
 
 def quoted(text: str, limit: int = MAX_SHOWN) -> str:
-    """How a text begins, on one line and in quotation marks."""
+    """Return the beginning of a text on one line, in quotation marks."""
     return f"“{shortened(one_line(text), limit)}”"
 
 
 def _sentence(text: str) -> str:
-    said = text.strip() or "nobody knows why"
-    return f"{said[0].upper()}{said[1:]}{'' if said[-1] in '.!?:' else '.'}"
+    stripped = text.strip() or "nobody knows why"
+    return f"{stripped[0].upper()}{stripped[1:]}{'' if stripped[-1] in '.!?:' else '.'}"
 
 
 def asked_again(rows: Iterable[Message], asked: InboundMessage, entry: SessionEntry) -> list[InboundMessage]:
-    """Return what people said in these rows of a session, which *asked* wants to be answered once more."""
+    """Return the messages of people in these rows, as messages that *asked* submits once more."""
     found = [
-        _message(one, row, asked, entry)
+        _retried_message(message, row, asked, entry)
         for row in rows
         if row.role == Role.USER and not row.observed
-        for one in _said_in(row)
+        for message in _messages_in(row)
     ]
     return [one for one in found if not one.is_empty]
 
 
-def _said_in(row: Message) -> list[PlatformMessage]:
-    """The messages of a row; one without an id if they cannot be told apart."""
+def _messages_in(row: Message) -> list[PlatformMessage]:
+    """Return the messages of a row; one message without an id if they cannot be told apart."""
     known = [one for one in messages_of(row) or () if not one.deleted]
     if known:
         return known
@@ -234,10 +233,10 @@ def _said_in(row: Message) -> list[PlatformMessage]:
     return [PlatformMessage(text=row.text.strip(), attachments=parts)]
 
 
-def _message(
-    one: PlatformMessage, row: Message, asked: InboundMessage, entry: SessionEntry
+def _retried_message(
+    message: PlatformMessage, row: Message, asked: InboundMessage, entry: SessionEntry
 ) -> InboundMessage:
-    # Ids of another chat say nothing here: two chats may have messages of the same id.
+    # Ids of another chat are dropped: two chats may have messages of the same id.
     is_from_here = row.from_lane in (None, entry.session_key)
     source = asked.source
     if is_room(entry.owner):
@@ -250,10 +249,10 @@ def _message(
     return InboundMessage(
         source=source,
         account=asked.account,
-        text=one.text,
-        attachments=attachments_in(one.attachments),
-        message_id=one.id if is_from_here else None,
-        revision=one.revision,
+        text=message.text,
+        attachments=attachments_in(message.attachments),
+        message_id=message.id if is_from_here else None,
+        revision=message.revision,
         metadata=asked.metadata,
         speaker=row.extra.get(NAME),
     )

@@ -1,10 +1,10 @@
 """Edits and deletions of the platform messages that one transcript row holds, planned as values.
 
-A burst is one row, because a model gets one user's row for one turn. The row keeps of each of its messages
-the id, the sender, the text and what came with it, and the number of its latest edit. A row of one message
-that was never edited says all of that itself, and keeps nothing besides.
+A burst is one row, because a model gets one user's row for one turn. The row keeps the id, the sender, the
+text, the attachments and the number of the latest edit of each of its messages. A row of one message that was
+never edited holds all of that in its own columns and keeps no list.
 
-An edit or a deletion is planned here for one row. Carrying it out is somebody else's work.
+This module plans an edit or a deletion for one row; the transactions carry the plan out.
 """
 
 from __future__ import annotations
@@ -21,75 +21,75 @@ from gateway_sessions.core.text import attributed
 from gateway_sessions.core.transcript.messages import SEVERAL_IDS, Content, Hidden, Message, text_of
 
 _LABEL: Final = re.compile(r"\[([^\[\]\n]*)\] ?\Z")
-"""Who says what follows, as a model is told it in a shared room."""
+"""The label of the speaker that a model sees before each text of a shared room."""
 _SOMEBODY: Final = attributed(None, "")
-_BETWEEN: Final = "\n\n"
-"""Stands between what a message answers to and the message."""
+_BLANK_LINE: Final = "\n\n"
+"""The blank line between the quotation of an answered message and the message itself."""
 
 
 class PlatformMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """One of the messages that a row was made of."""
 
     id: str | None = None
-    """Its id on the platform."""
+    """The message's id on the platform."""
     sender: str = ""
-    """Who said it; empty: the platform did not tell."""
+    """The person who wrote the message; empty: unknown to the platform."""
     text: str = ""
     attachments: list[Any] = []
-    """What came with it, as a content has it."""
+    """The attachments, as parts of a content."""
     quoted: str | None = None
-    """What it answers to, as a model is told it."""
+    """The quotation of the answered message, as a model sees it."""
     revision: int = 0
-    """The number of its latest edit, where the platform counts them."""
+    """The number of the latest edit, if the platform counts edits."""
     deleted: bool = False
-    """Whether it was deleted on its platform; then nothing else is kept of it."""
+    """Whether the message was deleted on its platform; then no other field is kept."""
 
 
 class Effect(StrEnum):
-    """What an edit or a deletion does to a row."""
+    """The effect of an edit or a deletion on a row."""
 
-    NONE = "none"  # the row has nothing of that message that could be changed
-    STANDS = "stands"  # the row says so already, or what is newer
-    CHANGED = "changed"  # the row says something else
-    HIDDEN = "hidden"  # nothing is left of the row
+    NONE = "none"  # the row holds nothing of that message that could be changed
+    STANDS = "stands"  # the row holds this edit, or a newer one, already
+    CHANGED = "changed"  # the row gets another content
+    HIDDEN = "hidden"  # the row is hidden, since nothing is left of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewording:
-    """A message of a platform says something else from now on, or was deleted there."""
+    """An edit or a deletion of a message on its platform."""
 
     message_id: str
     content: Content = None
-    """What it says. What came with it stays, unless the edit brings something."""
+    """The new content. The attachments of the message stay, unless the edit brings some."""
     deletes: bool = False
-    """Whether it was deleted."""
+    """Whether the message was deleted."""
     revision: int = 0
-    """The number of the edit; 0: the platform does not count them."""
+    """The number of the edit; 0: the platform does not count edits."""
 
 
 class RowChange(NamedTuple):
-    """What is to be done to a row, and how the row is then."""
+    """The effect on a row, and the row after it."""
 
     effect: Effect
     row: Message
 
 
-class _Told(NamedTuple):
-    """How a row tells a model who said it, and in answer to what."""
+class _Attribution(NamedTuple):
+    """The words that a row adds for a model: the speaker's label and the quotation of the answer."""
 
     label: str | None
     quoted: str | None
 
 
 def is_older(revision: int, known: int) -> bool:
-    """Whether an edit is older than the one that stands. Without numbers the one that comes last counts."""
+    """Return whether an edit is older than the stored one; without numbers the latest to come counts."""
     return 0 < revision < known
 
 
-def joined_text(said: Iterable[tuple[str, bool]]) -> str:
-    """What texts say together, each with whether it is a caption. One that only repeats another goes."""
+def joined_text(texts: Iterable[tuple[str, bool]]) -> str:
+    """Return texts joined to one, each given with whether it is a caption; repeated captions are dropped."""
     parts: list[str] = []
-    for text, is_caption in said:
+    for text, is_caption in texts:
         stripped = text.strip()
         if stripped and not (is_caption and stripped in parts):
             parts.append(stripped)
@@ -97,32 +97,32 @@ def joined_text(said: Iterable[tuple[str, bool]]) -> str:
 
 
 def joined_content(text: str, attachments: Sequence[Any]) -> Content:
-    """The content of a row: text, or parts where something came with it."""
+    """Return the content of a row: text, or parts if there are attachments."""
     if not attachments:
         return text
     return [*([{"type": "text", "text": text}] if text else []), *attachments]
 
 
 def kept(messages: Sequence[PlatformMessage]) -> list[Any] | None:
-    """What a row keeps of its messages; None if it says all of that itself."""
+    """Return what a row keeps of its messages; None if its own columns hold all of it."""
     if len(messages) < 2 and not any(one.revision or one.deleted for one in messages):  # noqa: PLR2004 -- one is alone
         return None
     return [msgspec.to_builtins(one) for one in messages]
 
 
 def messages_of(row: Message) -> list[PlatformMessage] | None:
-    """The messages that a row was made of; None if they cannot be told apart.
+    """Return the messages that a row was made of; None if they cannot be told apart.
 
-    What the row keeps of them is believed only if it comes to what the row says: a program that does not know
-    these columns may have written the row since.
+    The kept list counts only if it adds up to the content of the row: a program that does not know these
+    columns may have written the row since.
     """
     known = _kept_in(row)
-    if known is not None and _comes_to(known, row.content):
+    if known is not None and _add_up_to(known, row.content):
         return known
     ids: object = row.extra.get(SEVERAL_IDS)
     if not isinstance(ids, list):
-        return [] if row.platform_message_id is None else [_alone(row)]
-    # Whoever writes says something on at least one line: so many lines are one for each.
+        return [] if row.platform_message_id is None else [_single_message(row)]
+    # Each message has at least one line: if there are as many lines as ids, each line is one message.
     lines = row.content.split("\n") if isinstance(row.content, str) else []
     if len(lines) != len(cast("list[object]", ids)):
         return None
@@ -133,7 +133,7 @@ def messages_of(row: Message) -> list[PlatformMessage] | None:
 
 
 def plan_rewording(row: Message, rewording: Rewording) -> RowChange:
-    """What an edit or a deletion does to a row."""
+    """Return the change that an edit or a deletion makes to a row."""
     messages = messages_of(row)
     if messages is None:
         return _plan_for_unknown(row, rewording)
@@ -149,35 +149,38 @@ def plan_rewording(row: Message, rewording: Rewording) -> RowChange:
     if is_older(rewording.revision, message.revision):
         return RowChange(Effect.STANDS, row)
     new = _with_text(message, rewording)
-    changed = _made_of([new if one is message else one for one in messages], row, messages)
+    changed = _rebuilt([new if one is message else one for one in messages], row, messages)
     return RowChange(Effect.STANDS if changed == row else Effect.CHANGED, changed)
 
 
 def edited_by_hand(row: Message, message_id: str, content: Content) -> Message:
-    """The row once a program has said what one of its messages says: all of that, in words of its own."""
+    """Return the row after a program has replaced the content and attachments of one of its messages."""
     messages = messages_of(row)
     if messages is None or len(messages) < 2:  # noqa: PLR2004 -- one is alone
-        alone = row.altered(content=content, api_content=None, platform_messages=None)
-        return row if content == row.content else alone
-    text, attachments = _apart(content)
+        replaced = row.altered(content=content, api_content=None, platform_messages=None)
+        return row if content == row.content else replaced
+    text, attachments = _text_and_attachments(content)
     new = [
         msgspec.structs.replace(one, text=text, attachments=attachments, deleted=False)
         if one.id == message_id
         else one
         for one in messages
     ]
-    return _made_of(new, row, messages)
+    return _rebuilt(new, row, messages)
 
 
 def holds(row: Message, message_id: str) -> bool:
-    """Whether one of the messages that a row was made of has that id."""
+    """Return whether one of the messages that a row was made of has that id."""
     ids: Any = row.extra.get(SEVERAL_IDS) or ()
     known = _kept_in(row) or ()
     return message_id in (row.platform_message_id, *ids, *(one.id for one in known))
 
 
 def _plan_for_unknown(row: Message, rewording: Rewording) -> RowChange:
-    """Messages that cannot be told apart go together; none of them can be made to say something else."""
+    """Return the plan for a row whose messages cannot be told apart.
+
+    A deletion of one hides the whole row; an edit of one changes nothing.
+    """
     ids: Any = row.extra.get(SEVERAL_IDS)
     if rewording.message_id not in ids or not rewording.deletes:
         return RowChange(Effect.NONE, row)
@@ -190,11 +193,11 @@ def _plan_deletion(
 ) -> RowChange:
     if all(one.deleted for one in after):
         return RowChange(Effect.HIDDEN, row)
-    return RowChange(Effect.CHANGED, _made_of(after, row, before))
+    return RowChange(Effect.CHANGED, _rebuilt(after, row, before))
 
 
 def _with_text(message: PlatformMessage, rewording: Rewording) -> PlatformMessage:
-    text, attachments = _apart(rewording.content)
+    text, attachments = _text_and_attachments(rewording.content)
     return msgspec.structs.replace(
         message,
         text=text,
@@ -203,18 +206,18 @@ def _with_text(message: PlatformMessage, rewording: Rewording) -> PlatformMessag
     )
 
 
-def _made_of(messages: Sequence[PlatformMessage], row: Message, before: Sequence[PlatformMessage]) -> Message:
-    """The row once it is made of these messages."""
+def _rebuilt(messages: Sequence[PlatformMessage], row: Message, before: Sequence[PlatformMessage]) -> Message:
+    """Return the row made anew of these messages; *before* are its messages until now."""
     content = _content_of(messages)
     left = [one for one in messages if not one.deleted]
     ids = [one.id for one in left if one.id]
     extra = {name: one for name, one in row.extra.items() if name != SEVERAL_IDS}
     if len(ids) > 1:
         extra[SEVERAL_IDS] = ids
-    told = _told_of(row, before)
+    attribution = _attribution_of(row, before)
     return row.altered(
         content=content,
-        api_content=None if told is None else _for_a_model(left, content, told),
+        api_content=None if attribution is None else _for_a_model(left, content, attribution),
         platform_message_id=ids[0] if ids else None,
         platform_messages=kept(messages),
         extra=extra,
@@ -226,8 +229,8 @@ def _content_of(messages: Sequence[PlatformMessage]) -> Content:
     return joined_content(_text_of(left), [one for message in left for one in message.attachments])
 
 
-def _comes_to(messages: Sequence[PlatformMessage], content: Content) -> bool:
-    text, attachments = _apart(content)
+def _add_up_to(messages: Sequence[PlatformMessage], content: Content) -> bool:
+    text, attachments = _text_and_attachments(content)
     left = [one for one in messages if not one.deleted]
     return text.strip() == _text_of(left) and attachments == [
         one for message in left for one in message.attachments
@@ -239,7 +242,7 @@ def _text_of(messages: Iterable[PlatformMessage]) -> str:
 
 
 def _kept_in(row: Message) -> list[PlatformMessage] | None:
-    """What the row keeps of its messages; None if it keeps nothing, or what nobody can read."""
+    """Return the messages that the row keeps; None if it keeps none, or a list that cannot be read."""
     if not row.platform_messages:
         return None
     try:
@@ -248,16 +251,16 @@ def _kept_in(row: Message) -> list[PlatformMessage] | None:
         return None
 
 
-def _alone(row: Message) -> PlatformMessage:
-    """The one message that a row says all of."""
-    text, attachments = _apart(row.content)
+def _single_message(row: Message) -> PlatformMessage:
+    """Return the single message that a row consists of."""
+    text, attachments = _text_and_attachments(row.content)
     message = PlatformMessage(id=row.platform_message_id, text=text, attachments=attachments)
-    told = _told_of(row, [message])
-    return message if told is None else msgspec.structs.replace(message, quoted=told.quoted)
+    attribution = _attribution_of(row, [message])
+    return message if attribution is None else msgspec.structs.replace(message, quoted=attribution.quoted)
 
 
-def _apart(content: Content) -> tuple[str, list[Any]]:
-    """The text of a content, and all else in it."""
+def _text_and_attachments(content: Content) -> tuple[str, list[Any]]:
+    """Return the text of a content, and its other parts."""
     match content:
         case None:
             return "", []
@@ -278,52 +281,55 @@ def _is_text(part: object) -> bool:
             return False
 
 
-# What a model is told
+# The content for a model
 
 
-def _told_of(row: Message, messages: Sequence[PlatformMessage]) -> _Told | None:
-    """How the row tells a model who said it; None if it does not, or in words of somebody else's."""
-    told = _first_text(row.api_content)
-    if told is None:
+def _attribution_of(row: Message, messages: Sequence[PlatformMessage]) -> _Attribution | None:
+    """Return the label and the quotation of the row's content for a model.
+
+    None: the row has no such content, or a program wrote that content in words of its own.
+    """
+    model_text = _first_text(row.api_content)
+    if model_text is None:
         return None
-    said = _text_of(messages)
-    shown = _shown(said)
-    for tail, labelled in ((shown, True), (said, False)):
-        if not told.endswith(tail):
+    text = _text_of(messages)
+    room_text = _room_form(text)
+    for tail, labelled in ((room_text, True), (text, False)):
+        if not model_text.endswith(tail):
             continue
-        before = told.removesuffix(tail) if tail else told
+        before = model_text.removesuffix(tail) if tail else model_text
         label = _LABEL.search(before) if labelled else None
         if label is not None:
-            return _Told(label[1], before[: label.start()].removesuffix(_BETWEEN) or None)
-        if not labelled and (before.endswith(_BETWEEN) or not said):
-            return _Told(None, before.removesuffix(_BETWEEN))
+            return _Attribution(label[1], before[: label.start()].removesuffix(_BLANK_LINE) or None)
+        if not labelled and (before.endswith(_BLANK_LINE) or not text):
+            return _Attribution(None, before.removesuffix(_BLANK_LINE))
     return None
 
 
-def _first_text(told: Content) -> str | None:
-    match told:
+def _first_text(content: Content) -> str | None:
+    match content:
         case str():
-            return told
+            return content
         case [{"type": "text", "text": str(text)}, *_]:
             return text
         case _:
             return None
 
 
-def _for_a_model(messages: Sequence[PlatformMessage], content: Content, told: _Told) -> Content:
-    """The content as a model gets it."""
+def _for_a_model(messages: Sequence[PlatformMessage], content: Content, attribution: _Attribution) -> Content:
+    """Return the content as a model gets it; None if a model gets the content itself."""
     quoted = next((one.quoted for one in messages if one.quoted is not None), None)
-    if told.label is None and quoted is None:
+    if attribution.label is None and quoted is None:
         return None
-    said = _text_of(messages)
-    text = said if told.label is None else f"[{told.label}] {_shown(said)}"
+    own_text = _text_of(messages)
+    text = own_text if attribution.label is None else f"[{attribution.label}] {_room_form(own_text)}"
     if quoted is not None:
-        text = f"{quoted}{_BETWEEN}{text}".rstrip()
+        text = f"{quoted}{_BLANK_LINE}{text}".rstrip()
     if not isinstance(content, list):
         return text
-    return [{"type": "text", "text": text}, *(content[1:] if said else content)]
+    return [{"type": "text", "text": text}, *(content[1:] if own_text else content)]
 
 
-def _shown(said: str) -> str:
-    """A text as a shared room shows it behind the name of who said it."""
-    return attributed(None, said).removeprefix(_SOMEBODY)
+def _room_form(text: str) -> str:
+    """Return a text in the form that a shared room shows behind the speaker's label."""
+    return attributed(None, text).removeprefix(_SOMEBODY)

@@ -1,6 +1,6 @@
 """`InboundMessage`: a message as an adapter submits it, and the transcript row that a turn makes of it.
 
-It is stored as it came before anybody works on it, and enters the transcript with the turn that answers it.
+The message is stored unchanged before a turn works on it, and enters the transcript with that turn.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ from gateway_sessions.core.transcript.messages import NO_EXTRA, SEVERAL_IDS, STE
 from gateway_sessions.errors import InvalidInputError
 
 MAX_QUOTED: Final = 500
-"""Characters of an earlier message that an answer to it quotes."""
+"""The number of characters that an answer quotes of the earlier message: enough to recognise it in a prompt.
+"""
 SEPARATOR: Final = "\x1f"
-"""Between the parts of an idempotency key; no identifier may hold it."""
+"""The character between the parts of an idempotency key; no identifier may hold it."""
 NAME: Final = "name"
-"""The extra member of a row that says what somebody is called."""
+"""The extra member of a transcript row that holds the speaker's name."""
 DASHES: Final = MappingProxyType({"\u2014": "--", "\u2013": "-"})
-"""What keyboards make of the dashes that options begin with."""
+"""The dashes that keyboards put in place of the hyphens before an option."""
 
 _OPTION = re.compile("(?<!\\S)[\u2013\u2014](?=\\S)")
 
 
 class MessageKind(StrEnum):
-    """What a platform says happened."""
+    """The event on the platform that the message reports."""
 
     NEW = "new"
     EDIT = "edit"
@@ -52,7 +53,7 @@ class MessageKind(StrEnum):
 
 
 class AttachmentKind(StrEnum):
-    """What an attachment is to people."""
+    """The kind of an attachment, as people see it."""
 
     PHOTO = "photo"
     VIDEO = "video"
@@ -64,13 +65,14 @@ class AttachmentKind(StrEnum):
 
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that came with a message; where it lies, not what it holds."""
+    """Something that came with a message: its address, not its content."""
 
     kind: AttachmentKind
     url: str = ""
     media_type: str | None = None
     name: str | None = None
     size: int | None = None
+    """The size in bytes, if the platform tells it."""
 
     def __post_init__(self) -> None:
         check_types("an attachment", self, _OF_ATTACHMENT)
@@ -88,33 +90,35 @@ class ReplyTo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     author_id: str | None = None
     author_name: str | None = None
     own: bool = False
-    """Whether the agent had said it."""
+    """Whether the agent wrote that message."""
 
     def __post_init__(self) -> None:
         check_types("reply_to", self, _OF_REPLY_TO)
 
 
 class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One message as an adapter hands it over."""
+    """One message as an adapter submits it."""
 
     source: SessionSource
     text: str = ""
     message_id: str | None = None
-    """Its id on the platform; without one, a message delivered twice is two messages."""
+    """The message's id on the platform; a message without an id cannot be recognised when it is delivered
+    twice."""
     account: str = ""
-    """The adapter that brought it, where one platform has several; its source says the same."""
+    """The account whose adapter brought the message; the message's source names the same account."""
     kind: MessageKind = MessageKind.NEW
     revision: int = 0
-    """The n-th edit of it, or any number that rises with them; 0: the platform does not count them."""
+    """The number of the edit, or any number that rises with each edit; 0: the platform does not count edits.
+    """
     sent_at: datetime | None = None
     attachments: tuple[Attachment, ...] = ()
     reply_to: ReplyTo | None = None
     internal: bool = False
-    """Said by the program and not by a person: it keeps no session alive."""
+    """Whether the program, and no person, says this: the message keeps no session alive."""
     metadata: Mapping[str, Any] = NO_EXTRA
-    """What the adapter wants back with the turn."""
+    """Facts of the adapter that the turn gives back to the adapter unchanged."""
     speaker: str | None = None
-    """Who a model is told has said it, if not the name on its platform; the store fills it in."""
+    """The name of the speaker as a model is told it, if not the platform's name; the store fills this in."""
 
     def __post_init__(self) -> None:
         if isinstance(self.attachments, list):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
@@ -133,7 +137,7 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             raise InvalidInputError(problem)
 
     def _agree_on_account(self) -> None:
-        """Let message and source say the same; adapters mostly name themselves in one of them only."""
+        """Copy the account to the message or to its source: most adapters name the account in one of them."""
         here, there = self.account, self.source.account
         if here and there:
             problem = f"a message of account {here!r} has a source that names account {there!r}: name one"
@@ -144,18 +148,18 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     @property
     def sender(self) -> str:
-        """Who said it, among those who write on one lane; empty: a room did not tell, it may be anybody."""
+        """Return the author's id among those who write on the lane; empty: the platform does not tell."""
         alone = self.source.chat_id if self.source.chat_type == "dm" else ""
         return self.source.participant_id or alone
 
     @property
     def said_by(self) -> str | None:
-        """What a model is told of who said it."""
+        """The name of the speaker as a model is told it."""
         return self.speaker or self.source.user_name
 
     @property
     def idempotency_key(self) -> str | None:
-        """The same for every delivery of one event of a platform; None if it cannot be told again."""
+        """Return the key of a platform event, equal for every delivery; None for a message without an id."""
         if not self.message_id:
             return None
         what = str(self.kind) if self.kind is not MessageKind.EDIT else f"edit {self.revision}"
@@ -167,7 +171,7 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     @property
     def is_uncounted(self) -> bool:
-        """Whether it is an edit to which the platform gave no number: two of these cannot be told apart."""
+        """Whether the message is an edit without a number: two such edits cannot be told apart."""
         return self.kind is MessageKind.EDIT and not self.revision
 
     @property
@@ -194,7 +198,7 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     @property
     def arguments(self) -> str:
-        """What stands behind the name of a command, with the dashes of its options as they were meant."""
+        """Return the text behind the name of a command, with the dashes of options as hyphens again."""
         if self.command is None:
             return ""
         _, *rest = self.text.split(maxsplit=1)
@@ -203,39 +207,39 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     def with_text(
         self, text: str, attachments: tuple[Attachment, ...], revision: int | None = None
     ) -> InboundMessage:
-        """The same message with another content, that of the edit with that number."""
+        """Return the message with the content of an edit, and with the number of that edit."""
         number = self.revision if revision is None else revision
         return msgspec.structs.replace(self, text=text, attachments=attachments, revision=number)
 
     @property
     def has_media(self) -> bool:
-        """Whether anything came with it."""
+        """Whether the message has attachments."""
         return bool(self.attachments)
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing at all: characters that nobody sees say nothing."""
-        said = self.text.strip()
-        # Most begin with what is seen; then nobody looks through all of a long one.
-        return not self.attachments and not (said and (visible(said[0]) or visible(said)))
+        """Whether the message has neither attachments nor a visible character."""
+        text = self.text.strip()
+        # Most texts begin with a visible character; testing it first spares the search through a long text.
+        return not self.attachments and not (text and (visible(text[0]) or visible(text)))
 
 
 def turn_text(messages: Sequence[InboundMessage]) -> str:
-    """What the messages of one turn say together. A caption that only repeats one of them is left out."""
+    """Return the joined text of the messages of one turn, without captions that repeat one of the texts."""
     if len(messages) == 1:
         return messages[0].text.strip()
     return joined_text((message.text, message.has_media) for message in messages)
 
 
 def turn_content(messages: Sequence[InboundMessage]) -> Content:
-    """The content of the user's row for these messages: text, or parts where something came with it."""
+    """Return the content of the user's row for these messages: text, or parts if there are attachments."""
     text = turn_text(messages)
     attached = [one for message in messages if message.attachments for one in _attached(message)]
     return joined_content(text, attached) if attached else text
 
 
 def rewording_of(message: InboundMessage) -> Rewording:
-    """What an edit or a deletion does to the message that it names."""
+    """Return the change that an edit or a deletion makes to the message that it names."""
     deletes = message.kind is MessageKind.DELETE
     content = None if deletes else turn_content([message])
     name, revision = message.message_id or "", message.revision
@@ -243,9 +247,9 @@ def rewording_of(message: InboundMessage) -> Rewording:
 
 
 def user_row(messages: Sequence[InboundMessage], *, steered: bool = False, shared: bool = False) -> Message:
-    """The row of the transcript that the messages of one turn become: one, however many they are.
+    """Return the one transcript row that the messages of a turn become.
 
-    A model is told besides what a message answers to and, on a lane that people share, who said it.
+    The content for a model also quotes the message that is answered and, on a shared lane, names the speaker.
     """
     first = messages[0]
     content = turn_content(messages)
@@ -271,7 +275,7 @@ def user_row(messages: Sequence[InboundMessage], *, steered: bool = False, share
 
 
 def _platform_message(message: InboundMessage) -> PlatformMessage:
-    """What the row of a message keeps of it."""
+    """Return the facts of one message that its row keeps."""
     answered = message.reply_to
     return PlatformMessage(
         id=message.message_id,
@@ -284,50 +288,53 @@ def _platform_message(message: InboundMessage) -> PlatformMessage:
 
 
 def _attached(message: InboundMessage) -> list[Any]:
-    """What came with a message, as a content has it."""
+    """Return the attachments of a message as parts of a content."""
     return [{"type": "attachment", **msgspec.to_builtins(one)} for one in message.attachments]
 
 
 def _for_a_model(messages: Sequence[InboundMessage], content: Content, *, shared: bool) -> Content:
-    """The content as a model gets it; None if that is the content itself."""
+    """Return the content as a model gets it; None if a model gets the content itself."""
     answered = next((one.reply_to for one in messages if one.reply_to and one.reply_to.text), None)
     if answered is None and not shared:
         return None
-    said = turn_text(messages)
-    text = attributed(messages[0].said_by, said) if shared else said
+    own_text = turn_text(messages)
+    text = attributed(messages[0].said_by, own_text) if shared else own_text
     if answered is not None:
         text = f"{_quoted(answered)}\n\n{text}".rstrip()
     if not isinstance(content, list):
         return text
-    parts: list[Any] = content[1:] if said else content
+    parts: list[Any] = content[1:] if own_text else content
     return [{"type": "text", "text": text}, *parts]
 
 
 def message_id_in(idempotency_key: str | None) -> str | None:
-    """The id on its platform of the message that has this key; None without one."""
+    """Return the platform's id of the message with this idempotency key; None without a key."""
     return None if idempotency_key is None else idempotency_key.split(SEPARATOR)[2]
 
 
 def _quoted(answered: ReplyTo) -> str:
-    """What a message answers to, each line marked, so that it cannot be taken for the message."""
+    """Return the quotation of the answered message.
+
+    Each of its lines is marked, so that a model cannot take the quotation for the message itself.
+    """
     who = "you said" if answered.own else f"{inline_name(answered.author_name)} said"
     lines = shortened(answered.text or "", MAX_QUOTED).splitlines()
     return "\n".join([f"[In reply to what {who}:]", *(f"> {line}" for line in lines)])
 
 
 def stored_form(message: InboundMessage) -> str:
-    """The message as text that every database can hold; `InvalidInputError` for what none can."""
+    """Return the message as text that every database can hold, or raise `InvalidInputError`."""
     return record_text("message", message, message.metadata)
 
 
 def as_stored(message: InboundMessage, stored: str) -> InboundMessage:
-    """The message as it is read again from what was stored of it."""
+    """Return the message as reading its stored form would give it."""
     free_form = message.metadata or message.source.extra
     return _READ.decode(stored) if free_form or REPLACEMENT in stored else message
 
 
 def says_the_same(said: InboundMessage, stored: InboundMessage) -> bool:
-    """Whether what is stored of a message is what somebody said: else it was edited."""
+    """Return whether the stored message equals the submitted one; if not, the message was edited since."""
     kept = as_stored(said, stored_form(said))
     return (kept.text, kept.attachments) == (stored.text, stored.attachments)
 

@@ -11,7 +11,7 @@ from gateway_sessions.core.queue.inbound import InboundMessage
 
 
 class Outcome(StrEnum):
-    """What became of an accepted message; every one gets exactly one of these."""
+    """The end of an accepted message; each message gets exactly one outcome."""
 
     TURNED = "turned"  # its turn was completed
     INTERRUPTED = "interrupted"  # its turn was stopped; what it had done stands
@@ -24,7 +24,7 @@ class Outcome(StrEnum):
 
 
 class ItemKind(StrEnum):
-    """What kind of thing came in."""
+    """The kind of an item in the inbox: a person's or a program's message, a command, or a change."""
 
     MESSAGE = "message"
     INTERNAL = "internal"
@@ -34,36 +34,43 @@ class ItemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedMessage:
-    """A message that waits for its turn, or whose turn is running."""
+    """A message that waits for its turn, or a message whose turn is running."""
 
     seq: int
+    """The place of the message among all that its lane ever accepted."""
     session_key: str
     message: InboundMessage
     admitted_at: datetime
     solo: bool = False
-    """Whether it gets a turn of its own, whatever comes after it."""
+    """Whether the message gets a turn of its own, so that no later message joins it."""
     merged_into: int | None = None
+    """The place of the message that leads the turn; None: this message leads it."""
     running: bool = False
     cut_off: bool = False
-    """Whether its turn was begun by a process that is gone: it is tried again."""
+    """Whether a process that is gone had begun the turn; the turn is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A message whose turn failed for good. Nothing of it is lost: it can be tried again."""
+    """A message whose turn failed for good. The message is kept whole and can be tried again."""
 
     item_id: int
     seq: int
+    """The place of the message among all that its lane ever accepted."""
     session_key: str
     owner: str
     message: InboundMessage | None
-    """None: it is damaged, and that is why it was given up."""
+    """The message; None: its stored form cannot be read, and the message was given up for that."""
     admitted_at: datetime
     given_up_at: datetime
     problem: str
+    """Why the turn failed, in one sentence."""
 
 
 def taken_out(listed: Sequence[QueuedMessage], seq: int | None) -> list[QueuedMessage]:
-    """What of a queue would be cancelled with one message, or altogether: a turn goes with all its parts."""
-    waiting = [one for one in listed if not one.running]
-    return [one for one in waiting if seq is None or seq in (one.seq, one.merged_into)]
+    """Return the waiting messages that a cancellation of *seq* removes; None cancels the whole queue.
+
+    A turn is cancelled with all of its messages.
+    """
+    waiting = [message for message in listed if not message.running]
+    return [message for message in waiting if seq is None or seq in (message.seq, message.merged_into)]

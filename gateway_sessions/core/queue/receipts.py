@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 
 class Disposition(StrEnum):
-    """What an accepted message does next."""
+    """The next step of an accepted message."""
 
     STARTS = "starts"  # its turn begins as soon as there is room
     QUEUED = "queued"  # it waits for the turns before it
@@ -21,7 +21,7 @@ class Disposition(StrEnum):
 
 
 class RejectReason(StrEnum):
-    """Why a message was refused; nothing of it is kept."""
+    """The reason why a message was refused; nothing of the message is kept."""
 
     BUSY = "busy"  # the lane takes nothing while a turn runs
     QUEUE_FULL = "queue_full"  # too many messages wait on the lane
@@ -37,26 +37,26 @@ class RejectReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """It is durable, and will be turned, or put aside where everybody can see it."""
+    """The receipt of a message that is stored durably and will be answered, or kept as a dead letter."""
 
     seq: int
-    """Its place among everything ever accepted on its lane, without gaps."""
+    """The place of the message among all that its lane ever accepted, without gaps."""
     session_key: str
     session_id: str | None
     disposition: Disposition
     depth: int = 0
-    """How many turns wait on the lane, this one included."""
+    """The number of turns that wait on the lane, this one included."""
     merged_into: int | None = None
-    """The place of the message whose turn it is part of."""
+    """The place of the message that leads the turn; None: this message leads its own turn."""
     dropped: tuple[int, ...] = ()
-    """Waiting messages that made room for it."""
+    """The places of the waiting messages that were dropped to make room."""
     demoted: str | None = None
-    """Why it only waits, although the lane's mode asks for more."""
+    """Why the message only waits although the lane's busy mode asks for more; see `Demotion`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duplicate:
-    """The platform delivered it before."""
+    """The receipt of a message that the platform delivered before."""
 
     seq: int
     session_key: str
@@ -64,7 +64,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """It was not taken; the text says so to whoever sent it."""
+    """The receipt of a message that was refused; `text` tells its sender so."""
 
     reason: RejectReason
     text: str

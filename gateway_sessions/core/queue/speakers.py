@@ -15,17 +15,17 @@ from gateway_sessions.core.text import visible
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speakers:
-    """Names those who write, under the rules of a store."""
+    """Gives names to the people who write, by the rules of a store."""
 
     pseudonyms: Pseudonyms
     flags: Isolation
     redact: bool = False
-    """Whether names are hidden wherever true ids are not needed."""
+    """Whether names are hidden wherever a platform does not need true ids."""
 
     def named(
         self, message: InboundMessage, session_key: str, aliases: Mapping[str, str] = NO_ALIASES
     ) -> InboundMessage:
-        """The message with a pseudonym for its speaker, and for whom it answers, where one is needed."""
+        """Return the message with pseudonyms for its speaker and the person it answers, where needed."""
         source = message.source
         hidden = should_redact(source.platform, requested=self.redact)
         if not hidden and self.flags.separates_people(source):

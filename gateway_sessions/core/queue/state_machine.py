@@ -32,7 +32,7 @@ from gateway_sessions.errors import InvalidTransitionError
 
 
 class ItemState(StrEnum):
-    """Where an accepted message, command or change is on its way."""
+    """The state of an accepted message, command or change on its way to a turn."""
 
     NEW = "new"  # nothing is written yet
     WAITING = "waiting"  # it leads a turn that waits
@@ -54,7 +54,7 @@ class ItemState(StrEnum):
 
 
 class ItemEvent(StrEnum):
-    """What can happen to an accepted message, command or change."""
+    """The events that can happen to an accepted message, command or change."""
 
     QUEUED = "queued"  # it was accepted, and leads a turn that waits
     JOINED = "joined"  # it was accepted, and is part of a turn that waits
@@ -76,11 +76,11 @@ class ItemEvent(StrEnum):
     COMMANDED = "commanded"  # a command was carried out
     ABANDONED = "abandoned"  # a command or a change was not carried out, or nobody knows
     FORGOTTEN = "forgotten"  # it was settled so long ago that nobody asks any more
-    ERASED = "erased"  # whoever sent it is forgotten
+    ERASED = "erased"  # its sender was erased
 
 
 class ReplyState(StrEnum):
-    """Where a reply is on its way to people."""
+    """The state of a reply on its way to people."""
 
     NEW = "new"  # nothing is written yet
     OWED = "owed"  # it waits to be sent, for the first time or again
@@ -91,10 +91,10 @@ class ReplyState(StrEnum):
 
 
 class ReplyEvent(StrEnum):
-    """What can happen to a reply."""
+    """The events that can happen to a reply."""
 
     OWED = "owed"  # it was committed
-    STARTED = "started"  # it is handed to the platform, or was committed by whoever hands it over next
+    STARTED = "started"  # it is handed to the platform, or was committed by the process that sends it next
     CONFIRMED = "confirmed"  # the platform says that it has it
     PUT_OFF = "put_off"  # it was not sent, or nobody knows: it is tried again later
     REWORDED = "reworded"  # it says something else, and is tried at once
@@ -102,11 +102,11 @@ class ReplyEvent(StrEnum):
     GIVEN_UP = "given_up"  # it is not tried any more
     REVIVED = "revived"  # it is tried again although it was given up
     FORGOTTEN = "forgotten"  # it was sent so long ago that nobody asks any more
-    ERASED = "erased"  # the person, or the session, that it may repeat is forgotten
+    ERASED = "erased"  # the person, or the session, that it may repeat was erased
 
 
 class Cause(StrEnum):
-    """Who makes an event happen."""
+    """The cause of an event: the person or the part of the gateway that makes it happen."""
 
     PERSON = "person"  # by what they write, edit, delete or command
     GATEWAY = "gateway"  # by admitting messages, claiming turns and sending replies
@@ -118,7 +118,7 @@ class Cause(StrEnum):
 
 
 class TurnOutcome(StrEnum):
-    """How a turn ended."""
+    """The way in which a turn ended."""
 
     TURNED = "turned"  # it was answered
     REFUSED = "refused"  # a budget or an observer did not let it run; the gateway answered
@@ -138,15 +138,15 @@ _LEADS_AND_FOLLOWS: Final = (
     (_S.DEAD, _S.DEAD_MERGED),
 )
 WAITS: Final = frozenset({_S.WAITING, _S.MERGED})
-"""The states of what a waiting turn is about."""
+"""The states of the items of a waiting turn."""
 RUNS: Final = frozenset({_S.RUNNING, _S.RUNNING_MERGED, _S.STEERED})
-"""The states of what a running turn is about."""
+"""The states of the items of a running turn."""
 GIVEN_UP: Final = frozenset({_S.DEAD, _S.DEAD_MERGED})
 """The states of dead letters."""
 SETTLED: Final = frozenset(
     {_S.TURNED, _S.INTERRUPTED, _S.ROLLED_BACK, _S.CANCELLED, _S.DROPPED, _S.APPLIED, _S.COMMAND}
 )
-"""The states of what nobody works on any more: the row remains for a while, so that a repetition is known."""
+"""The states of settled items: the row remains for a while, so that a repeated delivery is recognised."""
 NO_ROW: Final = frozenset({_S.NEW, _S.FORGOTTEN})
 
 ITEM_MOVES: Final = MappingProxyType(
@@ -169,7 +169,7 @@ ITEM_MOVES: Final = MappingProxyType(
         (_S.RUNNING, _E.GIVEN_UP): _S.DEAD,
         (_S.RUNNING_MERGED, _E.RELEASED): _S.MERGED,
         (_S.RUNNING_MERGED, _E.GIVEN_UP): _S.DEAD_MERGED,
-        # What was said into a turn is not tried again with it, nor given up with it.
+        # A message that was steered into a turn comes back, or is given up, apart from that turn.
         (_S.STEERED, _E.RELEASED): _S.WAITING,
         (_S.DEAD, _E.REQUEUED): _S.WAITING,
         (_S.DEAD_MERGED, _E.REQUEUED): _S.MERGED,
@@ -179,18 +179,18 @@ ITEM_MOVES: Final = MappingProxyType(
         (_S.NOTED, _E.SET_ASIDE): _S.CANCELLED,
     }
     | {(follows, _E.PROMOTED): leads for leads, follows in _LEADS_AND_FOLLOWS}
-    # The end of a turn is one event for all that it is about.
+    # The end of a turn is one event for all of its items.
     | {(state, _E.ANSWERED): _S.TURNED for state in RUNS}
     | {(state, _E.STOPPED): _S.INTERRUPTED for state in RUNS}
     | {(state, _E.TAKEN_BACK): _S.ROLLED_BACK for state in RUNS}
     | {(state, _E.DELETED): _S.CANCELLED for state in WAITS | RUNS | GIVEN_UP}
-    # Nobody can begin, or try again, a turn about what cannot be read.
+    # No turn can begin, or be tried again, about a message that cannot be read.
     | {(state, _E.SET_ASIDE): _S.DEAD for state in (_S.WAITING, _S.RUNNING, _S.STEERED)}
     | {(state, _E.SET_ASIDE): _S.DEAD_MERGED for state in (_S.MERGED, _S.RUNNING_MERGED)}
     | {(state, _E.FORGOTTEN): _S.FORGOTTEN for state in SETTLED}
     | {(state, _E.ERASED): _S.FORGOTTEN for state in _S if state not in NO_ROW}
 )
-"""The state of an item after an event."""
+"""The state of an item after each event; an event that is not listed is refused."""
 
 ITEM_CAUSES: Final = MappingProxyType(
     {
@@ -217,31 +217,31 @@ ITEM_CAUSES: Final = MappingProxyType(
         _E.ERASED: (Cause.OPERATOR,),
     }
 )
-"""Who makes each event happen."""
+"""The possible causes of each event of an item."""
 
 _R, _V = ReplyState, ReplyEvent
 UNSETTLED_REPLIES: Final = frozenset({_R.OWED, _R.SENDING})
-"""The states of what people still wait for."""
+"""The states of replies that people still wait for."""
 
 REPLY_MOVES: Final = MappingProxyType(
     {
         (_R.NEW, _V.OWED): _R.OWED,
         (_R.NEW, _V.STARTED): _R.SENDING,
         (_R.OWED, _V.STARTED): _R.SENDING,
-        # Whoever did not hear that it was marked marks it once more.
+        # A process that missed the confirmation of its mark marks the reply once more.
         (_R.SENDING, _V.STARTED): _R.SENDING,
         (_R.SENDING, _V.DOUBTED): _R.OWED,
         (_R.DEAD, _V.REVIVED): _R.OWED,
         (_R.SENT, _V.FORGOTTEN): _R.FORGOTTEN,
     }
-    # It may be doubted while it is being sent, so its end finds it as owed.
+    # A reply may be doubted while it is being sent, so the end of the sending can find it owed.
     | {(state, _V.CONFIRMED): _R.SENT for state in UNSETTLED_REPLIES}
     | {(state, _V.PUT_OFF): _R.OWED for state in UNSETTLED_REPLIES}
     | {(state, _V.REWORDED): _R.OWED for state in UNSETTLED_REPLIES}
     | {(state, _V.GIVEN_UP): _R.DEAD for state in UNSETTLED_REPLIES}
     | {(state, _V.ERASED): _R.FORGOTTEN for state in (_R.OWED, _R.SENDING, _R.SENT, _R.DEAD)}
 )
-"""The state of a reply after an event."""
+"""The state of a reply after each event; an event that is not listed is refused."""
 
 REPLY_CAUSES: Final = MappingProxyType(
     {
@@ -257,7 +257,7 @@ REPLY_CAUSES: Final = MappingProxyType(
         _V.ERASED: (Cause.OPERATOR,),
     }
 )
-"""Who makes each event happen."""
+"""The possible causes of each event of a reply."""
 
 TURN_ENDS: Final = MappingProxyType(
     {
@@ -267,12 +267,12 @@ TURN_ENDS: Final = MappingProxyType(
         TurnOutcome.ROLLED_BACK: _E.TAKEN_BACK,
         TurnOutcome.DEAD: _E.GIVEN_UP,
         TurnOutcome.PUT_OFF: _E.RELEASED,
-        # Whoever took the lane moved its items already, or will.
+        # The process that took the lane over has moved the items already, or will.
         TurnOutcome.OVERTAKEN: None,
         TurnOutcome.UNKNOWN: None,
     }
 )
-"""What the end of a turn is for the messages that it is about."""
+"""The event of the items for each way in which their turn ends; None: no event."""
 
 
 def advance_item(state: ItemState, event: ItemEvent) -> ItemState:
@@ -292,7 +292,7 @@ def advance_reply(state: ReplyState, event: ReplyEvent) -> ReplyState:
 
 
 def outcome_after(state: ItemState, event: ItemEvent) -> Outcome:
-    """Return the word that is stored with an item which *event* settles or gives up."""
+    """Return the word that is stored with an item when *event* settles it or gives it up."""
     after = advance_item(state, event)
     return Outcome.DEAD if after in GIVEN_UP else Outcome(after)
 
@@ -304,27 +304,29 @@ TURN_EVENTS: Final = MappingProxyType(
         if event not in (None, _E.RELEASED)
     }
 )
-"""The event by which a turn ends that leaves this outcome with its messages."""
+"""The event that ends a turn with this outcome of its messages."""
 NOTED_ENDS: Final = MappingProxyType(
     {outcome_after(_S.NOTED, event): event for event in (_E.APPLIED, _E.COMMANDED, _E.ABANDONED)}
 )
-"""The event by which a command, or a change, ends with this outcome."""
+"""The event that ends a command, or a change, with this outcome."""
 
 
 class ItemColumns(NamedTuple):
-    """The columns of an item that tell its state."""
+    """The columns of an item that determine its state."""
 
     kind: str
     outcome: str | None
     token: int | None
-    """The turn that it is, or was, part of."""
+    """The token of the turn that the item is, or was, part of."""
     merged_into: int | None
-    """The place of the message that leads its turn; None: it leads."""
+    """The place of the message that leads the item's turn; None: this item leads."""
     steered_into: int | None
-    """The turn that it was said into last."""
+    """The token of the turn that the message was steered into last."""
     messages: int
-    """How many messages its turn has; programs of schema 6 know by 0 what was said into a running turn."""
+    """The number of messages of the turn; programs of schema 6 wrote 0 for a message steered into a running
+    turn."""
     settled_at: int | None
+    """The instant at which the item was settled or given up; None: work on it goes on."""
 
 
 _OF_MESSAGES: Final = frozenset(Outcome) - {Outcome.APPLIED, Outcome.COMMAND}
@@ -332,7 +334,7 @@ _OF_COMMANDS: Final = frozenset({Outcome.APPLIED, Outcome.COMMAND, Outcome.CANCE
 
 
 def item_state(row: ItemColumns) -> ItemState | None:
-    """Return the state that a row of the inbox is in; None if the columns contradict each other."""
+    """Return the state of a row of the inbox; None if the columns contradict each other."""
     if (row.outcome is None) != (row.settled_at is None):
         return None
     match row.kind:
@@ -353,7 +355,7 @@ def _open_message(row: ItemColumns) -> ItemState | None:
 
 
 def _open_command(row: ItemColumns) -> ItemState | None:
-    """Return the state of what is never part of a turn."""
+    """Return the state of a command or a change that is not settled: neither is ever part of a turn."""
     return _S.NOTED if row.token is None and row.merged_into is None else None
 
 
@@ -366,7 +368,7 @@ def _settled_state(row: ItemColumns, words: frozenset[Outcome]) -> ItemState | N
 
 
 def reply_state(state: str, settled_at: int | None) -> ReplyState | None:
-    """Return the state that a row of the outbox is in; None if the columns contradict each other."""
+    """Return the state of a row of the outbox; None if the columns contradict each other."""
     if state not in _STORED_REPLIES:
         return None
     is_settled = state in (ReplyState.SENT, ReplyState.DEAD)
