@@ -1,6 +1,7 @@
 """The test whether a warm agent may answer a turn: same session, transcript version and settings.
 
-An agent that was made for other settings, or that has not seen what somebody else wrote, must not answer.
+An agent that was made for other settings, or that has not seen a later message of the transcript, must not
+answer.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import Any, Final, TypeAlias, cast
 
 from gateway_sessions.errors import InvalidInputError
 
+# 64 bits of the digest: enough to tell the settings of one gateway apart, and short in a log.
 HASH_CHARACTERS: Final = 16
+# Deeper than any real configuration; a circle in the settings ends here instead of at the stack's limit.
 MAX_DEPTH: Final = 32
 
 _Plain: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
@@ -22,22 +25,22 @@ _Plain: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class AgentValidity:
-    """What an agent knows and is; it may answer a turn for which this is the same."""
+    """The facts that an agent was made for; the agent may answer a turn for which they are equal."""
 
     session_id: str
     transcript_version: tuple[int, ...]
-    """Changes whenever anybody writes to the transcript."""
+    """The version of the transcript, which every write to the transcript changes."""
     config_hash: str
 
 
 def agent_config_hash(
     settings: Mapping[str, Any] | None = None, *, secrets: Mapping[str, str | None] | None = None
 ) -> str:
-    """16 hexadecimal digits that differ where agents made with these settings would.
+    """Return 16 hexadecimal digits that differ whenever these settings would make another agent.
 
-    A setting that is None counts as absent. The order of members does not count, nor that of a set; that of
-    a list does. *secrets* (keys of providers, for example) enter as hashes of their own: neither the answer
-    nor an error shows them. Raises `InvalidInputError` for settings that are not plain data.
+    A setting that is None counts as absent. The order of members does not count, nor that of a set; that of a
+    list does. *secrets* (keys of providers, for example) enter as hashes of their own: neither the result nor
+    an error shows them. Settings that are not plain data raise `InvalidInputError`.
     """
     facts = {
         "settings": _plain(settings or {}, "settings", MAX_DEPTH),
@@ -47,7 +50,7 @@ def agent_config_hash(
 
 
 def _plain(value: object, where: str, depth: int) -> _Plain:
-    """The value in the one form that JSON has for it."""
+    """Return the value in the one form that JSON has for it."""
     if not depth:
         problem = f"{where} is nested too deeply"
         raise InvalidInputError(problem)

@@ -1,11 +1,11 @@
 """Daily and cron boundaries as instants, across daylight saving time and skipped dates.
 
-A zone's wall clock is moved: an hour is missing in spring (a gap), one is shown twice in autumn (an overlap),
-and now and then a whole date is left out. Every boundary here is therefore one function of a wall time: the
-first instant at which the clock shows that time or a later one. It never decreases while the wall time grows,
-and all else follows from that: nothing is skipped in a gap and nothing happens twice in an overlap.
+A zone's wall clock is moved: an hour is missing in spring (a gap), an hour is shown twice in autumn (an
+overlap), and now and then a whole date is left out. Every boundary here is therefore one function of a wall
+time: the first instant at which the clock shows that time or a later one. This instant never decreases while
+the wall time grows. So no boundary is skipped in a gap, and none happens twice in an overlap.
 
-Whatever lies beyond the calendar of `datetime` raises `OverflowError`.
+An instant beyond the calendar of `datetime` raises `OverflowError`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _WALL_EPOCH: Final = EPOCH.replace(tzinfo=None)
 _LAST_DAY: Final = date.max.toordinal()
 
+# Far longer than any sensible cron expression: croniter must not be given a page of text to expand.
 _MAX_EXPRESSION: Final = 256
 _CRON_FIELD: Final = re.compile(r"[0-9a-z*,/#?()-]+", re.IGNORECASE)
 _DRAWN_BY_LOT: Final = re.compile(r"[hr](\(|/|$)", re.IGNORECASE)
@@ -38,11 +39,11 @@ _FOREIGN_ZONES: Final = ("right/", "posix/", "localtime", "posixrules")
 
 @lru_cache(maxsize=1024)
 def zone_named(name: str) -> ZoneInfo:
-    """The zone of that IANA name, or `InvalidPolicyError`."""
+    """Return the zone of that IANA name, or raise `InvalidPolicyError`."""
     unknown = InvalidPolicyError(
         "zone", name, "is not a time zone that this machine knows; write an IANA name such as 'Europe/Berlin'"
     )
-    # These exist on some machines only, and mean another thing on each, or count leap seconds.
+    # These names exist on some machines only, mean another zone on each, or count leap seconds.
     if name.startswith(_FOREIGN_ZONES):
         raise unknown
     try:
@@ -52,7 +53,7 @@ def zone_named(name: str) -> ZoneInfo:
 
 
 def first_instant(local: datetime, zone: tzinfo) -> datetime:
-    """The first instant at which the zone's wall clock shows *local* (without a zone) or a later time."""
+    """Return the first instant at which the zone's wall clock shows *local* (naive) or a later time."""
     before = _offset(local.replace(fold=0), zone)
     instant = _instant_of(local, before)
     if _wall(instant, zone) == local:
@@ -61,7 +62,7 @@ def first_instant(local: datetime, zone: tzinfo) -> datetime:
 
 
 def next_daily_boundary(after: datetime, at_hour: int, zone: tzinfo) -> datetime:
-    """The first boundary strictly after an instant; each local date that exists has one, at *at_hour*."""
+    """Return the first boundary strictly after an instant; each existing date has one, at *at_hour*."""
     for day in range(after.astimezone(zone).toordinal(), _LAST_DAY + 1):
         boundary = _daily_boundary(day, at_hour, zone)
         if boundary is not None and boundary > after:
@@ -70,8 +71,8 @@ def next_daily_boundary(after: datetime, at_hour: int, zone: tzinfo) -> datetime
 
 
 def next_cron_boundary(after: datetime, expression: str, zone: tzinfo) -> datetime:
-    """The first boundary strictly after an instant; a wall time that the expression names has one at most."""
-    # From the beginning of the hour, so that all that happens in one hour asks the same cached questions.
+    """Return the first boundary strictly after an instant; a wall time of the expression has one at most."""
+    # The search begins with the hour, so that all events of one hour ask the same cached questions.
     boundary = after.replace(minute=0, second=0, microsecond=0)
     while boundary <= after:
         boundary = _next_slot(boundary, expression, zone)
@@ -113,7 +114,7 @@ def _instant_of(local: datetime, offset: timedelta) -> datetime:
 
 
 def _transition(local: datetime, before: timedelta, after: timedelta, zone: tzinfo) -> datetime:
-    """The instant at which the clock jumps over *local*, between readings of it under either offset."""
+    """Return the instant at which the clock jumps over *local*, found between its two readings."""
     early, late = _instant_of(local, max(before, after)), _instant_of(local, min(before, after))
     while late - early > RESOLUTION:
         middle = early + (late - early) // 2
@@ -126,7 +127,7 @@ def _transition(local: datetime, before: timedelta, after: timedelta, zone: tzin
 
 @lru_cache(maxsize=4096)
 def _daily_boundary(day: int, at_hour: int, zone: tzinfo) -> datetime | None:
-    """The boundary of one local date; None if the zone left that date out."""
+    """Return the boundary of one local date; None if the zone left that date out."""
     midnight = datetime.fromordinal(day)
     if _wall(first_instant(midnight, zone), zone).toordinal() != day:
         return None
@@ -135,11 +136,11 @@ def _daily_boundary(day: int, at_hour: int, zone: tzinfo) -> datetime | None:
 
 @lru_cache(maxsize=4096)
 def _next_slot(after: datetime, expression: str, zone: tzinfo) -> datetime:
-    """The first instant of the next wall time that the expression names; in an overlap it may be past."""
+    """Return the first instant of the expression's next wall time; in an overlap the instant may be past."""
     # Naive on purpose: with a zone, croniter fires twice in an overlap.
     wall = (_wall(after, zone) - _WALL_EPOCH).total_seconds()
     try:
-        # A copy, because it notes where it is, and other threads ask as well.
+        # The cached schedule is copied, because croniter notes its position, and other threads ask as well.
         slot = copy(_schedule(expression)).get_next(float, start_time=wall)
     except ValueError as error:
         raise OverflowError(_BEYOND) from error
@@ -148,8 +149,8 @@ def _next_slot(after: datetime, expression: str, zone: tzinfo) -> datetime:
 
 @lru_cache(maxsize=256)
 def _schedule(expression: str) -> croniter:
-    """What the expression means: to read it takes longer than to find the next time that it names."""
-    # Slow to import, and few policies need it: `check_cron` has done it when the first of them was made.
+    """Return the parsed expression, cached: parsing takes longer than finding the next time."""
+    # croniter is slow to import, and few policies need it: `check_cron` imports it with the first of them.
     from croniter import croniter  # noqa: PLC0415
 
     return croniter(expression, 0.0)

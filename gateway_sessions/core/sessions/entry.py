@@ -20,8 +20,10 @@ from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 from gateway_sessions.core.text import storable_text
 from gateway_sessions.errors import InvalidInputError, InvalidSessionIdError
 
+# Room for the ids of other programs, and short enough for an indexed column of every database.
 MAX_SESSION_ID: Final = 128
 MAX_REASON: Final = 256
+# The largest whole number that every database holds.
 MAX_TOKENS: Final = 2**63 - 1
 MODEL_OVERRIDE_KEYS: Final = ("model", "provider", "base_url")
 
@@ -31,7 +33,7 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class SessionState(StrEnum):
-    """What happens to a session at the next message; who ends each state stands beside it."""
+    """The state of a session, which decides what its next message does; the comments say what ends it."""
 
     ACTIVE = "active"  # the policy, a person or a crash ends it
     RESUME_PENDING = "resume_pending"  # a successful turn ends it; it ages out
@@ -40,31 +42,33 @@ class SessionState(StrEnum):
 
 
 class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
-    """One lane's current session. A change is a new value; the database decides which one is current.
+    """One lane's current session. A change is a new value; the database decides which value is current.
 
-    A struct and not a dataclass: an entry is made anew for every message, and that is ten times cheaper.
+    The entry is a struct and not a dataclass: an entry is made anew for every message, and a struct is ten
+    times cheaper.
     """
 
     session_key: str
     session_id: str
     created_at: datetime
     updated_at: datetime
-    """Moved by any write; listings and pruning read it."""
+    """The instant of the last write; listings and pruning read it."""
     last_interaction_at: datetime
-    """Moved only by a person's message and by the end of the turn answering it; policies read it."""
+    """The instant of the last person's message, or of the end of the turn that answers it; policies read it.
+    """
     origin: SessionSource | None = None
     display_name: str | None = None
     platform: str | None = None
     chat_type: str = "dm"
     owner: str = ""
-    """The person for a private lane, the room for a shared one."""
+    """The owner: the person for a private lane, the room for a shared one."""
 
     state: SessionState = SessionState.ACTIVE
     state_reason: str | None = None
     state_since: datetime | None = None
 
     opened_by: EndReason | None = None
-    """Why the session before this one ended, until the first turn has told the person."""
+    """The reason why the session before this one ended; None once the first turn has told the person."""
     reset_had_activity: bool = False
     previous_session_id: str | None = None
 
@@ -79,23 +83,23 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omi
 
     model_override: Mapping[str, str] | None = None
     reset_policy: SessionResetPolicy | None = None
-    """This session's own policy; it dies with the session."""
+    """This session's own reset policy; None: the configuration's policy applies."""
     busy_mode: BusyMode | None = None
-    """What a message does while a turn of this session runs, if not what the configuration says; the same."""
+    """This session's own busy mode; None: the configuration's mode applies."""
     zone: str | None = None
-    """The chat's time zone; it survives resets."""
+    """The chat's time zone by its IANA name; it survives resets."""
     deferred_boundary: datetime | None = None
     """A daily or cron boundary that has passed and waits for grace or active work to end."""
     due_at: datetime | None = None
-    """Not due for a reset before this instant; None: never by policy."""
+    """The instant before which the session is not due for a reset; None: never due by policy."""
     policy_fingerprint: str = ""
 
     entry_id: int = 0
-    """The entry's row in the database, whose number is never given to another one; 0: not stored yet."""
+    """The id of the entry's row, which no other entry ever gets; 0: not stored yet."""
     version: int = 0
-    """Raised by every write; a change planned for another version is refused."""
+    """The number of writes; a change that was planned for another version is refused."""
     extra: Mapping[str, Any] = msgspec.field(default_factory=lambda: _NOTHING)
-    """Members of a stored entry that this version does not know; written back as they were."""
+    """The members of a stored entry that this version does not know; they are written back unchanged."""
 
     @property
     def suspended(self) -> bool:
@@ -104,7 +108,7 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omi
 
     @property
     def resume_pending(self) -> bool:
-        """Whether a turn was interrupted and the session waits to be continued."""
+        """Whether a turn was cut off and the session waits to be resumed."""
         return self.state is SessionState.RESUME_PENDING
 
     @property
@@ -114,22 +118,22 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omi
 
     @property
     def resume_reason(self) -> str | None:
-        """Why the session waits to be continued."""
+        """The reason why the session waits to be resumed; None if it does not wait."""
         return self.state_reason if self.resume_pending else None
 
     @property
     def last_resume_marked_at(self) -> datetime | None:
-        """Since when the session waits to be continued."""
+        """The instant since which the session waits to be resumed; None if it does not wait."""
         return self.state_since if self.resume_pending else None
 
     @property
     def was_auto_reset(self) -> bool:
-        """Whether this session replaced one that nobody asked to end, and nobody was told yet."""
+        """Whether this session replaced another one automatically, and no notice has told the person yet."""
         return self.opened_by is not None and self.opened_by.is_automatic
 
     @property
     def auto_reset_reason(self) -> EndReason | None:
-        """The true reason of that automatic reset."""
+        """The reason of that automatic reset; None without one."""
         return self.opened_by if self.was_auto_reset else None
 
     @property
@@ -143,22 +147,22 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omi
         return self.total_tokens > 0 or self.last_prompt_tokens > 0
 
     def evolve(self, now: datetime, **changes: Any) -> SessionEntry:
-        """The next version of the record, written at *now*."""
+        """Return the next version of the entry, written at *now*."""
         return self.altered(updated_at=now, version=self.version + 1, **changes)
 
     def altered(self, **changes: Any) -> SessionEntry:
-        """The record with other values in some fields."""
+        """Return the entry with other values in some fields."""
         return msgspec.structs.replace(self, **changes)
 
 
 def session_id_at(now: datetime, suffix: str) -> str:
-    """The id of a session created at *now* (UTC), made unique by a random *suffix*."""
+    """Return the id of a session created at *now* (UTC), made unique by a random *suffix*."""
     return f"{_second(now.replace(microsecond=0))}_{suffix}"
 
 
 @lru_cache(maxsize=16)
 def _second(moment: datetime) -> str:
-    """The second as ids begin with it; many are made in one, and a format takes its time."""
+    """Return the second as ids begin with it; cached, because many ids are made in one second."""
     return f"{moment:%Y%m%d_%H%M%S}"
 
 
@@ -176,7 +180,7 @@ def check_session_id(session_id: object) -> str:
 
 
 def check_reason(reason: object) -> str:
-    """Return why something was done, or raise `InvalidInputError` unless it is one short line."""
+    """Return the reason, or raise `InvalidInputError` unless it is one short line."""
     if not isinstance(reason, str) or not 0 < len(reason) <= MAX_REASON or _UNSAFE_REASON.search(reason):
         problem = f"the reason must be one line of 1 to {MAX_REASON} characters"
         raise InvalidInputError(problem)
@@ -184,7 +188,7 @@ def check_reason(reason: object) -> str:
 
 
 def check_tokens(name: str, tokens: object) -> int:
-    """Return a number of tokens, or raise `InvalidInputError` for what no database could hold as one."""
+    """Return a number of tokens, or raise `InvalidInputError` for a number that no database holds."""
     if isinstance(tokens, bool) or not isinstance(tokens, int) or not 0 <= tokens <= MAX_TOKENS:
         problem = f"{name} must be a whole number from 0 to {MAX_TOKENS}"
         raise InvalidInputError(problem)
@@ -192,7 +196,7 @@ def check_tokens(name: str, tokens: object) -> int:
 
 
 def clean_model_override(override: Mapping[str, object] | None) -> dict[str, str] | None:
-    """Keep only the keys that may reach the disk: credentials never do."""
+    """Return only the keys that may reach the disk: credentials never do."""
     kept = {
         key: storable_text(plain_text(value) if isinstance(value, str) else str(value))
         for key in MODEL_OVERRIDE_KEYS

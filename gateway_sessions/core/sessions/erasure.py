@@ -13,6 +13,7 @@ from gateway_sessions.core.checks import plain_text
 from gateway_sessions.core.identity.keys import decode_part, without_account
 from gateway_sessions.errors import InvalidInputError
 
+# The domain keeps this hash apart from other hashes under the same secret.
 _DOMAIN: Final = b"gateway_sessions tombstone\x00"
 _USER: Final = "user"
 _PARTS: Final = 4
@@ -20,22 +21,23 @@ _NO_ROWS: Final[Mapping[str, int]] = {}
 
 
 def tombstone_of(secret: bytes, owner: str) -> str:
-    """What is remembered of somebody who was erased: it tells nothing to whoever lacks the store's secret."""
+    """Return the hash that remembers an erased owner; without the store's secret it reveals nothing."""
     return hmac.new(secret, _DOMAIN + owner.encode(), hashlib.sha256).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whose data it is about: an owner of sessions."""
+    """The owner whose data an erasure is about."""
 
     owner: str
     platform: str | None = None
-    """With `user_id`: where and as whom the person is known; None for a room."""
+    """The platform of the person, given together with `user_id`; None for a room."""
     user_id: str | None = None
+    """The person's id on that platform; None for a room."""
 
     @classmethod
     def named(cls, owner: str) -> Subject:
-        """The subject that an owner is; `InvalidInputError` for what can be none."""
+        """Return the subject of that owner name, or raise `InvalidInputError`."""
         owner = plain_text(owner)
         parts = owner.split(":")
         if len(parts) < _PARTS - 1 or not all(parts):
@@ -49,7 +51,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Something that was not removed, and why."""
+    """A thing that an erasure did not remove, and the reason."""
 
     what: str
     why: str
@@ -57,25 +59,26 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureReceipt:
-    """What was done to forget somebody."""
+    """The report of what an erasure did to forget an owner."""
 
     owner: str
     erased_at: datetime
-    """What they sent until then is refused from now on."""
+    """The instant of the erasure; messages that the owner sent before it are refused from then on."""
     rows: Mapping[str, int] = field(default_factory=lambda: _NO_ROWS)
-    """How many rows were deleted, by table; under `scrubbed`, those of others that named them.
+    """The numbers of deleted rows by table; under `scrubbed`, rows of others that named the owner.
 
-    `titles` are those that sessions of others have lost.
+    `titles` counts the titles that sessions of others have lost.
     """
     rewritten: tuple[str, ...] = ()
-    """Files that were written anew without them."""
+    """The files that were rewritten without the owner."""
     removed: tuple[str, ...] = ()
-    """Copies that were removed, because nobody can tell whom they hold."""
+    """The copies that were removed, because nothing tells whose data they hold."""
     kept: tuple[Kept, ...] = ()
+    """The things that were not removed."""
 
 
 def kept_in_rooms(subject: Subject) -> tuple[Kept, ...]:
-    """What belongs to others as well; nothing if it is a room that is forgotten."""
+    """Return what an erasure keeps because it belongs to others as well; nothing if the subject is a room."""
     if subject.user_id is None:
         return ()
     what = f"what agents and others said of {subject.owner} in rooms that are shared with others"

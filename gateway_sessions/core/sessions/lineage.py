@@ -1,8 +1,8 @@
 """Ancestry of sessions as functions over parent links: roots, chains, tips and families.
 
-All functions take a map from each session to its parent, or to None. Whatever is in it, they end: parents
-that nobody knows, forks where there should be a chain, circles. A circle counts as cut open before its
-smallest id, so that all its members agree on where it begins.
+All functions take a map from each session to its parent, or to None. They end for any map: with unknown
+parents, with forks where there should be a chain, with circles. A circle counts as cut open before its
+smallest id, so that all its members agree on its beginning.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 Parents: TypeAlias = Mapping[str, str | None]
-"""Each session's parent."""
+"""The parent of each session; None for a root."""
 
 
 def root_of(session_id: str, parents: Parents) -> str:
-    """Where the session's descent begins."""
+    """Return the root of the session's descent."""
     return _ascent(session_id, parents)[-1]
 
 
 def chain_of(session_id: str, parents: Parents) -> tuple[str, ...]:
-    """The line through the session, from its root to its tip; at a fork behind it the greatest id counts."""
+    """Return the line through the session, from root to tip; at a fork below it the greatest id counts."""
     line = list(reversed(_ascent(session_id, parents)))
     children = _children(parents)
     seen = set(line)
-    while behind := [child for child in children[line[-1]] if child not in seen]:
-        line.append(max(behind))
+    while younger := [child for child in children[line[-1]] if child not in seen]:
+        line.append(max(younger))
         seen.add(line[-1])
     return tuple(line)
 
 
 def tip_of(session_id: str, parents: Parents) -> str:
-    """Where the line through the session goes on today."""
+    """Return the tip of the line through the session: the session that goes on today."""
     return chain_of(session_id, parents)[-1]
 
 
 def family_of(session_id: str, parents: Parents) -> frozenset[str]:
-    """Everything that descends from the session's root, and the root."""
+    """Return the session's root and all its descendants."""
     children = _children(parents)
     found = {root_of(session_id, parents)}
     waiting = list(found)
@@ -49,7 +49,7 @@ def family_of(session_id: str, parents: Parents) -> frozenset[str]:
 
 
 def _ascent(session_id: str, parents: Parents) -> list[str]:
-    """The session, its parent, and so on up to the root."""
+    """Return the session, its parent, and so on up to the root."""
     path: dict[str, None] = {}
     for one in _ancestors(session_id, parents):
         if one in path:
@@ -62,7 +62,7 @@ def _ascent(session_id: str, parents: Parents) -> list[str]:
 
 
 def _ancestors(session_id: str, parents: Parents) -> Iterator[str]:
-    """The session and its ancestors, for ever if they go round in a circle."""
+    """Yield the session and its ancestors, endlessly if they form a circle."""
     current: str | None = session_id
     while current is not None:
         yield current

@@ -15,13 +15,14 @@ from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.core.sessions.boundaries import zone_named
 from gateway_sessions.core.sessions.reset_policy import PRESETS, SessionResetPolicy
 
+# More than the conversations of a busy gateway differ in; the cache is emptied when it is full.
 _MAX_RESOLVED: Final = 4096
 TERMINAL: Final = str(Platform.LOCAL)
-"""The platform that no policy but one of its own resets."""
+"""The platform of terminals, which no policy resets but one of its own."""
 
 
 class PolicyLevel(StrEnum):
-    """Where a policy was found."""
+    """The place in a configuration, or in the entry, where a policy was found."""
 
     SESSION = "session"
     CHAT_TYPE = "chat_type"
@@ -31,49 +32,49 @@ class PolicyLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPolicy:
-    """The policy that counts for a conversation, its zone, and where it was found."""
+    """The policy that applies to a conversation, its zone, and its origin in the configuration."""
 
     policy: SessionResetPolicy
     zone_name: str
     level: PolicyLevel
     path: str
-    """The place in the configuration; for a session's own policy, its field in the entry."""
+    """The path of the policy in the configuration; for a session's own policy, its field in the entry."""
     fingerprint: str
-    """Equal when policy and zone are: instants stored under another one are out of date."""
+    """A hash of policy and zone: instants that were stored under another hash are out of date."""
 
     @property
     def zone(self) -> ZoneInfo:
-        """The zone in which boundaries are looked for."""
+        """The zone of the boundaries."""
         return zone_named(self.zone_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyBook:
-    """All policies of a configuration. May be asked from any thread."""
+    """All policies of a configuration. Any thread may ask it."""
 
     default: SessionResetPolicy = field(default_factory=SessionResetPolicy)
     by_platform: Mapping[str, SessionResetPolicy] = field(default_factory=dict[str, SessionResetPolicy])
     by_chat_type: Mapping[tuple[str, str], SessionResetPolicy] = field(
         default_factory=dict[tuple[str, str], SessionResetPolicy]
     )
-    """By platform and chat type."""
+    """The policies by platform and chat type."""
     zone_name: str = "UTC"
     """The zone of policies and chats that name none."""
     fingerprint: str = field(init=False)
-    """Equal when everything resolves alike."""
+    """A hash of the whole book, equal for books that resolve every conversation alike."""
     _resolved: dict[object, ResolvedPolicy] = field(
         init=False, repr=False, compare=False, default_factory=dict[object, ResolvedPolicy]
     )
 
     def __post_init__(self) -> None:
         zone_named(self.zone_name)
-        given = {_platform(name): policy for name, policy in self.by_platform.items()}
-        # Resets are for gateways: whoever sits at the terminal goes on where they were, or begins anew.
-        platforms = {TERMINAL: PRESETS["never"]} | given
+        configured = {_platform(name): policy for name, policy in self.by_platform.items()}
+        # Resets are for gateways: a person at the terminal goes on, or begins anew, by command.
+        platforms = {TERMINAL: PRESETS["never"]} | configured
         chat_types = {(_platform(name), kind): policy for (name, kind), policy in self.by_chat_type.items()}
         object.__setattr__(self, "by_platform", MappingProxyType(platforms))
         object.__setattr__(self, "by_chat_type", MappingProxyType(chat_types))
-        by_platform = [[name, given[name].to_dict()] for name in sorted(given)]
+        by_platform = [[name, configured[name].to_dict()] for name in sorted(configured)]
         by_chat_type = [[*key, chat_types[key].to_dict()] for key in sorted(chat_types)]
         fingerprint = _fingerprint(self.default.to_dict(), by_platform, by_chat_type, self.zone_name)
         object.__setattr__(self, "fingerprint", fingerprint)
@@ -86,7 +87,7 @@ class PolicyBook:
         override: SessionResetPolicy | None = None,
         chat_zone: str | None = None,
     ) -> ResolvedPolicy:
-        """The policy that counts: the session's own, else the chat type's, the platform's, the default.
+        """Return the policy that applies: the session's, else the chat type's, the platform's, the default.
 
         The zone is the policy's, else the chat's, else the book's.
         """
@@ -117,7 +118,7 @@ class PolicyBook:
 
 
 def _platform(name: str) -> str:
-    """A name of a platform as message sources write it."""
+    """Return the name of a platform as message sources spell it."""
     return name.strip().lower()
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 
 class EndReason(StrEnum):
-    """The reason in a session's row, in the transition log, and in the next session's notice."""
+    """The reason of a session's end, in its row, in the transition log, and in the next session's notice."""
 
     IDLE = "idle"
     DAILY = "daily"
@@ -23,7 +23,7 @@ class EndReason(StrEnum):
 
     @property
     def is_automatic(self) -> bool:
-        """Whether nobody in the chat asked for it, so that somebody must be told."""
+        """Whether the end came without a request from the chat, so that a notice must tell people."""
         return self in _AUTOMATIC
 
 

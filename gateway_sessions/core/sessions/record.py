@@ -1,8 +1,6 @@
 """A session as the database stores it (`SessionRecord`) and as a list shows it (`SessionSummary`).
 
-A session as the database knows it, for ever: where it came from, what it is called, what it adds up to.
-
-What a list of sessions shows of each, and which of them a list is asked for.
+A `SessionRecord` stays for ever: origin, title, and the sums of its messages and its use.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Relation(StrEnum):
-    """How a session came from its parent."""
+    """The way in which a session came from its parent."""
 
     SUCCESSION = "succession"  # a reset or a move took the parent's place
     CONTINUATION = "continuation"  # the parent was compressed, and goes on here
@@ -28,17 +26,17 @@ class Relation(StrEnum):
 
 
 class SessionRecord(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """One session, whether it goes on or has ended, and what its messages and its use add up to."""
+    """One session, open or ended, with the sums of its messages and its use."""
 
     session_id: str
     source: str
     owner: str
-    """The person for a private session, the room for a shared one."""
+    """The owner: the person for a private session, the room for a shared one."""
     started_at: datetime
     last_active: datetime
-    """When something was said last; never goes back."""
+    """The instant of the last message; it never goes back."""
     session_key: str | None = None
-    """Its lane; None for a session without one, such as in a terminal."""
+    """The key of the session's lane; None for a session without one, such as in a terminal."""
     user_id: str | None = None
     parent_session_id: str | None = None
     relation: Relation | None = None
@@ -55,17 +53,17 @@ class SessionRecord(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     pinned: bool = False
     archived: bool = False
     extra: Mapping[str, Any] = NOTHING
-    """Facts that this version does not know; given back as they were."""
+    """The facts that this version does not know; they are given back unchanged."""
     last_seq: int = 0
-    """How many messages are stored, hidden ones too: the last of them has this number."""
+    """The number of stored messages, hidden ones included; equal to the place of the last one."""
     message_count: int = 0
-    """How many messages are part of the conversation."""
+    """The number of messages that are part of the conversation."""
     tool_call_count: int = 0
     text_bytes: int = 0
-    """What all stored messages take."""
+    """The bytes that the text of all stored messages takes."""
     rewind_count: int = 0
     preview: str | None = None
-    """How the first text of a person begins."""
+    """The beginning of the first text of a person."""
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
@@ -78,22 +76,22 @@ class SessionRecord(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     cost_source: str | None = None
     pricing_version: str | None = None
     title_owner: str | None = None
-    """Whose session it was when it got its title."""
+    """The owner of the session at the time when it got its title."""
 
 
 class SessionSummary(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
-    """A conversation in a list: the session that goes on today, in the place of the one it began with."""
+    """A conversation in a list: its tip, shown with the beginning of its first session."""
 
     session_id: str
     source: str
     title: str | None
     preview: str
-    """How the first text of a person begins; empty if nobody said anything."""
+    """The beginning of the first text of a person; empty if no person wrote."""
     last_active: datetime
     started_at: datetime
-    """When the conversation began."""
+    """The instant at which the conversation began."""
     lineage_root: str
-    """The session that it began with; the session itself if it was never compressed."""
+    """The id of the conversation's first session; the session's own id if it was never compressed."""
     owner: str = ""
     session_key: str | None = None
     user_id: str | None = None

@@ -15,7 +15,7 @@ RESTART_COUNTS_FILE: Final = "restart_counts.json"
 
 
 class ResumeReason(StrEnum):
-    """Why a turn was cut off."""
+    """The reason why a turn was cut off."""
 
     RESTART_TIMEOUT = "restart_timeout"  # another process took over, and the drain ran out of time
     SHUTDOWN_TIMEOUT = "shutdown_timeout"  # the gateway ended, and the drain ran out of time
@@ -23,42 +23,44 @@ class ResumeReason(StrEnum):
 
 
 class Recovery(StrEnum):
-    """What becomes of a session whose turn was cut off."""
+    """The decision about a session whose turn was cut off."""
 
     RESUME = "resume"
     SUSPEND = "suspend"
 
 
 def plan_recovery(attempts: int, limit: int) -> Recovery:
-    """Continue a cut-off session, unless that has failed *limit* times in a row."""
+    """Return RESUME for a cut-off session, or SUSPEND if that has failed *limit* times in a row."""
     return Recovery.SUSPEND if limit <= attempts else Recovery.RESUME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashLoopLimits:
-    """How many unclean ends within which time are too many."""
+    """The limits of unclean ends: so many starts within the window are a crash loop."""
 
     starts: int = 3
+    """The number of starts after which resumed turns wait."""
     window: timedelta = timedelta(seconds=60)
+    """The time within which starts count together."""
 
 
 def recent_starts(starts: Sequence[datetime], now: datetime, window: timedelta) -> tuple[datetime, ...]:
-    """The unclean starts of that time, this one included; a wrong clock noted what lies in the future."""
+    """Return the unclean starts of the window, this one included; instants in the future are clock errors."""
     return (*(one for one in starts if now - window <= one <= now), now)
 
 
 def plan_hold(starts: Sequence[datetime], now: datetime, limits: CrashLoopLimits) -> datetime | None:
-    """Until when resumed turns have to wait: one of them may be what ends the process again and again."""
+    """Return until when resumed turns wait, since one of them may end the process again; None: no wait."""
     return now + limits.window if len(starts) >= limits.starts else None
 
 
 def encode_starts(starts: Sequence[datetime]) -> str:
-    """The instants as text."""
+    """Return the instants as text."""
     return msgspec.json.encode(list(starts)).decode()
 
 
 def decode_starts(text: str | None) -> tuple[datetime, ...]:
-    """Read them again; whatever is no such text says nothing."""
+    """Return the instants in the text; a text that cannot be read holds none."""
     try:
         return msgspec.json.decode(text or "[]", type=tuple[datetime, ...])
     except msgspec.MsgspecError:
@@ -72,18 +74,18 @@ class _Marker(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class CleanShutdown:
-    """What the marker of an orderly end says; it counts only for the very store it was written by."""
+    """The content of the marker of an orderly end; the marker counts only for the epoch that wrote it."""
 
     epoch: int
     at: datetime
 
     def encode(self) -> bytes:
-        """The marker's bytes."""
+        """Return the marker's bytes."""
         return msgspec.json.encode({"epoch": self.epoch, "at": self.at.isoformat()}) + b"\n"
 
 
 def names_epoch(marker: bytes | None, epoch: int) -> bool:
-    """Whether a marker tells of an orderly end of that epoch. Anything else never skips work."""
+    """Return whether a marker tells of an orderly end of that epoch. A damaged marker never skips work."""
     if not marker:
         return False
     try:
@@ -93,7 +95,7 @@ def names_epoch(marker: bytes | None, epoch: int) -> bool:
 
 
 def ended_at(marker: bytes | None) -> datetime | None:
-    """When an orderly end was, by the clock of its process; None if nothing tells that."""
+    """Return the instant of an orderly end, by the clock of its process; None if the marker does not tell."""
     try:
         at = msgspec.json.decode(marker or b"", type=_Marker).at
     except msgspec.DecodeError:
@@ -102,12 +104,12 @@ def ended_at(marker: bytes | None) -> datetime | None:
 
 
 def encode_restart_counts(counts: Mapping[str, int]) -> bytes:
-    """The interrupted runs in a row, by session key, for an operator to read."""
+    """Return the numbers of interrupted runs in a row by session key, as a file for an operator to read."""
     return msgspec.json.encode(dict(sorted(counts.items()))) + b"\n"
 
 
 def decode_restart_counts(raw: bytes) -> dict[str, int]:
-    """Read such a file; whatever is not a count is left out."""
+    """Return the counts in such a file; members that are no counts are left out."""
     try:
         content = msgspec.json.decode(raw, type=dict[str, Any])
     except msgspec.DecodeError:

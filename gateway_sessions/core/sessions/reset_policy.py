@@ -1,9 +1,9 @@
 """Reset policies: when a session is due for a reset, and what defers a reset that is due.
 
 There is one rule. `next_reset` gives the instant from which a session is due, and `reset_due` asks whether
-that instant has come. Its two parts are the end of the idle time, which every interaction moves, and the
-boundary of the day or of the schedule, which must not be moved: when a message is kept although a boundary
-has passed, `missed_boundary` says what to remember. `plan_reset` adds the two reasons to wait.
+that instant has come. The instant has two parts. The end of the idle time moves with every interaction. The
+boundary of the day or of the schedule must not move: when a message is kept although a boundary has passed,
+`missed_boundary` says which boundary to remember. `plan_reset` adds the two reasons to wait.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 class ResetMode(StrEnum):
-    """What ends a session."""
+    """The cause that ends a session."""
 
     NONE = "none"  # nothing but people
     IDLE = "idle"  # silence of `idle_minutes`
@@ -45,7 +45,7 @@ class ResetMode(StrEnum):
 
 
 class Require(StrEnum):
-    """How mode `both` combines its two conditions."""
+    """The rule by which mode `both` combines its two conditions."""
 
     ANY = "any"
     ALL = "all"
@@ -69,7 +69,7 @@ def _choice(name: str, value: object, choices: type[_Choice]) -> _Choice:
 
 
 def _platform(value: object) -> str:
-    """A name of a platform as message sources write it."""
+    """Return the name of a platform as message sources spell it."""
     return _text("platform", value).strip().lower()
 
 
@@ -91,7 +91,7 @@ def _check_list(name: str, value: object) -> Sequence[object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionResetPolicy:
-    """When a session ends by itself; one that could never be evaluated cannot be made."""
+    """The rule by which a session ends by itself; a policy that could never be evaluated cannot be made."""
 
     mode: ResetMode = ResetMode.BOTH
     """What ends a session: nothing, silence, an hour of the day, silence and hour combined, or the times of
@@ -137,14 +137,14 @@ class SessionResetPolicy:
             raise InvalidPolicyError("require", "all", "has nothing to combine; set mode to 'both'")
 
     def to_dict(self) -> dict[str, Any]:
-        """The stored form, with every field."""
+        """Return the stored form, with every field."""
         stored = {one.name: getattr(self, one.name) for one in fields(self)}
         stored |= {"mode": self.mode.value, "require": self.require.value}
         return stored | {"notify_exclude_platforms": list(self.notify_exclude_platforms)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> SessionResetPolicy:
-        """Read the stored form, or Hermes': missing and null mean the default, unknown members nothing."""
+        """Return the policy of a stored form, also of Hermes'; missing and null members mean the default."""
         known = {one.name: stored[one.name] for one in fields(cls) if stored.get(one.name) is not None}
         flag = known.get("notify")
         if isinstance(flag, str):
@@ -153,7 +153,7 @@ class SessionResetPolicy:
 
 
 def deciding_fields(mode: ResetMode) -> tuple[str, ...]:
-    """The fields of a policy that say when it resets, apart from its zone; those of other modes rest."""
+    """Return the fields that decide when a policy of this mode resets, apart from its zone."""
     return (
         "mode",
         *(("at_hour",) if mode in (ResetMode.DAILY, ResetMode.BOTH) else ()),
@@ -169,15 +169,15 @@ PRESETS: Final[Mapping[str, SessionResetPolicy]] = MappingProxyType(
         "hermes-classic": SessionResetPolicy(mode=ResetMode.BOTH, at_hour=4, idle_minutes=1440),
     }
 )
-"""Policies that one word stands for."""
+"""The policies that have a name of one word."""
 
 
 class Clocks(Protocol):
-    """What a policy reads of a session's entry."""
+    """The instants that a policy reads from a session's entry."""
 
     @property
     def last_interaction_at(self) -> datetime:
-        """When a person last wrote, or got an answer."""
+        """The instant at which a person last wrote, or got an answer."""
         ...
 
     @property
@@ -188,14 +188,14 @@ class Clocks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DueReset:
-    """A reset that the policy asks for: since when, and why."""
+    """A reset that the policy asks for: the instant since when it is due, and the reason."""
 
     at: datetime
     reason: EndReason
 
 
 def next_reset(policy: SessionResetPolicy, clocks: Clocks, zone: tzinfo) -> DueReset | None:
-    """The instant from which the session is due if nothing happens before; None: never."""
+    """Return the reset that is due next if nothing happens before; None: never."""
     idle_end, boundary = _idle_end(policy, clocks), _boundary(policy, clocks, zone)
     if policy.require is Require.ALL:
         silence_decides = idle_end is None or (boundary is not None and idle_end >= boundary)
@@ -208,7 +208,7 @@ def next_reset(policy: SessionResetPolicy, clocks: Clocks, zone: tzinfo) -> DueR
 
 
 def reset_due(policy: SessionResetPolicy, clocks: Clocks, now: datetime, zone: tzinfo) -> DueReset | None:
-    """The reset that is due at *now*: exactly when `now >= next_reset(...).at`, and since that instant.
+    """Return the reset that is due at *now*; None before the instant of `next_reset`.
 
     When silence and boundary are both due and either would do, the reason is the silence, as in Hermes.
     """
@@ -225,21 +225,21 @@ def reset_due(policy: SessionResetPolicy, clocks: Clocks, now: datetime, zone: t
 def missed_boundary(
     policy: SessionResetPolicy, clocks: Clocks, now: datetime, zone: tzinfo
 ) -> datetime | None:
-    """What to store as `deferred_boundary` whenever `last_interaction_at` moves to *now* in the same session.
+    """Return the value of `deferred_boundary` to store when `last_interaction_at` moves to *now*.
 
-    Boundaries are looked for after the last interaction, so an interaction that is kept would make one that
-    has passed disappear, and its reset with it. This happens when a reset is deferred, when `require` is
-    `all` and the silence was too short, and when a turn that began before the boundary ends after it. So ask
-    with the clocks as they were before the move, and store the answer as it is: the earliest boundary that
+    Boundaries are searched after the last interaction, so an interaction that is kept would make a passed
+    boundary disappear, and its reset with it. This happens when a reset is deferred, when `require` is `all`
+    and the silence was too short, and when a turn that began before the boundary ends after it. So call this
+    with the clocks as they were before the move, and store the result as it is: the earliest boundary that
     has passed without a reset, the same until the session is replaced. None: no boundary has passed, or the
-    policy knows none, and what an earlier policy left behind is dropped.
+    policy knows none, and the boundary of an earlier policy is dropped.
     """
     boundary = _boundary(policy, clocks, zone)
     return boundary if boundary is not None and boundary <= now else None
 
 
 class Deferral(StrEnum):
-    """Why a due reset waits."""
+    """The reason why a due reset waits."""
 
     GRACE = "grace"
     ACTIVE_WORK = "active_work"
@@ -247,19 +247,19 @@ class Deferral(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NotDue:
-    """The session goes on."""
+    """The plan to keep the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskActiveWork:
-    """Find out whether work runs that a reset would cut off, and plan again."""
+    """The plan to find out whether a reset would cut off active work, and to plan again."""
 
     due: DueReset
 
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """The reset is due and waits; see `missed_boundary` for what to remember."""
+    """The plan to keep the session although its reset is due; see `missed_boundary` for what to remember."""
 
     by: Deferral
     due: DueReset
@@ -267,16 +267,16 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class ResetNow:
-    """The session ends here."""
+    """The plan to end the session now."""
 
     due: DueReset
 
 
 ResetPlan: TypeAlias = NotDue | AskActiveWork | Deferred | ResetNow
-"""What to do about the reset of a session now."""
+"""The plan for the reset of a session."""
 
 ActiveWork: TypeAlias = bool | None
-"""Whether work runs in the session that a reset would cut off; None: nobody has asked yet."""
+"""Whether work runs in the session that a reset would cut off; None: unknown so far."""
 
 
 def plan_reset(
@@ -290,7 +290,7 @@ def plan_reset(
 def weigh(
     due: DueReset, policy: SessionResetPolicy, clocks: Clocks, now: datetime, active_work: ActiveWork
 ) -> ResetPlan:
-    """Decide what to do about a reset that is due, whatever made it due."""
+    """Decide what to do about a reset that is due, for whatever reason."""
     now = as_utc(now)
     if now - as_utc(clocks.last_interaction_at) < timedelta(minutes=policy.grace_minutes):
         return Deferred(Deferral.GRACE, due)
@@ -306,14 +306,15 @@ def _idle_end(policy: SessionResetPolicy, clocks: Clocks) -> datetime | None:
     if policy.mode not in _WITH_SILENCE:
         return None
     try:
-        # Hermes resets strictly after the idle time, never at its end: the first instant is one tick later.
+        # Hermes resets strictly after the idle time, never at its end: so the first instant is one tick
+        # later.
         return as_utc(clocks.last_interaction_at) + timedelta(minutes=policy.idle_minutes) + RESOLUTION
     except OverflowError:
         return None
 
 
 def _boundary(policy: SessionResetPolicy, clocks: Clocks, zone: tzinfo) -> datetime | None:
-    """The boundary that was missed already, else the first one after the last interaction."""
+    """Return the boundary that was missed already, else the first one after the last interaction."""
     if policy.mode not in _WITH_BOUNDARY:
         return None
     if clocks.deferred_boundary is not None:

@@ -10,24 +10,27 @@ from gateway_sessions.core.instants import duration
 from gateway_sessions.errors import InvalidInputError
 
 RECENT: Final = timedelta(hours=24)
-"""Whatever bound is crossed, what was touched since then is kept."""
+"""The age within which a touched session is kept, whatever bound is crossed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a store may hold. A session goes as soon as one of them wants it."""
+    """The bounds of a store. A session is pruned as soon as it crosses one of them."""
 
     untouched_since: datetime | None = None
+    """The instant since which a session must have been touched to stay; None: no bound by age."""
     max_count: int | None = None
+    """The number of sessions that may stay; None: any number."""
     max_bytes: int | None = None
+    """The bytes of text that may stay; None: any number."""
     recent_since: datetime
-    """Sessions touched at or after this instant stay."""
+    """The instant from which on touched sessions stay, whatever bound is crossed."""
 
     @classmethod
     def at(
         cls, now: datetime, older_than_days: float | None, max_count: int | None, max_bytes: int | None
     ) -> Bounds:
-        """The bounds now; `InvalidInputError` for what is none, or if there is none at all."""
+        """Return the bounds at *now*, or raise `InvalidInputError` for a bad bound or none at all."""
         for name, bound in (("max_count", max_count), ("max_bytes", max_bytes)):
             if bound is not None and (isinstance(bound, bool) or bound < 0):
                 problem = f"{name} = {bound} must be 0 or more"
@@ -55,29 +58,29 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionGroup:
-    """A session and what goes with it: the work of its sub-agents."""
+    """A session and the work of its sub-agents, which is pruned with it."""
 
     members: tuple[GroupMember, ...]
-    """The session first."""
+    """The sessions of the group, the session itself first."""
     last_active: datetime
-    """When anything of it, or of what continues it, was touched last."""
+    """The instant at which the group, or a continuation of it, was touched last."""
     protected: bool
-    """On a lane, pinned, with a hook still to be called, or part of something that is."""
+    """Whether the group, or a part of it, is on a lane, is pinned, or has a hook still to be called."""
 
     @property
     def messages(self) -> int:
-        """How many are stored in all of it."""
+        """The number of stored messages in the group."""
         return sum(one.messages for one in self.members)
 
     def is_still(self, planned: SessionGroup) -> bool:
-        """Whether nothing has happened to the group since it was *planned* that would save it."""
+        """Return whether the group is still as old and unprotected as when it was *planned*."""
         untouched = not self.protected and self.last_active <= planned.last_active
         ids = {one.session_id for one in planned.members}
         return untouched and all(one.session_id in ids for one in self.members)
 
 
 class PrunePlan:
-    """Takes groups one after another, the oldest first, until the bounds are kept or so many are taken."""
+    """Takes groups in turn, the oldest first, until the bounds are kept or the limit is reached."""
 
     def __init__(self, bounds: Bounds, *, count: int, text_bytes: int, limit: int | None = None) -> None:
         self._bounds = bounds
@@ -86,21 +89,21 @@ class PrunePlan:
         self._bytes = text_bytes
         self._taken: dict[str, GroupMember] = {}
         self.groups: list[SessionGroup] = []
-        """What has to go."""
+        """The groups to prune."""
 
     @property
     def members(self) -> tuple[GroupMember, ...]:
-        """All sessions that have to go."""
+        """All sessions to prune."""
         return tuple(self._taken.values())
 
     def wants_more(self, last_active: datetime) -> bool:
-        """Whether a session touched at that instant, or a later one, could still have to go."""
+        """Return whether a session touched at that instant, or later, could still have to be pruned."""
         if self._limit is not None and len(self._taken) >= self._limit:
             return False
         return last_active < self._bounds.recent_since and (self._crowded() or self._is_old(last_active))
 
     def offer(self, group: SessionGroup) -> bool:
-        """Take the group if it has to go."""
+        """Take the group if it has to be pruned, and return whether it was taken."""
         if group.members[0].session_id in self._taken or group.protected:
             return False
         if not self.wants_more(group.last_active):
@@ -123,14 +126,14 @@ class PrunePlan:
 
 
 class FirstToGo:
-    """Takes groups in the same order, and finds which of them grows too old first."""
+    """Takes groups in the same order, and finds the group that grows too old first."""
 
     def __init__(self) -> None:
         self.last_active: datetime | None = None
-        """When that group was touched last; None if every group is protected."""
+        """The instant at which that group was touched last; None if every group is protected."""
 
     def wants_more(self, last_active: datetime) -> bool:
-        """Tell whether a session touched at that instant, or a later one, could grow too old before."""
+        """Return whether a session touched at that instant could grow too old before that group."""
         return self.last_active is None or last_active < self.last_active
 
     def offer(self, group: SessionGroup) -> None:
@@ -141,19 +144,19 @@ class FirstToGo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneReport:
-    """What was removed; in a dry run, what would be."""
+    """The sessions that were pruned; in a dry run, the sessions that would be."""
 
     dry_run: bool
     session_ids: tuple[str, ...]
-    """The oldest first."""
+    """The ids of the pruned sessions, the oldest first."""
     messages: int = 0
     text_bytes: int = 0
-    """Of their messages."""
+    """The bytes of their messages' text."""
     kept_in_use: tuple[str, ...] = ()
-    """Chosen, and used again before their turn came."""
+    """The sessions that were chosen, but used again before they were pruned."""
 
     def with_more(self, more: PruneReport) -> PruneReport:
-        """One report of both."""
+        """Return one report of both."""
         return PruneReport(
             dry_run=self.dry_run,
             session_ids=self.session_ids + more.session_ids,

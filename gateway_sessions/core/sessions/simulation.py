@@ -13,12 +13,12 @@ from gateway_sessions.core.sessions.reset_policy import ResetNow, missed_boundar
 
 @dataclass(frozen=True, slots=True)
 class LaneActivity:
-    """When people wrote on one lane, and the policy that is tried there."""
+    """The times when people wrote on one lane, and the policy that is tried there."""
 
     session_key: str
     policy: ResolvedPolicy
     moments: Sequence[datetime]
-    """In their order."""
+    """The times of the messages, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,10 @@ class WouldReset:
 
     session_key: str
     at: datetime
+    """The instant of that message."""
     reason: EndReason
     silent_since: datetime
-    """When somebody wrote last before that."""
+    """The instant of the message before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class _Clocks:
 
 
 def simulate(lane: LaneActivity) -> Iterator[WouldReset]:
-    """Every reset that the policy would have brought about on a lane."""
+    """Yield every reset that the policy would have made on a lane."""
     resolved = lane.policy
     clocks: _Clocks | None = None
     for moment in lane.moments:

@@ -35,7 +35,7 @@ from gateway_sessions.errors import InvalidTransitionError
 
 
 class Event(StrEnum):
-    """What can happen to a session."""
+    """The events that can happen to a session."""
 
     KEPT = "kept"  # a message goes on with it
     INTERRUPTED = "interrupted"  # a turn was cut off by a restart, a deadline or a crash
@@ -83,49 +83,50 @@ def advance(state: SessionState, event: Event) -> SessionState:
 
 
 def allows(state: SessionState, event: Event) -> bool:
-    """Whether the table has that move."""
+    """Return whether the table lists the event for the state."""
     return (state, event) in TRANSITIONS
 
 
 BY_POLICY: Final = frozenset({EndReason.IDLE, EndReason.DAILY, EndReason.CRON})
+"""The reasons of resets that a policy makes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The message goes on with the session."""
+    """The plan that the message goes on with the session."""
 
     deferred_boundary: datetime | None = None
     deferred_by: Deferral | None = None
     fast: bool = False
-    """Nothing but the clocks has to be written: the session is not due before its stored instant."""
+    """Whether only the clocks must be written, because the session is not due before its stored instant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """The message starts a new session, for that reason."""
+    """The plan that the message starts a new session, with the reason."""
 
     reason: EndReason
     due: DueReset | None = None
 
 
 Access: TypeAlias = Keep | Replace | AskActiveWork
-"""What a message does to the session of its lane."""
+"""The plan of what a message does to the session of its lane."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
-    """What an access is judged by, besides the entry itself."""
+    """The facts that judge an access, besides the entry itself."""
 
     now: datetime
     policy: ResolvedPolicy
     freshness: timedelta | None
-    """How old a resume mark may be; None: of any age."""
+    """The age at which a resume mark stops counting; None: never."""
     active_work: bool | None = None
-    """Whether work runs that a reset would cut off; None: not asked yet."""
+    """Whether work runs that a reset would cut off; None: unknown so far."""
 
 
 def policy_for(entry: SessionEntry, policies: PolicyBook) -> ResolvedPolicy:
-    """The policy that judges this entry."""
+    """Return the policy that judges this entry."""
     return policies.resolve(
         entry.platform, entry.chat_type, override=entry.reset_policy, chat_zone=entry.zone
     )
@@ -146,9 +147,10 @@ def plan_access(entry: SessionEntry, rules: AccessRules) -> Access:
 
 
 def plan_end(entry: SessionEntry, rules: AccessRules) -> Access:
-    """Decide whether a session ends now though nobody writes.
+    """Decide whether a session ends now without a message.
 
-    One that is suspended ends when its policy would have ended it: until then, an undo finds all as it was.
+    A suspended session ends when its policy would have ended it: until then, an undo finds the session
+    unchanged.
     """
     if entry.state is not SessionState.SUSPENDED:
         return plan_access(entry, rules)
@@ -158,7 +160,7 @@ def plan_end(entry: SessionEntry, rules: AccessRules) -> Access:
 
 
 def is_fresh(marked_at: datetime, now: datetime, freshness: timedelta | None) -> bool:
-    """Whether a resume mark still counts. The edge is inclusive; no window means always."""
+    """Return whether a resume mark still counts. The edge is inclusive; None means always."""
     return freshness is None or now - marked_at <= freshness
 
 
@@ -184,11 +186,12 @@ def _as_access(plan: ResetPlan, entry: SessionEntry, rules: AccessRules) -> Acce
 
 
 def nothing_passed(entry: SessionEntry, policy: ResolvedPolicy, now: datetime) -> bool:
-    """Whether the stored instant alone tells that the policy has nothing to say yet.
+    """Return whether the stored instant alone tells that the policy resets nothing yet.
 
-    It is a lower bound: activity only ever moves the true instant later. Where silence and boundary must both
-    have come, the boundary may pass long before that instant, and has to be noticed. So has a clock that was
-    set back, and a boundary that an earlier policy left behind.
+    The stored instant is a lower bound: activity only ever moves the true instant later. Where silence and
+    boundary must both have come, the boundary may pass long before that instant, and has to be noticed. A
+    clock that was set back has to be noticed as well, and so has a boundary that an earlier policy left
+    behind.
     """
     if entry.state is not SessionState.ACTIVE or entry.policy_fingerprint != policy.fingerprint:
         return False
@@ -200,16 +203,17 @@ def nothing_passed(entry: SessionEntry, policy: ResolvedPolicy, now: datetime) -
 
 
 def boundary_to_remember(entry: SessionEntry, policy: ResolvedPolicy, now: datetime) -> datetime | None:
-    """What an interaction at *now* must leave in `deferred_boundary`, so that no reset gets lost by it."""
+    """Return the value that an interaction at *now* leaves in `deferred_boundary`: no reset is lost."""
     if nothing_passed(entry, policy, now):
         return entry.deferred_boundary
     return missed_boundary(policy.policy, entry, now, policy.zone)
 
 
 def notice_due(entry: SessionEntry, policy: SessionResetPolicy) -> bool:
-    """Whether the automatic reset that opened this session has to be told.
+    """Return whether a notice must tell people of the automatic reset that opened this session.
 
-    One that no policy asked for always is; one by policy unless it is switched off, or nothing was lost.
+    A reset without a policy's reason is always told; a reset by policy is told unless the policy switches
+    notices off or the session before had no activity.
     """
     reason = entry.auto_reset_reason
     if reason is None or reason not in BY_POLICY:
@@ -219,7 +223,7 @@ def notice_due(entry: SessionEntry, policy: SessionResetPolicy) -> bool:
 
 
 def due_instant(entry: SessionEntry, policy: ResolvedPolicy, freshness: timedelta | None) -> datetime | None:
-    """The earliest instant at which `plan_access` may end the session by itself; the watcher looks then."""
+    """Return the earliest instant at which `plan_access` may end the session; the watcher looks then."""
     match entry.state:
         case SessionState.EXPIRED:
             return None
@@ -235,20 +239,20 @@ def due_instant(entry: SessionEntry, policy: ResolvedPolicy, freshness: timedelt
 
 
 def marked_at(entry: SessionEntry) -> datetime:
-    """When the session was marked, because its turn was last known to live then."""
+    """Return the instant of the session's mark, when its turn was last known to live."""
     return entry.state_since or entry.updated_at
 
 
 def is_resumed(entry: SessionEntry, now: datetime, freshness: timedelta | None) -> bool:
-    """Whether a turn that was cut off in that session begins again by itself; else people ask for it.
+    """Return whether a cut-off turn of that session begins again by itself; else people must ask for it.
 
-    Only a mark that has aged out stops it. The session goes on in any case.
+    Only a mark that has aged out prevents it. The session goes on in any case.
     """
     return entry.state is not SessionState.RESUME_PENDING or is_fresh(marked_at(entry), now, freshness)
 
 
 def _plan_resume(entry: SessionEntry, rules: AccessRules) -> Access:
-    """A fresh mark keeps the session, whatever its policy says. One that has aged out says nothing more."""
+    """Return the plan of a session with a resume mark: a fresh mark keeps it, an old one says nothing."""
     if is_fresh(marked_at(entry), rules.now, rules.freshness):
         return Keep(boundary_to_remember(entry, rules.policy, rules.now))
     return plan_by_policy(entry, rules)

@@ -1,10 +1,7 @@
 """Titles of sessions: how they are cleaned, numbered along a lineage, and derived from a first message.
 
-Titles of sessions: how they are cleaned, and how a continuation is numbered.
-
-A lineage is a title and its numbered continuations: `Trip`, `Trip #2`, `Trip #3`.
-
-What to call a session that nobody has named: what its first message says, or what a model proposes.
+A lineage is a title and its numbered continuations: `Trip`, `Trip #2`, `Trip #3`. A session without a title
+is called by the beginning of its first message, or by the proposal of a model.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from gateway_sessions.errors import InvalidTitleError
 
 MAX_TITLE: Final = 100
 LONGEST_SUFFIX: Final = 16
-"""A cut base leaves at least this much room for its number."""
+"""The characters that a cut title leaves for its number, so that a long lineage still fits the limit."""
 
 _UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 _NUMBERED = re.compile(r"(.+?) #([0-9]{1,9})", re.DOTALL)
@@ -28,7 +25,7 @@ _AFTER_EVERYTHING: Final = "\U0010ffff"
 
 
 class TitledBy(StrEnum):
-    """Who gave a session its title."""
+    """The origin of a session's title."""
 
     PERSON = "person"
     AUTOMATIC = "automatic"
@@ -49,7 +46,7 @@ def clean_title(text: str) -> str:
 
 
 def base_title(title: str) -> tuple[str, int]:
-    """Return the title its lineage began with and the number in it; the first one has the number 1."""
+    """Return the title that a lineage began with and the number in this title; the first one has number 1."""
     numbered = _NUMBERED.fullmatch(title)
     return (numbered[1], int(numbered[2])) if numbered else (title, 1)
 
@@ -72,14 +69,14 @@ def next_number(base: str, taken: Collection[str]) -> int:
 
 
 def numbered(base: str, number: int) -> str:
-    """Return the title of that number in a lineage; the first one has none."""
+    """Return the title of that number in a lineage; the first title has no number."""
     return base if number == 1 else _with_number(base, number)
 
 
 def lineage_range(base: str) -> tuple[str, str]:
-    """Return the least and the greatest text between which all numbered titles of a base stand in order.
+    """Return the least and the greatest text between which all numbered titles of a base are sorted.
 
-    A long base is cut to make room for numbers, so other titles may stand there as well.
+    A long base is cut to make room for numbers, so other titles may stand in that range as well.
     """
     room = MAX_TITLE - LONGEST_SUFFIX
     stem = f"{base} #" if len(base) <= room else base[:room].rstrip()
@@ -105,11 +102,13 @@ def _with_number(base: str, number: int) -> str:
 
 
 MAX_AUTOMATIC: Final = 80
+"""The longest title that is given automatically, in characters."""
 MIN_WORDS: Final = 2
 """A single word tells sessions apart too rarely."""
 MAX_WORDS: Final = 7
+"""The number of words that an automatic title takes from a sentence."""
 MAX_UNSPACED: Final = 20
-"""How much of a script without spaces says as much as seven words."""
+"""The characters of a script without spaces that say as much as seven words."""
 
 _FENCED = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 _ADDRESS = re.compile(r"https?://(?:www\.)?([^/\s]+)\S*", re.IGNORECASE)
@@ -152,21 +151,21 @@ def plain_title(messages: Iterable[str]) -> str | None:
 
 
 def _of_sentence(sentence: str) -> str | None:
-    said = _ADDRESSED.sub("", one_line(_EMPHASIS.sub("", sentence)))
-    while (rest := _POLITE.sub("", said)) != said:
-        said = rest
-    said = _unwrapped(said)
-    if _UNSPACED.search(said):
-        return _of_clause(said)
-    words = said.split()
+    clause = _ADDRESSED.sub("", one_line(_EMPHASIS.sub("", sentence)))
+    while (rest := _POLITE.sub("", clause)) != clause:
+        clause = rest
+    clause = _unwrapped(clause)
+    if _UNSPACED.search(clause):
+        return _of_clause(clause)
+    words = clause.split()
     if len(words) < MIN_WORDS:
         return None
     title = _within(" ".join(words[:MAX_WORDS]), MAX_AUTOMATIC).rstrip(f" ,{_DASHES}")
     return title[:1].upper() + title[1:] if words[0].islower() else title
 
 
-def _of_clause(said: str) -> str | None:
-    start = next((part for part in _CLAUSE_END.split(said) if len(part) >= MIN_WORDS), "")
+def _of_clause(clause: str) -> str | None:
+    start = next((part for part in _CLAUSE_END.split(clause) if len(part) >= MIN_WORDS), "")
     return _within(start, MAX_UNSPACED) or None
 
 
@@ -175,7 +174,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _within(text: str, limit: int) -> str:
-    """The text as one line of at most that length, cut between words where it has any."""
+    """Return the text as one line of at most that length, cut between words if there are several."""
     line = one_line(text)
     if len(line) <= limit:
         return line
