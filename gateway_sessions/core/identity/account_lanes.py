@@ -1,8 +1,8 @@
 """The choice which named account gets a lane from before named accounts had lanes of their own.
 
-In version 0.1 all accounts of a platform shared the lanes of one without a name. The queue and the outbox
-still know which accounts wrote on such a lane. Of those, the one that wrote last gets it with all that it
-holds; each other one goes on with a new session that is linked to it.
+In version 0.1 all accounts of a platform shared the lanes of the account without a name. The queue and the
+outbox still know which accounts wrote on such a lane. The account that wrote last gets the lane with all its
+sessions; each other account goes on with a new session that is linked to the shared one.
 """
 
 from __future__ import annotations
@@ -16,23 +16,25 @@ from gateway_sessions.core.identity.keys import account_of, place_in
 
 
 class AccountUse(NamedTuple):
-    """An account has used a lane, and when it did so last."""
+    """One account's use of a lane."""
 
     session_key: str
     account: str
     last_at: int
+    """The instant of the last use, in microseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneChoice:
-    """The account that gets a lane, and those that go on with a session linked to the lane's."""
+    """The account that gets a lane, and the accounts that go on with a session linked to it."""
 
     session_key: str
     account: str
-    """Empty: the lane stays where it is."""
+    """The account that gets the lane; empty: the lane keeps its key."""
     others: tuple[str, ...] = ()
+    """The other accounts that used the lane."""
     known: bool = True
-    """Whether anything told who had used it; else it goes to the account that was named for such lanes."""
+    """Whether queue or outbox told who used the lane; if not, the lane goes to the fallback account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,40 +42,41 @@ class MovedLane:
     """A lane that went to an account."""
 
     session_key: str
-    """Its key until then."""
+    """The key of the lane before the move."""
     account: str
     now: str
-    """Its key from then on."""
+    """The key of the lane after the move."""
     session_id: str | None
     known: bool
+    """Whether queue or outbox told who used the lane."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedLane:
-    """A lane that begins with a new session, linked to one that several accounts had shared."""
+    """A lane that begins with a new session, linked to a session that several accounts had shared."""
 
     session_key: str
     account: str
     session_id: str
-    """The shared session."""
+    """The id of the shared session."""
     kept_by: str
-    """The lane that goes on with it."""
+    """The key of the lane that goes on with the shared session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftLane:
-    """A lane that could not be given to an account, and why."""
+    """A lane that could not be given to an account, and the reason."""
 
     session_key: str
     account: str
     problem: str
     busy: bool = False
-    """Whether it can be given to the account later."""
+    """Whether the lane can be given to the account later, once no turn runs or waits on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanesReport:
-    """What became of lanes that named accounts had used without having lanes of their own."""
+    """The report of a move: the lanes that named accounts had used without having lanes of their own."""
 
     moved: tuple[MovedLane, ...] = ()
     linked: tuple[LinkedLane, ...] = ()
@@ -81,7 +84,7 @@ class LanesReport:
     dry_run: bool = False
 
     def and_of(self, other: LanesReport) -> LanesReport:
-        """What became of these lanes and of those."""
+        """Return one report of both moves."""
         return replace(
             self,
             moved=self.moved + other.moved,
@@ -99,8 +102,9 @@ def choose_accounts(
 ) -> list[LaneChoice]:
     """Return the lanes that get an account, or that several accounts have shared, in the order of their keys.
 
-    *lanes* are all there are on platforms in *fallback*, which says by platform where lanes go if nothing
-    tells who used them; with *unnamed_too*, also those that only an account without a name has used.
+    *lanes* are all lanes on the platforms of *fallback*, the map from a platform to the account of lanes
+    whose user is unknown. With *unnamed_too*, lanes that only the account without a name has used go there as
+    well.
     """
     fallback = fallback or {}
     by_lane: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -116,9 +120,10 @@ def choose_accounts(
 
 
 def fallback_of(serving: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Where lanes go of which nobody knows the account, by platform.
+    """Return the account of lanes whose user is unknown, by platform.
 
-    That is the first account that serves the platform, and nowhere if one without a name does: those are its.
+    That is the first account that serves the platform; no account, if one without a name serves it, since
+    such lanes are its own already.
     """
     by_platform: defaultdict[str, list[str]] = defaultdict(list)
     for platform, account in serving:

@@ -1,7 +1,8 @@
 """Session keys in the spelling of Hermes, and the lanes whose keys would collide there.
 
-Two lanes of ours can have one key there, because ids that hold `:` are not told apart, and accounts not at
-all. One of them gets it, and the other one keeps its own key, under which Hermes does not look for it.
+Two lanes here can have one key in Hermes, because Hermes does not encode a `:` inside an id and knows no
+accounts. One of the lanes gets the Hermes key. The other lane keeps its own key, under which Hermes does not
+look for it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class HermesSpelling:
-    """Keys that are spelt differently there, and those that cannot be."""
+    """The keys that Hermes spells differently, and the lanes whose Hermes key is taken."""
 
     keys: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """Hermes' key of each lane that has another one here."""
+    """The Hermes key of each lane that has another key here."""
     taken: tuple[str, ...] = ()
-    """Lanes whose key there is another one's."""
+    """The lanes whose Hermes key belongs to another lane."""
 
 
 def hermes_key(session_key: str) -> str:
@@ -34,10 +35,10 @@ def hermes_key(session_key: str) -> str:
 
 
 def spell(session_keys: Iterable[str]) -> HermesSpelling:
-    """Return how Hermes spells these keys, which are all there are.
+    """Return the Hermes spelling of these keys, which must be all keys of the store.
 
-    A lane that has the same key here keeps it; then come those that differ by encoded parts only, each in the
-    order of their keys.
+    A lane with the same key in both keeps it. Then lanes that differ by encoded parts only get their keys,
+    then lanes with marks, each group in the order of the keys.
     """
     keys = list(session_keys)
     encoded = [one for one in keys if "%" in one]
@@ -57,5 +58,5 @@ def spell(session_keys: Iterable[str]) -> HermesSpelling:
 
 
 def _is_marked(key: str) -> bool:
-    """Whether it says more than Hermes' keys do: which account it is, or the role of each part."""
+    """Return whether a key says more than Hermes' keys do: the account, or the role of each part."""
     return any(part in ROLES or part == ACCOUNT for part in key.split(":"))

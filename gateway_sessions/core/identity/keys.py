@@ -2,11 +2,11 @@
 
 A key is `agent:<namespace>:<platform>:<chat type>` and the parts that tell conversations apart. A `:` or `%`
 inside a part is percent-encoded, so that no id can pretend to be two parts. Two different origins may still
-read the same (user 7 of chat C, thread 7 of chat C), because a plain key does not say which part is which:
-`identity` does, and the store hands an entry out only to the identity it belongs to.
+have the same plain key (user 7 of chat C, thread 7 of chat C), because a plain key does not say which part is
+which. `identity` says it, and the store gives an entry only to the identity that the entry belongs to.
 
-A message that came through a named account has that name in its keys and owners, behind the mark `%account`:
-`agent:main:telegram:dm:%account:support:7`. Those of accounts without a name are as they always were.
+The keys and owners of a named account have its name behind the mark `%account`:
+`agent:main:telegram:dm:%account:support:7`. Those of an account without a name have no mark.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ from typing import Final
 from gateway_sessions.core.identity.source import Platform, SessionSource
 
 ROOM_AT: Final = 2
-"""Where an owner says that it is a room."""
+"""The position of the word `room` in an owner."""
 PLATFORM_AT: Final = 2
 CHAT_TYPE_AT: Final = 3
-"""Where a key says these."""
+"""The positions of platform and chat type in a key."""
 ACCOUNT: Final = "%account"
-"""Stands before the name of an account. No encoded part has a bare `%`, so nothing else reads like it."""
+"""The mark before the name of an account. No encoded part has a bare `%`, so no part equals the mark."""
 HERMES_TERMINAL: Final = "cli"
 """The platform of conversations that Hermes held at a terminal."""
 ROLES: Final = frozenset({"%chat", "%user", "%thread"})
-"""Stand before the parts of an identity, for the same reason."""
+"""The marks before the parts of an identity; no encoded part equals them either."""
 NO_ALIASES: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolation:
-    """Who shares a conversation, and which profile of the gateway it belongs to."""
+    """The settings that decide who shares a conversation, and which profile it belongs to."""
 
     group_sessions_per_user: bool = True
     thread_sessions_per_user: bool = False
     profile: str | None = None
     multiplex_profiles: bool = False
-    """Whether each message says for which profile it is; else all are for the one above."""
+    """Whether each message names its profile; if not, all messages are for `profile`."""
 
     def separates_people(self, source: SessionSource) -> bool:
-        """Whether people in this chat have a session each. Threads need both flags, as keys always did."""
+        """Return whether each person in this chat has a session. In a thread, both flags must be set."""
         if source.chat_type == "dm":
             return True
         return self.group_sessions_per_user and (not source.thread_id or self.thread_sessions_per_user)
 
     @property
     def namespace(self) -> str:
-        """The profile's part of a key; the default profile is called main."""
+        """The namespace in keys of the default profile of this gateway."""
         return _namespace(self.profile)
 
     def namespace_of(self, source: SessionSource) -> str:
-        """The same of the profile that a message is for."""
+        """Return the namespace of the profile that a message is for."""
         if self.multiplex_profiles and source.profile:
             return _namespace(source.profile)
         return self.namespace
@@ -75,7 +75,7 @@ class Sharing(StrEnum):
 def is_shared_multi_user_session(
     source: SessionSource, *, group_sessions_per_user: bool = True, thread_sessions_per_user: bool = False
 ) -> bool:
-    """Whether several people talk in one session here: exactly where the key names no person."""
+    """Return whether several people talk in one session here: exactly where the key names no person."""
     flags = Isolation(
         group_sessions_per_user=group_sessions_per_user, thread_sessions_per_user=thread_sessions_per_user
     )
@@ -90,7 +90,7 @@ def build_session_key(
     *,
     aliases: Mapping[str, str] = NO_ALIASES,
 ) -> str:
-    """The lane of *source*. *aliases* maps normalised WhatsApp ids to the one id their owner goes by."""
+    """Return the key of the source's lane. *aliases* maps normalised WhatsApp ids to one id per person."""
     flags = Isolation(
         group_sessions_per_user=group_sessions_per_user,
         thread_sessions_per_user=thread_sessions_per_user,
@@ -100,12 +100,12 @@ def build_session_key(
 
 
 def session_key(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str:
-    """The plain key: what people and files know the lane by."""
+    """Return the plain key, by which people and files know the lane."""
     return _join(source, flags, [value for _, value in _parts(source, flags, aliases)])
 
 
 def identity(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str:
-    """The key with each part's role spelt out; serves as the key itself where the plain one is taken.
+    """Return the key with the role of each part; the lane's key if the plain key is taken by another lane.
 
     A bare `%` cannot occur in an encoded part, so no plain key ever equals an identity.
     """
@@ -116,7 +116,7 @@ def identity(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]
 
 
 def unencoded_key(source: SessionSource, flags: Isolation) -> str:
-    """The key as Hermes joins it, which may be that of another origin as well; only to know its lanes by."""
+    """Return the key as Hermes joins it, which other origins may share; only for recognising its lanes."""
     values = (value for _, value in _parts(source, flags, NO_ALIASES))
     return ":".join(("agent", flags.namespace_of(source), source.platform, source.chat_type, *values))
 
@@ -124,21 +124,21 @@ def unencoded_key(source: SessionSource, flags: Isolation) -> str:
 def same_conversation(
     one: SessionSource, other: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES
 ) -> bool:
-    """Whether two origins belong to one conversation, whatever their plain keys say."""
+    """Return whether two origins belong to one conversation, even if their plain keys agree."""
     return _routing(one) == _routing(other) or identity(one, flags, aliases) == identity(
         other, flags, aliases
     )
 
 
 def owner_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str:
-    """Whose session it is: the person of a private lane, the room of a shared one."""
+    """Return the owner of a session: the person of a private lane, the room of a shared one."""
     if flags.separates_people(source):
         return person_of(source, flags, aliases) or room_of(source, flags)
     return room_of(source, flags)
 
 
 def person_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str | None:
-    """The person who wrote, or the direct chat where a platform names no person."""
+    """Return the person who wrote, as an owner, or the direct chat where a platform names no person."""
     if participant := participant_of(source, aliases):
         return _owner(source, flags, "user", participant)
     if source.chat_type == "dm" and source.chat_id:
@@ -147,7 +147,7 @@ def person_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str
 
 
 def author_on(owner: str, participant: str | None) -> str | None:
-    """The person who wrote on a lane of that owner, as an owner; None if a room does not tell who."""
+    """Return the person who wrote on a lane of that owner, as an owner; None if a room does not tell."""
     if not is_room(owner):
         return owner
     if not participant:
@@ -157,12 +157,12 @@ def author_on(owner: str, participant: str | None) -> str | None:
 
 
 def participant_in(author: str) -> str:
-    """The id by which the person writes in rooms who is that owner."""
+    """Return the id by which an author writes in rooms."""
     return decode_part(without_account(author).rpartition(":")[2])
 
 
 def place_in(key: str) -> tuple[str, str]:
-    """The platform and the chat type that a key tells; a key that is not like ours tells neither."""
+    """Return the platform and the chat type of a key; empty and "dm" for a key of another form."""
     parts = key.split(":")
     if len(parts) <= CHAT_TYPE_AT or parts[0] != "agent":
         return "", "dm"
@@ -170,50 +170,53 @@ def place_in(key: str) -> tuple[str, str]:
 
 
 def is_of_terminal(owner: str) -> bool:
-    """Whether an owner is who sits at the terminal: of this program, or of Hermes, which calls it `cli`."""
+    """Return whether an owner is the person at a terminal of this program, or of Hermes (`cli`)."""
     parts = owner.split(":")
     return len(parts) > 1 and parts[1] in (Platform.LOCAL, HERMES_TERMINAL)
 
 
 def is_room(owner: str) -> bool:
-    """Whether an owner is a room that several people share, and no person."""
+    """Return whether an owner is a room that several people share, and no person."""
     parts = owner.split(":")
     return len(parts) > ROOM_AT and parts[ROOM_AT] == "room"
 
 
 def room_of(source: SessionSource, flags: Isolation) -> str:
-    """The chat, or the thread in it, that several people share. A direct chat may have the id of a group."""
+    """Return the owner of a shared chat, or of a thread in it.
+
+    The chat type is part of the owner, because a direct chat may have the id of a group.
+    """
     where = (source.chat_type, source.chat_id, *filter(None, [source.thread_id]))
     return _owner(source, flags, "room", *where)
 
 
 def account_of(name: str) -> str:
-    """The account that a key or an owner names; empty: one without a name."""
+    """Return the account that a key or an owner names; empty: the account without a name."""
     _, mark, rest = name.partition(f":{ACCOUNT}:")
     return decode_part(rest.split(":", 1)[0]) if mark else ""
 
 
 def without_account(name: str) -> str:
-    """The key or the owner that the same would have at an account without a name."""
+    """Return the key or the owner without its account."""
     before, mark, rest = name.partition(f":{ACCOUNT}:")
     if not mark:
         return name
-    _, colon, behind = rest.partition(":")
-    return f"{before}{colon}{behind}"
+    _, colon, after = rest.partition(":")
+    return f"{before}{colon}{after}"
 
 
 def key_at_account(key: str, account: str) -> str:
-    """The key at that account of the lane that has this one at an account without a name."""
+    """Return the lane's key at that account, given its key without an account."""
     return _with_account(key, CHAT_TYPE_AT, account)
 
 
 def owner_at_account(owner: str, account: str) -> str:
-    """The owner at that account who is called this at an account without a name."""
+    """Return the owner at that account, given the owner without an account."""
     return _with_account(owner, ROOM_AT, account)
 
 
 def rooms_beside(owner: str) -> tuple[str, str]:
-    """How owners of rooms begin that a person writes in, and how those of them begin that are elsewhere."""
+    """Return the prefix of rooms in which a person writes, and the prefix of such rooms at other accounts."""
     rooms = ":".join((*owner.split(":")[:ROOM_AT], "room", ""))
     account = account_of(owner)
     if account:
@@ -222,7 +225,7 @@ def rooms_beside(owner: str) -> tuple[str, str]:
 
 
 def sharing_of(chat_type: str, thread_id: str | None, owner: str) -> Sharing:
-    """By which rule a session belongs to its owner."""
+    """Return the rule by which a session belongs to its owner."""
     if chat_type == "dm":
         return Sharing.DIRECT
     if is_room(owner):
@@ -231,12 +234,12 @@ def sharing_of(chat_type: str, thread_id: str | None, owner: str) -> Sharing:
 
 
 def encode_part(value: str) -> str:
-    """Make a part of a key that cannot be mistaken for two."""
+    """Return the value as a part of a key, encoded so that it cannot be mistaken for two parts."""
     return value.replace("%", "%25").replace(":", "%3A") if "%" in value or ":" in value else value
 
 
 def decode_part(part: str) -> str:
-    """The value that `encode_part` has made a part of a key."""
+    """Return the value of a part that `encode_part` made."""
     return part.replace("%3A", ":").replace("%25", "%")
 
 
@@ -244,9 +247,9 @@ _BETWEEN_DIGITS: Final = str.maketrans("", "", "-()./\u2010\u2011\u2012\u2013")
 
 
 def normalize_whatsapp(value: str) -> str:
-    """The bare number or id in any form the bridge uses: `+49…`, `49…@s.whatsapp.net`, `49…:3@lid`.
+    """Return the bare number or id of any form of the bridge: `+49…`, `49…@s.whatsapp.net`, `49…:3@lid`.
 
-    A number may also be written as people write it, `+49 (151) 234-56`.
+    A number may also be spelled as people write it, `+49 (151) 234-56`.
     """
     bare = "".join(value.split()).replace("+", "", 1).split(":", 1)[0].split("@", 1)[0]
     digits = bare.translate(_BETWEEN_DIGITS)
@@ -254,7 +257,7 @@ def normalize_whatsapp(value: str) -> str:
 
 
 def aliased_ids(source: SessionSource) -> tuple[str, ...]:
-    """The identifiers of this source that may be one of several for the same person."""
+    """Return the identifiers of this source that may be one of several for the same person."""
     if source.platform != Platform.WHATSAPP:
         return ()
     chat = source.chat_id if source.chat_type == "dm" else ""
@@ -278,9 +281,9 @@ def _owner(source: SessionSource, flags: Isolation, kind: str, *parts: str) -> s
     return ":".join([*where, kind, *_of_account(source.account), *map(encode_part, parts)])
 
 
-def _with_account(name: str, behind: int, account: str) -> str:
+def _with_account(name: str, position: int, account: str) -> str:
     parts = name.split(":")
-    return ":".join([*parts[: behind + 1], *_of_account(account), *parts[behind + 1 :]])
+    return ":".join([*parts[: position + 1], *_of_account(account), *parts[position + 1 :]])
 
 
 def _of_account(account: str) -> tuple[str, ...]:
@@ -296,7 +299,7 @@ def _parts(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]) 
     if source.chat_type == "dm":
         chat = _canonical(source, chat, aliases)
         person = None if chat else person
-        # An id of which nothing is left, such as "@lid", still tells its chat from all others.
+        # An id that normalises to nothing, such as "@lid", still tells its chat from all others.
         chat = chat if chat or person else source.chat_id
     elif not flags.separates_people(source):
         person = None
@@ -310,11 +313,11 @@ def _parts(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]) 
 _routing: Final = attrgetter(
     "platform", "account", "profile", "chat_type", "chat_id", "thread_id", "user_id_alt", "user_id"
 )
-"""All that keys are made of; mostly equal, and much cheaper to compare."""
+"""The fields that keys are made of; they are mostly equal, and much cheaper to compare than identities."""
 
 
 def participant_of(source: SessionSource, aliases: Mapping[str, str] = NO_ALIASES) -> str | None:
-    """The person who wrote, by the id that all their aliases share."""
+    """Return the person who wrote, by the one id that all their aliases share."""
     raw = source.participant_id
     return (_canonical(source, raw, aliases) or raw) if raw else None
 

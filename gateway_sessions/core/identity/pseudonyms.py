@@ -1,8 +1,8 @@
 """Keyed pseudonyms for the ids of people and chats, and the scrubber that puts them into free text.
 
-A plain hash of a phone number is undone by trying all numbers. These are keyed with a secret of the
-installation and separate for each platform and kind: whoever lacks the secret can neither undo them nor tell
-that two of them mean one person. They are the same for ever, so that prompts are.
+A plain hash of a phone number is undone by trying all numbers. These pseudonyms are keyed with a secret of
+the installation and separate for each platform and kind: without the secret nobody can undo them, or tell
+that two of them mean one person. A pseudonym never changes, so that prompts stay the same to the byte.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.errors import InvalidInputError
 
 RAW_ID_PLATFORMS: Final[frozenset[str]] = frozenset({Platform.DISCORD, Platform.SLACK, Platform.MATRIX})
-"""Where an agent must see the true ids, because a person or room is mentioned by id in the text of a reply.
+"""The platforms where an agent must see true ids, because replies mention a person or room by id.
 
-Discord's and Slack's are opaque numbers, Matrix' are public addresses. All other platforms, known or not, are
-redacted when asked for.
+Discord's and Slack's ids are opaque numbers, Matrix' are public addresses. Ids of all other platforms, known
+or not, are redacted on request.
 """
 
+# 128 bits: fewer could be guessed.
 MIN_SECRET: Final = 16
 SHORTEST_UNMISTAKABLE_ID: Final = 5
-"""Within names, shorter ids stay: they tell nothing there, and "Team 7" should remain readable."""
+"""The length from which on ids are replaced inside names: "Team 7" should remain readable."""
 
 _DOMAIN: Final = "gateway_sessions/pseudonym/1"
 _DIGEST_BYTES: Final = 10  # 80 bits: no two of ten million ids are likely to share a pseudonym
+# Shorter numbers are no phone numbers, but years, prices or room numbers.
 _SHORTEST_NUMBER: Final = 7
 _NUMBER = re.compile(rf"[0-9]{{{_SHORTEST_NUMBER},}}")
 _BETWEEN_DIGITS: Final = r"[\s().\-/]*"
@@ -38,7 +40,7 @@ _BETWEEN_DIGITS: Final = r"[\s().\-/]*"
 
 @dataclass(frozen=True, slots=True)
 class Pseudonyms:
-    """Names ids under a secret of the installation."""
+    """Makes pseudonyms of ids under a secret of the installation."""
 
     secret: bytes = field(repr=False)
 
@@ -50,19 +52,19 @@ class Pseudonyms:
             raise InvalidInputError(problem)
 
     def user(self, platform: str, user_id: str) -> str:
-        """`user_…` for a person."""
+        """Return `user_…` for a person."""
         return f"user_{self._digest(platform, 'user', user_id)}"
 
     def chat(self, platform: str, chat_id: str) -> str:
-        """`<platform>:…` for a chat, a room, a channel or a guild."""
+        """Return `<platform>:…` for a chat, a room, a channel or a guild."""
         return f"{platform}:{self._digest(platform, 'chat', chat_id)}"
 
     def thread(self, platform: str, thread_id: str) -> str:
-        """`thread_…` for a thread or topic of a chat."""
+        """Return `thread_…` for a thread or topic of a chat."""
         return f"thread_{self._digest(platform, 'thread', thread_id)}"
 
     def speaker(self, session_key: str, person: str) -> str:
-        """`user_…` for a person without a name on a lane that people share; on no other lane the same."""
+        """Return `user_…` for a person without a name on a shared lane; each lane has its own pseudonym."""
         return f"user_{self._digest(session_key, 'speaker', person)}"
 
     def _digest(self, platform: str, kind: str, value: str) -> str:
@@ -74,12 +76,12 @@ class Pseudonyms:
 def should_redact(
     platform: str, *, requested: bool, raw_id_platforms: Collection[str] = RAW_ID_PLATFORMS
 ) -> bool:
-    """Whether to show pseudonyms for ids of this platform: if asked for, unless it needs true ids."""
+    """Return whether ids of this platform become pseudonyms: on request, unless it needs true ids."""
     return requested and platform not in raw_id_platforms
 
 
 class Scrubber:
-    """Replaces ids wherever they occur in free text, also in a name that *is* the number."""
+    """Replaces ids wherever they occur in free text, also in a name that consists of the number."""
 
     def __init__(self, pseudonyms: Mapping[str, str]) -> None:
         self._whole = pseudonyms
@@ -103,7 +105,7 @@ class Scrubber:
 
 
 def _patterns(raw: str) -> Iterable[tuple[str, str]]:
-    """Tell how an id is recognised: as it is, and its long numbers also as people write phone numbers."""
+    """Yield the spellings of an id with their patterns: as it is, and long numbers as phone numbers."""
     yield raw, re.escape(raw)
     for number in _NUMBER.findall(raw):
         yield number, r"\+?" + _BETWEEN_DIGITS.join(number)

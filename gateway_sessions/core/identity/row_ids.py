@@ -1,7 +1,7 @@
 """Row ids: 63-bit integers in the process, text in JSON, because JSON readers round large numbers.
 
-A JSON number is a double to browsers, to jq and to many languages: of an id they keep the first 53 bits, and
-name another row, or none. So ids are written as text, and read as text or as numbers.
+A JSON number is a double to browsers, to jq and to many languages: they keep the first 53 bits of an id,
+which then names another row, or none. So ids are written as text, and read as text or as numbers.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ NAMES: Final = frozenset(
         "transcript_id",
     }
 )
-"""What fields are called that hold one; only a field of numbers counts."""
+"""The names of the fields that hold a row id; only a field of whole numbers counts."""
 LARGEST: Final = (1 << 63) - 1
+"""The largest row id that every database holds."""
 SAFE: Final = (1 << 53) - 1
-"""The largest whole number that every reader of JSON keeps."""
+"""The largest whole number that every JSON reader keeps exactly."""
 
 
 def row_id(name: str, value: object) -> int:
-    """Return the id that a caller gives as a number or as text; `InvalidInputError` for anything else."""
+    """Return the id given as a number or as text, or raise `InvalidInputError`."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= len(str(LARGEST)):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
@@ -50,7 +51,7 @@ def row_id(name: str, value: object) -> int:
 def with_text_ids(value: Any, *, outside: bool = False) -> Any:
     """Return the value with all ids in its records as text, to be encoded as JSON.
 
-    *Outside*, where nobody makes records of it again, so is every number that a reader could not keep.
+    With *outside*, where no program makes records of it again, so is every number above `SAFE`.
     """
     kind: Any = type(value)  # pyright: ignore[reportUnknownVariableType]  # whatever was given
     if isinstance(value, int):
@@ -59,16 +60,16 @@ def with_text_ids(value: Any, *, outside: bool = False) -> Any:
         members: Mapping[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]  # whatever was given
         return {key: with_text_ids(one, outside=outside) for key, one in members.items()}
     if (names := _named(kind)) is not None:
-        return [_told(name, one, outside=outside) for name, one in zip(names, value, strict=True)]
+        return [_as_text_id(name, one, outside=outside) for name, one in zip(names, value, strict=True)]
     if isinstance(value, list | tuple | set | frozenset):
         return [with_text_ids(one, outside=outside) for one in cast("Iterable[Any]", value)]
     if bears_ids(kind):
-        return {name: _told(name, getattr(value, name), outside=outside) for name in _fields(kind)}
+        return {name: _as_text_id(name, getattr(value, name), outside=outside) for name in _fields(kind)}
     return value
 
 
 def with_number_ids(value: Any, kind: Any) -> Any:
-    """Return what was read of JSON with the ids as numbers that a record of that kind has as numbers."""
+    """Return decoded JSON with the ids as numbers, wherever a record of that kind has a number."""
     if value is None or not bears_ids(kind):
         return value
     origin, arguments = get_origin(kind), get_args(kind)
@@ -85,23 +86,23 @@ def with_number_ids(value: Any, kind: Any) -> Any:
     if origin is not None:
         return {key: with_number_ids(one, arguments[-1]) for key, one in members.items()}
     hints = get_type_hints(kind)
-    return {key: _numbered(key, one, hints.get(key)) for key, one in members.items()}
+    return {key: _as_number_id(key, one, hints.get(key)) for key, one in members.items()}
 
 
 def _of_list(value: list[Any], kind: Any, arguments: tuple[Any, ...]) -> list[Any]:
     if (names := _named(kind)) is not None:
         hints = get_type_hints(kind)
-        return [_numbered(name, one, hints[name]) for name, one in zip(names, value, strict=False)]
+        return [_as_number_id(name, one, hints[name]) for name, one in zip(names, value, strict=False)]
     return [with_number_ids(one, arguments[0]) for one in value] if arguments else value
 
 
-def _numbered(name: str, value: Any, hint: Any) -> Any:
+def _as_number_id(name: str, value: Any, hint: Any) -> Any:
     if _is_id(name, hint):
         return row_id(name, value) if isinstance(value, str) else value
     return with_number_ids(value, hint)
 
 
-def _told(name: str, value: Any, *, outside: bool) -> Any:
+def _as_text_id(name: str, value: Any, *, outside: bool) -> Any:
     if name in NAMES and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return with_text_ids(value, outside=outside)
@@ -113,13 +114,13 @@ def _is_id(name: str, hint: Any) -> bool:
 
 
 def _named(kind: Any) -> tuple[str, ...] | None:
-    """The fields of a named tuple."""
+    """Return the fields of a named tuple; None of another kind."""
     is_tuple = isinstance(kind, type) and issubclass(kind, tuple)
     return getattr(cast("Any", kind), "_fields", None) if is_tuple else None
 
 
 def _fields(kind: type[Any]) -> tuple[str, ...]:
-    """The fields of a record; none of anything else."""
+    """Return the fields of a record; none of another kind."""
     if issubclass(kind, msgspec.Struct):
         return kind.__struct_fields__
     if dataclasses.is_dataclass(kind):
@@ -129,16 +130,16 @@ def _fields(kind: type[Any]) -> tuple[str, ...]:
 
 @cache
 def bears_ids(kind: Any) -> bool:
-    """Whether a value of that type may hold an id."""
-    return _looked_into(kind, set())
+    """Return whether a value of that type may hold an id."""
+    return _may_hold_ids(kind, set())
 
 
-def _looked_into(kind: Any, seen: set[Any]) -> bool:
+def _may_hold_ids(kind: Any, seen: set[Any]) -> bool:
     if kind in seen:
         return False
     seen.add(kind)
     if arguments := get_args(kind):
-        return any(_looked_into(one, seen) for one in arguments)
+        return any(_may_hold_ids(one, seen) for one in arguments)
     names = _fields(kind) if isinstance(kind, type) else ()
     hints = get_type_hints(kind) if names else {}
-    return any(_is_id(name, hints[name]) or _looked_into(hints[name], seen) for name in names)
+    return any(_is_id(name, hints[name]) or _may_hold_ids(hints[name], seen) for name in names)

@@ -16,15 +16,15 @@ class Scope:
     owners: frozenset[str] = frozenset()
     session_key: str | None = None
     sees_everything: bool = False
+    """Whether every session is visible, as to an operator."""
 
     @classmethod
     def of(
         cls, source: SessionSource, flags: Isolation | None = None, aliases: Mapping[str, str] = NO_ALIASES
     ) -> Scope:
-        """What the person who wrote may see: their own sessions on that account, and those of the room.
+        """Return the scope of a person: their own sessions on that account, and those of the room.
 
-        Where one person has several ids, *aliases* has to name the one they go by; a store's `scope_of`
-        knows it.
+        If a person has several ids, *aliases* must name the canonical one; a store's `scope_of` knows it.
         """
         flags = flags or Isolation()
         owners = (person_of(source, flags, aliases), room_of(source, flags))
@@ -32,16 +32,16 @@ class Scope:
 
     @classmethod
     def lane(cls, session_key: str) -> Scope:
-        """One lane only."""
+        """Return the scope of one lane."""
         return cls(session_key=session_key)
 
     @classmethod
     def operator(cls) -> Scope:
-        """Everything: for the command line and the embedding program, never for a person in a chat."""
+        """Return the scope of everything: for the command line and the embedding program, not for chats."""
         return cls(sees_everything=True)
 
     def sees(self, *, owner: str, session_key: str | None) -> bool:
-        """Whether a session of that owner and lane is visible."""
+        """Return whether a session of that owner and lane is visible."""
         return (
             self.sees_everything
             or owner in self.owners
@@ -49,5 +49,5 @@ class Scope:
         )
 
     def sees_message(self, *, author: str | None, from_lane: str | None) -> bool:
-        """Whether a message is visible in a session that is not: by its author, or by the lane it is from."""
+        """Return whether a message is visible in a hidden session, by its author or the lane it is from."""
         return author in self.owners or (self.session_key is not None and from_lane == self.session_key)

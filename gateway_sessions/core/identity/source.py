@@ -13,7 +13,9 @@ from typing import Any, Final
 from gateway_sessions.core.checks import plain_text
 from gateway_sessions.errors import InvalidSourceError
 
+# Longer than any platform's id, and short enough for an indexed column of every database.
 MAX_IDENTIFIER: Final = 512
+# Longer than any platform's name; what is longer is cut.
 MAX_NAME: Final = 4096
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -23,7 +25,7 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Platform(StrEnum):
-    """Names of well-known platforms. Any other name is welcome: a platform is just a string."""
+    """The names of well-known platforms. Any other name is welcome: a platform is just a string."""
 
     LOCAL = "local"
     TELEGRAM = "telegram"
@@ -43,7 +45,7 @@ class Platform(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSource:
-    """Origin of a message. Identifiers are checked, names are data and only made storable."""
+    """The origin of a message. Identifiers are checked; names are data and only made storable."""
 
     platform: str
     chat_id: str = ""
@@ -61,18 +63,18 @@ class SessionSource:
     message_id: str | None = None
     role_authorized: bool = False
     profile: str | None = None
-    """The profile that the message is for, where a gateway serves several: see `multiplex_profiles`."""
+    """The profile that the message is for, if a gateway serves several: see `multiplex_profiles`."""
     account: str = ""
-    """The adapter that brought it, by name, where one platform has several: each has lanes of its own."""
+    """The name of the account that the message came through; a named account has lanes of its own."""
     extra: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, compare=False, hash=False)
-    """What a stored source held that this version does not know; written back as it was."""
+    """The members of a stored source that this version does not know; they are written back unchanged."""
 
     def __post_init__(self) -> None:
         if not self._is_plain():
             self._check()
 
     def _is_plain(self) -> bool:
-        """Whether one look at all fields together tells that nothing is to be checked or made storable.
+        """Return whether one look at all fields together shows that no field needs a check or a change.
 
         Nearly every message passes here, at a fifth of the price of looking at each field.
         """
@@ -80,14 +82,14 @@ class SessionSource:
         try:
             plainly = (self.platform, self.chat_id, self.chat_type, self.account)
             text = "".join([*plainly, *filter(_is_set, ids)])
-            told = "".join(filter(_is_set, _TOLD(self)))
+            names = "".join(filter(_is_set, _NAMES_OF(self)))
         except TypeError:
             return False
         plain = self.platform.isidentifier() and self.platform.islower() and "" not in (self.chat_type, *ids)
-        storable = text.isprintable() and told.isprintable() and ".." not in text
-        bounded = len(text) <= MAX_IDENTIFIER and len(told) <= MAX_NAME
+        storable = text.isprintable() and names.isprintable() and ".." not in text
+        bounded = len(text) <= MAX_IDENTIFIER and len(names) <= MAX_NAME
         kinds = (type(self.is_bot), type(self.role_authorized)) == (bool, bool) and _PLAIN.issuperset(
-            map(type, (*plainly, *ids, *_TOLD(self)))
+            map(type, (*plainly, *ids, *_NAMES_OF(self)))
         )
         return kinds and plain and storable and bounded
 
@@ -115,8 +117,8 @@ class SessionSource:
         shown = (
             (one.name, getattr(self, one.name), one.default) for one in fields(self) if one.name != "extra"
         )
-        said = ", ".join(f"{name}={value!r}" for name, value, default in shown if value != default)
-        return f"SessionSource({said})"
+        fields_text = ", ".join(f"{name}={value!r}" for name, value, default in shown if value != default)
+        return f"SessionSource({fields_text})"
 
     @property
     def participant_id(self) -> str | None:
@@ -125,17 +127,17 @@ class SessionSource:
 
     @property
     def scope_id(self) -> str | None:
-        """The guild, by the name that newer versions of Hermes store it under as well."""
+        """The guild, under the name by which newer versions of Hermes store it as well."""
         return self.guild_id
 
     @property
     def has_identifier(self) -> bool:
-        """Whether anything tells this origin apart from others on its platform."""
+        """Whether an identifier tells this origin apart from others on its platform."""
         return bool(self.chat_id or self.participant_id or self.thread_id)
 
     @property
     def lasting(self) -> SessionSource:
-        """The source without what tells of one message and not of the lane; this is what is stored."""
+        """The source without the facts of a single message; this form is stored with the lane."""
         if not (self.is_bot or self.role_authorized):
             return self
         return replace(self, is_bot=False, role_authorized=False)
@@ -155,14 +157,14 @@ class SessionSource:
         return f"{text}, thread: {self.thread_id}" if self.thread_id else text
 
     def to_dict(self) -> dict[str, Any]:
-        """The stored form, without `is_bot` and `role_authorized`: see `lasting`."""
+        """Return the stored form, without `is_bot` and `role_authorized`: see `lasting`."""
         stored: dict[str, Any] = {name: getattr(self, name) for name in _ALWAYS_STORED}
         stored |= {name: value for name in _STORED_IF_SET if (value := getattr(self, name))}
         return stored | {name: value for name, value in self.extra.items() if name not in _READ}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> SessionSource:
-        """Read the stored form, also that of Hermes; unknown members are kept in `extra`."""
+        """Return the source of a stored form, also of Hermes'; unknown members are kept in `extra`."""
         platform = stored.get("platform")
         if not isinstance(platform, str):
             raise InvalidSourceError("platform", f"must be text, not {platform!r}")
@@ -175,7 +177,10 @@ class SessionSource:
 
 
 def check_identifier(name: str, value: object) -> None:
-    """Refuse what could not be stored, logged on one line or told from a path; ids are never rewritten."""
+    """Refuse an id that could not be stored, could break a log line, or looks like a path.
+
+    Ids are never rewritten, because two ids could become equal.
+    """
     if value is None or value == "":
         return
     if not isinstance(value, str):
@@ -189,13 +194,13 @@ def check_identifier(name: str, value: object) -> None:
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse what is neither true nor false."""
+    """Refuse a value that is neither true nor false."""
     if not isinstance(value, bool):
         raise InvalidSourceError(name, "must be true or false")
 
 
 def storable_name(name: str, value: object) -> str:
-    """A name for people as data: bounded, and free of what no database can hold."""
+    """Return a name for people as data: cut to the limit, without characters that no database holds."""
     if not isinstance(value, str):
         raise InvalidSourceError(name, f"must be text, not {type(value).__name__}")
     return _SURROGATES.sub("\ufffd", plain_text(value)[:MAX_NAME]).replace("\x00", "\ufffd")
@@ -225,7 +230,7 @@ _OPTIONAL: Final = ("user_id_alt", "chat_id_alt", "parent_chat_id", "message_id"
 _UNSET: Final[Mapping[str, str | None]] = MappingProxyType(
     {"chat_id": "", "chat_type": "dm", "account": ""} | dict.fromkeys((*_OPTIONAL, "guild_id"))
 )
-"""What an empty value means: such members are not stored, and have to be read again as they were."""
+"""The meaning of an empty value: such members are not stored, and must be read again as they were."""
 _TEXTS: Final = (*_ALWAYS_STORED, *_OPTIONAL, "account")
 _READ: Final = frozenset({"scope_id", "extra"} | {one.name for one in fields(SessionSource)})
 _OPTIONAL_IDENTIFIERS: Final = attrgetter(
@@ -238,5 +243,5 @@ _OPTIONAL_IDENTIFIERS: Final = attrgetter(
     "message_id",
     "profile",
 )
-_TOLD: Final = attrgetter(*_NAMES)
+_NAMES_OF: Final = attrgetter(*_NAMES)
 _PLAIN: Final = frozenset({str, type(None)})
