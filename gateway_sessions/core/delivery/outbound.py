@@ -1,10 +1,6 @@
 """Replies of agents, outbound messages, their targets, and the capabilities of a platform.
 
-A message on its way out: what is said, to whom, and what the platform can do with it.
-
-Target and message are stored before anything is sent, so that a reply still finds its way after a crash.
-
-What an agent answers: the message that people get, and the row that the transcript gets.
+Target and message are stored before they are sent, so that a reply still finds its way after a crash.
 """
 
 from __future__ import annotations
@@ -27,27 +23,27 @@ from gateway_sessions.core.transcript.messages import NO_EXTRA, Content, Message
 from gateway_sessions.errors import InvalidInputError
 
 GROWING: Final = "stream:"
-"""What the idempotency key of a message begins with that is sent to grow: nothing of it is promised."""
+"""The beginning of the idempotency key of a message that is sent to grow: its text is not final."""
 LEAST_MAX_LENGTH: Final = 64
-"""A shorter limit leaves no room for a fence that is opened again, or for a mark."""
+"""The least `max_length`: a shorter limit leaves no room for a fence that is opened again, or for a mark."""
 
 
 class TextFormat(StrEnum):
-    """How a text is to be read."""
+    """The format of a text."""
 
     PLAIN = "plain"
     MARKDOWN = "markdown"
 
 
 class LengthUnit(StrEnum):
-    """What a platform counts when it limits the length of a text."""
+    """The unit in which a platform limits the length of a text."""
 
     CHARACTERS = "characters"
     UTF16 = "utf16"
     BYTES = "bytes"
 
     def length(self, text: str) -> int:
-        """How long a text is, counted like this."""
+        """Return the length of a text in this unit."""
         if self is LengthUnit.CHARACTERS:
             return len(text)
         if self is LengthUnit.UTF16:
@@ -56,32 +52,32 @@ class LengthUnit(StrEnum):
 
 
 class ReplyTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where a reply goes: all that an adapter needs to find the place again, in another process as well."""
+    """The target of a reply: all facts by which an adapter finds the place again, even in another process."""
 
     platform: str
     account: str = ""
-    """The adapter that sends it, where one platform has several."""
+    """The account that sends the reply; empty: the account without a name."""
     chat_id: str = ""
     user_id: str | None = None
-    """The person, for platforms that have no chats."""
+    """The person's id, for platforms that have no chats."""
     thread_id: str | None = None
     reply_to: str | None = None
     """The id of the message that is answered."""
     metadata: Mapping[str, Any] = NO_EXTRA
-    """What the adapter wanted back with the reply."""
+    """The adapter's own facts from the answered message, given back unchanged."""
 
     def __post_init__(self) -> None:
         check_types("a target", self, _OF_TARGET)
 
     @classmethod
     def answering(cls, message: InboundMessage) -> ReplyTarget:
-        """The place that a message came from."""
+        """Return the target of a reply to a message."""
         target = cls.at(message.source, account=message.account)
         return msgspec.structs.replace(target, reply_to=message.message_id, metadata=message.metadata)
 
     @classmethod
     def at(cls, source: SessionSource, *, account: str = "") -> ReplyTarget:
-        """A place of which only the origin is known, for what is said without having been asked."""
+        """Return the target of an unprompted message, of which only the origin is known."""
         return cls(
             platform=source.platform,
             account=account or source.account,
@@ -92,33 +88,33 @@ class ReplyTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something to be said."""
+    """A message that is sent to people."""
 
     text: str = ""
     attachments: tuple[Attachment, ...] = ()
     is_notice: bool = False
-    """Said by the gateway and not by the agent; an adapter may show it smaller."""
+    """Whether the gateway and not the agent says it; an adapter may show a notice smaller."""
     format: TextFormat = TextFormat.PLAIN
     replaces: str | None = None
-    """The message on the platform that this one takes the place of, where a reply was shown as it grew."""
+    """The platform's id of the message that this one replaces, if a reply was shown as it grew."""
 
     def __post_init__(self) -> None:
         check_types("a reply", self, _OF_OUTBOUND)
-        # What is sent at once must not differ from what a later try reads from the database.
+        # The text of the first try must equal the text that a later try reads from the database.
         if (text := storable_text(self.text)) != self.text:
             force_setattr(self, "text", text)
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing at all."""
+        """Whether the message has neither text nor attachments."""
         return not self.text.strip() and not self.attachments
 
     def instead_of(self, message_id: str | None) -> OutboundMessage:
-        """The same message in the place of another one, or of none."""
+        """Return the same message in the place of another one; None: in no message's place."""
         return msgspec.structs.replace(self, replaces=message_id)
 
     def with_text(self, text: str) -> OutboundMessage:
-        """The same message with another text."""
+        """Return the same message with another text."""
         return msgspec.structs.replace(self, text=text)
 
 
@@ -126,9 +122,9 @@ class Growing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The message on a platform in which the reply of a turn grows."""
 
     number: int
-    """Counts those of the turn: behind what has taken the place of one, the reply grows in a new one."""
+    """The number of this message in its turn: after a replaced one, the reply grows in a new message."""
     message_id: str | None = None
-    """Its id on the platform; None: something else has its place."""
+    """The message's id on the platform; None: another message has taken its place."""
 
 
 _PERHAPS_TEXT: Final = (str, NoneType)
@@ -146,32 +142,34 @@ _OF_OUTBOUND: Final = MappingProxyType({"text": (str,), "is_notice": (bool,), "r
 
 
 def told(attachment: Attachment) -> str:
-    """Return what people are told of an attachment that they cannot be shown."""
+    """Return the words for an attachment that a platform cannot show."""
     return " ".join(filter(None, (attachment.name, attachment.url))) or "unnamed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterCapabilities:
-    """What a platform can do, as far as anybody here asks."""
+    """The capabilities of a platform, as far as the gateway uses them."""
 
     edit: bool = False
-    """What was sent can be changed, so that a reply can grow while it is made."""
+    """Whether a sent message can be changed, so that a reply can grow while it is made."""
     typing: bool = False
+    """Whether the platform can show that somebody writes."""
     idempotent_send: bool = False
-    """What is sent a second time with the same idempotency key is shown once."""
+    """Whether the platform shows a message once that is sent twice with the same idempotency key."""
     max_length: int | None = None
-    """The longest text of one message; longer ones are sent in parts."""
+    """The longest text of one message, in `length_unit`; longer texts are sent in parts. None: no limit."""
     length_unit: LengthUnit = LengthUnit.CHARACTERS
     min_edit_interval: timedelta = timedelta(seconds=1)
+    """The least time between two edits of a message."""
     attachments: frozenset[AttachmentKind] | None = None
-    """The kinds of attachments that are shown; None: all. Of others people are told in words."""
+    """The kinds of attachments that the platform shows; None: all. Others are described in words."""
     names: frozenset[str] = frozenset()
-    """What the account is called, without @: a command for another name is nobody's business here.
+    """The names of the account, without @; a command that addresses another name is ignored.
 
-    Empty: it does not tell, and every command is taken to be for it.
+    Empty: unknown, and every command is taken to be for this account.
     """
     hyphens_in_commands: bool = True
-    """Whether people can tap a command that has a hyphen in it; else they are told it with an underscore."""
+    """Whether people can tap a command with a hyphen; if not, commands are shown with an underscore."""
 
     def __post_init__(self) -> None:
         if self.max_length is not None and self.max_length < LEAST_MAX_LENGTH:
@@ -189,7 +187,7 @@ class AdapterCapabilities:
         return msgspec.structs.replace(message, text="\n".join(filter(None, lines)), attachments=kept)
 
     def is_called(self, name: str | None) -> bool:
-        """Tell whether a command for that name is for this account; None: it names nobody."""
+        """Return whether a command that addresses this name is for this account; None addresses all."""
         return (
             not name
             or not self.names
@@ -197,12 +195,12 @@ class AdapterCapabilities:
         )
 
     def fits(self, text: str) -> bool:
-        """Whether a text can be sent in one message."""
+        """Return whether a text can be sent in one message."""
         return self.max_length is None or self.length_unit.length(text) <= self.max_length
 
 
 NOTHING: Final = "[Nothing was said.]"
-"""What a model is told it answered, where it kept silent: not that the turn was cut off."""
+"""The answer that a model sees of itself where it kept silent, so that the turn does not look cut off."""
 
 _ASSISTANT: Final = str(Role.ASSISTANT)
 _OWN: Final = frozenset({"role", "content", "finish_reason", "reasoning"})
@@ -210,20 +208,22 @@ _OWN: Final = frozenset({"role", "content", "finish_reason", "reasoning"})
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an agent says, and what is kept of how it came to say it."""
+    """The reply of an agent, and the facts about it that the transcript keeps."""
 
     text: str = ""
     _: KW_ONLY
     attachments: tuple[Attachment, ...] = ()
     format: TextFormat = TextFormat.PLAIN
     silent: bool = False
-    """Nothing of it is sent; the transcript keeps it all the same."""
+    """Whether nothing is sent; the transcript keeps the reply all the same."""
     recorded: bool = False
-    """The agent has appended the row that says this; the turn adds none."""
+    """Whether the agent has appended the reply's row itself, so that the turn adds none."""
     finish_reason: str | None = None
+    """Why the model stopped, in the provider's word."""
     reasoning: str | None = None
+    """The model's reasoning, as text."""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Further members of its row, as a message has them (`api_content`, `reasoning_details`, any other)."""
+    """Further members of the row, as a message has them (`api_content`, `reasoning_details`, any other)."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
@@ -241,19 +241,19 @@ class Reply:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing at all."""
+        """Whether the reply has neither text nor attachments."""
         return not self.text.strip() and not self.attachments
 
     @property
     def message(self) -> OutboundMessage | None:
-        """What is sent of it; None if nothing is."""
+        """The message that is sent; None if nothing is."""
         if self.silent or self.is_empty:
             return None
         return OutboundMessage(text=self.text, attachments=self.attachments, format=self.format)
 
     @property
     def row(self) -> Message | None:
-        """The row of the transcript that says it; None if the agent has appended that itself."""
+        """The transcript row of the reply; None if the agent has appended that row itself."""
         if self.recorded:
             return None
         if not self.extra and not self.is_empty:
@@ -274,5 +274,5 @@ class Reply:
     def _content(self) -> Content:
         if not self.attachments:
             return self.text
-        said = [{"type": "text", "text": self.text}] if self.text else []
-        return [*said, *({"type": "attachment", **msgspec.to_builtins(one)} for one in self.attachments)]
+        parts = [{"type": "text", "text": self.text}] if self.text else []
+        return [*parts, *({"type": "attachment", **msgspec.to_builtins(one)} for one in self.attachments)]

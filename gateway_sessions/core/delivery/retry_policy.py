@@ -1,7 +1,8 @@
 """The plan after a send that failed or may have failed: retry, resend marked as a repeat, or give up.
 
-A failure that is certain costs nothing but time: the reply is sent later, until it is too old. After an
-uncertain one a second try may be seen twice. It is made all the same, a few times, and says what it is.
+A certain failure costs only time: the reply is sent later, until it is too old. After an uncertain failure,
+people may see a second try as a repeat. It is made all the same, a few times, and says that it may be a
+repeat.
 """
 
 from __future__ import annotations
@@ -23,18 +24,19 @@ from gateway_sessions.errors import (
 )
 
 REPEATED: Final = "(This may be a repeat.)"
-"""What a reply begins with that may have been sent before."""
+"""The first line of a reply that may have been sent before."""
 UNTOLD_PAUSE: Final = timedelta(seconds=2)
-"""How long nothing is asked for of a platform that wants a pause and does not say how long."""
+"""The pause for a platform that asks for one without saying how long."""
 LONGEST_PAUSE: Final = timedelta(days=365)
-"""No platform is waited for any longer, whatever it says."""
+"""The longest pause that a platform may ask for; longer ones would overflow instants."""
 
+# 2 to this power exceeds every pause; without the cap, the power would overflow a float.
 _MOST_DOUBLINGS: Final = 40
 _ZERO: Final = timedelta()
 
 
 class SendFailure(StrEnum):
-    """What is known of a send that did not succeed."""
+    """The certainty about a send that did not succeed."""
 
     UNAVAILABLE = "unavailable"  # not sent
     RATE_LIMITED = "rate_limited"  # not sent
@@ -43,7 +45,7 @@ class SendFailure(StrEnum):
 
 
 class GiveUpReason(StrEnum):
-    """Why a reply is not sent any more."""
+    """The reason why a reply is not sent any more."""
 
     REFUSED = "refused"  # the platform does not take it
     TOO_OLD = "too_old"  # nobody waits for it any more
@@ -52,24 +54,25 @@ class GiveUpReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A send that did not succeed, as it was told."""
+    """A failed send, as the adapter reported it."""
 
     how: SendFailure
     retry_after: timedelta = _ZERO
-    """How long the platform asked to wait."""
+    """The time that the platform asked to wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryRules:
-    """How patient a gateway is with a platform."""
+    """The patience of a gateway with a platform."""
 
     first_pause: timedelta = timedelta(seconds=2)
-    """After the first failure; it doubles with each."""
+    """The pause after the first failure; it doubles with each further failure."""
     longest_pause: timedelta = timedelta(minutes=5)
+    """The longest pause between two tries."""
     max_age: timedelta = timedelta(hours=24)
-    """An older reply is not sent any more."""
+    """The age from which on a reply is not sent any more."""
     max_unclear: int = 3
-    """How many sends of a reply may end without anybody knowing how. 1: none is repeated."""
+    """The number of sends of one reply that may end uncertain; 1: no send is repeated."""
 
     def __post_init__(self) -> None:
         if not _ZERO < self.first_pause <= self.longest_pause:
@@ -82,32 +85,34 @@ class DeliveryRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """What was done for a reply so far, the send included that is just over."""
+    """The tries of a reply so far, the latest send included."""
 
     reply_id: int | str
     owed_since: datetime
+    """The instant since when the reply is owed."""
     attempts: int
+    """The number of sends."""
     unclear: int = 0
-    """How many of the attempts may have sent it."""
+    """The number of sends after which it is unknown whether people have the reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryAt:
-    """Send it again then, as it is."""
+    """The plan to send the reply again, unchanged."""
 
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class ResendMarked:
-    """Send it again then, and let it say that it may be a repeat."""
+    """The plan to send the reply again, with the mark that it may be a repeat."""
 
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Put it aside where everybody can see it."""
+    """The plan to keep the reply as a dead letter."""
 
     reason: GiveUpReason
 
@@ -116,7 +121,7 @@ DeliveryPlan: TypeAlias = RetryAt | ResendMarked | GiveUp
 
 
 def failure_of(error: BaseException | None) -> Failed:
-    """What an adapter's error tells; None is a send of which nothing was heard again, as after a crash."""
+    """Return the failure that an adapter's error reports; None: the end is unknown, as after a crash."""
     match error:
         case RateLimitedError():
             return Failed(SendFailure.RATE_LIMITED, _pause_of(error.retry_after))
@@ -129,19 +134,19 @@ def failure_of(error: BaseException | None) -> Failed:
 
 
 def pause_of(retry_after: float | None) -> timedelta:
-    """Return how long a platform wants to be left alone that asked for so many seconds."""
+    """Return the pause for a platform that asked to wait so many seconds."""
     return _pause_of(retry_after) or UNTOLD_PAUSE
 
 
 def pause_left(begun_at: datetime, length: timedelta, now: datetime) -> timedelta:
-    """Return how much of a pause is left; never more than all of it, if the clock was set back."""
+    """Return the rest of a pause; never more than its length, even if the clock was set back."""
     return min(max(begun_at + length - now, _ZERO), length)
 
 
 def plan_delivery(
     failed: Failed, tried: Tried, *, now: datetime, idempotent: bool, rules: DeliveryRules
 ) -> DeliveryPlan:
-    """What becomes of a reply after a failure. An *idempotent* platform shows a repeated one once."""
+    """Return the plan for a reply after a failure. An *idempotent* platform shows a repeated reply once."""
     uncertain = not idempotent and tried.unclear > 0
     if failed.how is SendFailure.REFUSED:
         return GiveUp(GiveUpReason.REFUSED)
@@ -154,9 +159,10 @@ def plan_delivery(
 
 
 def backoff(attempts: int, rules: DeliveryRules, reply_id: int | str) -> timedelta:
-    """How long to wait after that many attempts; always the same for the same reply.
+    """Return the pause after that many attempts; always the same for the same reply.
 
-    Replies that failed together come back apart: the pause is shorter, by up to a quarter, for some of them.
+    The pause is shorter by up to a quarter, by a hash of the reply, so that replies that failed together come
+    back apart.
     """
     doublings = min(max(attempts - 1, 0), _MOST_DOUBLINGS)
     seconds = min(rules.first_pause.total_seconds() * 2**doublings, rules.longest_pause.total_seconds())
@@ -165,19 +171,19 @@ def backoff(attempts: int, rules: DeliveryRules, reply_id: int | str) -> timedel
 
 
 def is_too_old(owed_since: datetime, at: datetime, rules: DeliveryRules) -> bool:
-    """Whether a reply is not worth sending any more at that time."""
+    """Return whether a reply is too old at that time to be sent."""
     return at - owed_since > rules.max_age
 
 
 def marked(message: OutboundMessage) -> OutboundMessage:
-    """The message, saying that it may be a repeat."""
+    """Return the message with the mark that it may be a repeat."""
     return message.with_text(f"{REPEATED}\n{message.text}" if message.text else REPEATED)
 
 
 def split_message(message: OutboundMessage, capabilities: AdapterCapabilities) -> tuple[OutboundMessage, ...]:
-    """The messages to send for one that may be too long, each with room for the mark of a repeat.
+    """Return the messages to send for one that may be too long, each with room for the mark of a repeat.
 
-    The first one stands where the whole was to stand; what is attached comes with the last one.
+    The first part replaces the message that the whole was to replace; the last part has the attachments.
     """
     if capabilities.max_length is None:
         return (message,)
@@ -192,7 +198,7 @@ def split_message(message: OutboundMessage, capabilities: AdapterCapabilities) -
 
 
 def _pause_of(seconds: float | None) -> timedelta:
-    """A pause that a platform asked for, within reason."""
+    """Return the pause that a platform asked for, within bounds."""
     if seconds is None or math.isnan(seconds):
         return _ZERO
     return timedelta(seconds=min(max(seconds, 0), LONGEST_PAUSE.total_seconds()))

@@ -1,6 +1,6 @@
 """Cutting of a text that exceeds a platform's limit at paragraphs, lines and words, code blocks intact.
 
-Paragraphs come before lines, lines before words, and words before letters. A block of code that is cut is
+Cuts between paragraphs come before cuts between lines, then words, then letters. A code block that is cut is
 closed in one part and opened again in the next, because each part is shown by itself.
 """
 
@@ -16,9 +16,9 @@ from gateway_sessions.core.delivery.outbound import LengthUnit
 from gateway_sessions.errors import InvalidInputError
 
 LEAST_LIMIT: Final = 40
-"""Room for a fence that is opened and closed again, and for some text between."""
+"""The least limit: room for a fence that is opened and closed again, and for some text between."""
 LONGEST_CLUSTER: Final = 32
-"""No more characters than this are kept together because they are shown as one."""
+"""The most characters that stay together as one visible character; it bounds the search for a cut."""
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,6}|~{3,6})([^`\n]*)")
 _LANGUAGE: Final = re.compile(r"[\w+#.-]{1,14}", re.ASCII)
@@ -32,7 +32,7 @@ _REGIONAL: Final = re.compile("[\U0001f1e6-\U0001f1ff]")
 
 
 class _Kind(IntEnum):
-    """Where a text may be cut, the best first."""
+    """The places where a text may be cut, the best first."""
 
     PARAGRAPH = 0
     LINE = 1
@@ -41,19 +41,21 @@ class _Kind(IntEnum):
 
 
 class _Fence(NamedTuple):
-    """A block of code that is open."""
+    """An open code block."""
 
     mark: str
     opening: str
 
 
 class _Cut(NamedTuple):
+    """A place for a cut, and the code block that is open there."""
+
     at: int
     fence: _Fence | None = None
 
 
 def split_text(text: str, limit: int, unit: LengthUnit = LengthUnit.CHARACTERS) -> tuple[str, ...]:
-    """The parts of a text, in order, none longer than *limit*; only blanks between them are left out."""
+    """Return the parts of a text in order, none longer than *limit*; only blanks between them are dropped."""
     if limit < LEAST_LIMIT:
         problem = f"a text cannot be cut into parts of {limit}, at least {LEAST_LIMIT} are needed"
         raise InvalidInputError(problem)
@@ -69,14 +71,14 @@ def split_text(text: str, limit: int, unit: LengthUnit = LengthUnit.CHARACTERS) 
         if fence or "```" in text[start:end] or "~~~" in text[start:end]:
             end = _last_end(text, start, room - _CLOSING, unit)
         cut = _best_cut(text, start, end, fence)
-        said = text[start : cut.at]
-        parts.append(f"{opening}{said}\n{cut.fence.mark}" if cut.fence else f"{opening}{said}".rstrip())
-        start, fence = _behind(text, cut)
+        piece = text[start : cut.at]
+        parts.append(f"{opening}{piece}\n{cut.fence.mark}" if cut.fence else f"{opening}{piece}".rstrip())
+        start, fence = _next_start(text, cut)
     return tuple(part for part in parts if part.strip())
 
 
 def _last_end(text: str, start: int, room: int, unit: LengthUnit) -> int:
-    """How far a text gets, from *start*, in that much room."""
+    """Return the end of the longest piece of the text from *start* that fits into the room."""
     farthest = range(start, min(start + room, len(text)) + 1)
     if unit.length(text[start : farthest[-1]]) <= room:
         return farthest[-1]
@@ -84,12 +86,15 @@ def _last_end(text: str, start: int, room: int, unit: LengthUnit) -> int:
 
 
 def _best_cut(text: str, start: int, end: int, fence: _Fence | None) -> _Cut:
-    """The last place of the best kind in the second half; the last of any kind; or wherever room ends."""
+    """Return the last place of the best kind in the second half, else of any kind, else the end of the room.
+
+    The first half is left alone, so that a paragraph early in the text does not make a tiny part.
+    """
     last: dict[_Kind, _Cut] = {}
     line = start
     while (newline := text.find("\n", line, end + 1)) != -1:
         after = _fence_after(text[line:newline], fence)
-        if after is None or fence is not None:  # never right behind the line that opens a block
+        if after is None or fence is not None:  # never directly after the line that opens a block
             last[_kind_of(text, line, newline, after)] = _Cut(newline, after)
         _note_word(last, text, line, newline, fence)
         line, fence = newline + 1, after
@@ -109,26 +114,26 @@ def _kind_of(text: str, line: int, newline: int, fence: _Fence | None) -> _Kind:
 
 
 def _note_word(last: dict[_Kind, _Cut], text: str, line: int, end: int, fence: _Fence | None) -> None:
-    """Remember the last blank of a line, unless the line opens or closes a block of code."""
+    """Note the last blank of a line as a cut, unless the line opens or closes a code block."""
     at = max(text.rfind(" ", line, end), text.rfind("\t", line, end))
     if at > line and text[line:at].strip() and not _FENCE.match(text, line):
         last[_Kind.WORD] = _Cut(at, fence)
 
 
 def _fence_after(line: str, fence: _Fence | None) -> _Fence | None:
-    """The block of code that is open behind a line."""
+    """Return the code block that is open after a line."""
     found = _FENCE.fullmatch(line)
     if found is None:
         return fence
-    mark, told = found[1], found[2].strip()
+    mark, language = found[1], found[2].strip()
     if fence is None:
-        return _Fence(mark, mark + told if _LANGUAGE.fullmatch(told) else mark)
-    closes = not told and mark.startswith(fence.mark)
+        return _Fence(mark, mark + language if _LANGUAGE.fullmatch(language) else mark)
+    closes = not language and mark.startswith(fence.mark)
     return None if closes else fence
 
 
-def _behind(text: str, cut: _Cut) -> _Cut:
-    """Where the next part begins, and in which block of code."""
+def _next_start(text: str, cut: _Cut) -> _Cut:
+    """Return the place where the next part begins, and the code block that is open there."""
     at, fence = cut
     if fence is not None:
         at += text[at : at + 1].isspace()
@@ -142,7 +147,7 @@ def _behind(text: str, cut: _Cut) -> _Cut:
 
 
 def _between_characters(text: str, start: int, end: int) -> int:
-    """The last place before *end* that does not tear apart what is shown as one character."""
+    """Return the last place before *end* that does not tear a visible character apart."""
     for at in range(end, max(start, end - LONGEST_CLUSTER), -1):
         if not _belong_together(text, at):
             return at
@@ -150,15 +155,15 @@ def _between_characters(text: str, start: int, end: int) -> int:
 
 
 def _belong_together(text: str, at: int) -> bool:
-    """Whether the characters before and at a place are one for the eye."""
-    before, behind = text[at - 1], text[at]
-    if _REGIONAL.match(behind) and _REGIONAL.match(before):
+    """Return whether the characters before and at a place are one visible character."""
+    before, after = text[at - 1], text[at]
+    if _REGIONAL.match(after) and _REGIONAL.match(before):
         return _flags_before(text, at) % 2 == 1
-    return before == _JOINER or bool(_EXTENDING.match(behind)) or unicodedata.combining(behind) != 0
+    return before == _JOINER or bool(_EXTENDING.match(after)) or unicodedata.combining(after) != 0
 
 
 def _flags_before(text: str, at: int) -> int:
-    """How many halves of flags stand in a row before a place."""
+    """Return the number of halves of flags that stand in a row before a place."""
     first = at
     while first > 0 and _REGIONAL.match(text[first - 1]):
         first -= 1
