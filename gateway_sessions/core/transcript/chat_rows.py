@@ -1,8 +1,8 @@
 """Transcript rows reduced to the members of the chat completions protocol.
 
-Rows of a transcript say more than models are told: times, names, reasoning, what is shown to people. Strict
-endpoints refuse a member that they do not know, so only those that belong to the protocol are passed on. What
-came with a message is named in words: a model could not open it.
+Rows of a transcript have more members than models know: times, names, reasoning, the text shown to people.
+Strict endpoints refuse unknown members, so only members of the protocol are passed on. An attachment is named
+in words: a model could not open it.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from gateway_sessions.core.transcript.messages import text_of
 from gateway_sessions.core.transcript.replay import EMPTY, Chat
 
 MEDIA: Final = frozenset({"image_url", "input_audio", "file"})
-"""Parts that some models take; whoever puts them into a transcript knows his model."""
+"""The parts that some models take as they are; a program that puts them into a transcript knows its model."""
 UNNAMED: Final = "unnamed"
 
 
 def model_rows(history: Iterable[Chat]) -> list[Chat]:
-    """Return the conversation as a model accepts it; rows that are in that form already stay as they are."""
+    """Return the conversation as a model accepts it; rows of that form are returned unchanged."""
     return [_row(one) for one in history]
 
 
-def _row(said: Chat) -> Chat:
-    role, content = said["role"], said.get("content")
+def _row(chat_row: Chat) -> Chat:
+    role, content = chat_row["role"], chat_row.get("content")
     match role:
         case "assistant":
-            calls = [_call(one) for one in said.get("tool_calls") or ()]
+            calls = [_call(one) for one in chat_row.get("tool_calls") or ()]
             text = _text(content)
-            said_nothing = None if calls else EMPTY
-            return {"role": role, "content": text or said_nothing, **_if_any("tool_calls", calls)}
+            empty = None if calls else EMPTY
+            return {"role": role, "content": text or empty, **_if_any("tool_calls", calls)}
         case "tool":
-            return {"role": role, "content": _text(content), "tool_call_id": said["tool_call_id"]}
+            return {"role": role, "content": _text(content), "tool_call_id": chat_row["tool_call_id"]}
         case _:
             return {"role": role, "content": _parts(content) or EMPTY}
 
@@ -48,7 +48,7 @@ def _text(content: object) -> str:
 
 
 def _parts(content: object) -> str | list[object]:
-    """A person's words: one text, unless something came with them that goes to the model as it is."""
+    """Return a person's words as one text, or as parts if some of them go to the model as they are."""
     parts = _several(content)
     if not any(_kind(one) in MEDIA for one in parts):
         return _text(content)
@@ -63,7 +63,10 @@ def _several(content: object) -> list[object]:
 
 
 def _worded(part: Any) -> str:
-    """What is said, or the name of what came along: where it lies is nobody's business but the platform's."""
+    """Return the text of a part, or the name of an attachment.
+
+    The attachment's address stays out: it may hold credentials, and a model cannot open it.
+    """
     if _kind(part) != "attachment":
         return text_of(part)
     return f"[{part.get('kind', 'attachment')}: {part.get('name') or UNNAMED}]"
@@ -74,10 +77,10 @@ def _kind(part: object) -> str | None:
 
 
 def _call(call: Any) -> dict[str, Any]:
-    given: Mapping[str, Any] = cast("Mapping[str, Any]", call) if isinstance(call, dict) else {}
-    function: Mapping[str, Any] = given.get("function") or given
+    members: Mapping[str, Any] = cast("Mapping[str, Any]", call) if isinstance(call, dict) else {}
+    function: Mapping[str, Any] = members.get("function") or members
     arguments = function.get("arguments", {})
     if not isinstance(arguments, str):
         arguments = msgspec.json.encode(arguments).decode()
     name = function.get("name") or UNNAMED
-    return {"id": given.get("id"), "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {"id": members.get("id"), "type": "function", "function": {"name": name, "arguments": arguments}}

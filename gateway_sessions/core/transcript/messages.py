@@ -23,18 +23,20 @@ Content: TypeAlias = str | list[Any] | dict[str, Any] | None
 
 NO_EXTRA: Final[Mapping[str, Any]] = MappingProxyType({})
 STEERED: Final = "steered"
-"""Among the extra members of a message: it was said into a turn that was running."""
+"""The extra member of a message that was steered into a running turn."""
 SEVERAL_IDS: Final = "platform_message_ids"
-"""Among them as well: the ids of a platform's messages that the row was made of, if these are several."""
+"""The extra member with the platform's ids of the messages that the row was made of, if there are several."""
 MICROS: Final = 1_000_000
+# Three quarters of a terminal's line, which also shows a time.
 MAX_PREVIEW: Final = 60
+# A terminal's line.
 MAX_BRIEF: Final = 80
 PREVIEW_READS: Final = 1000
-"""No more characters than this of a text are looked at for its preview."""
+"""The characters of a text that its preview may read, so that a preview of a long text stays cheap."""
 
 
 class Role(StrEnum):
-    """The roles this package knows the meaning of; others are stored and never sent to a model."""
+    """The roles with a meaning to this package; messages of other roles are never sent to a model."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -44,7 +46,7 @@ class Role(StrEnum):
 
 
 class Hidden(StrEnum):
-    """Why a message is no longer part of the conversation."""
+    """The reason why a message is no longer part of the conversation."""
 
     REWOUND = "rewound"  # a person took it back; can be undone
     COMPACTED = "compacted"  # a summary stands for it; still found by a search
@@ -54,26 +56,26 @@ class Hidden(StrEnum):
 class Message(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """One message of a session, as stored.
 
-    The fields that few messages have stand last, so that all others are made quickly.
+    The fields that few messages have stand last, so that most messages are made quickly.
     """
 
     role: str
     content: Content = None
     message_id: int = 0
-    """Rises over the whole store in the order of commits; 0: not stored yet."""
+    """The id, which rises over the whole store in the order of commits; 0: not stored yet."""
     session_id: str = ""
     seq: int = 0
-    """Its place in the session, counted from 1 without gaps; 0: not stored yet."""
+    """The place in the session, counted from 1 without gaps; 0: not stored yet."""
     sent_at: datetime | None = None
     observed: bool = False
-    """Seen in a room, not addressed to the agent."""
+    """Whether the message was seen in a room and not addressed to the agent."""
     author: str | None = None
-    """Whose it is: the owner name of the person who said it, or to whom an agent said it in private.
+    """The author, as an owner: the person who said it, or the person to whom an agent said it in private.
 
-    None: it belongs to whoever owns its session.
+    None: the message belongs to the owner of its session.
     """
     from_lane: str | None = None
-    """The key of the lane that it was said on, wherever its session is now."""
+    """The key of the lane that the message was said on, even if its session has moved since."""
     tool_call_id: str | None = None
     tool_name: str | None = None
     effect_disposition: str | None = None
@@ -87,38 +89,38 @@ class Message(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     codex_reasoning_items: Any = None
     codex_message_items: Any = None
     api_content: Content = None
-    """What was sent to the model in place of `content`, where that differs."""
+    """The content that the model gets in place of `content`, where the two differ."""
     hidden_because: Hidden | None = None
     edited_at: datetime | None = None
     platform_messages: list[Any] | None = None
-    """What each message of a platform said that the row was made of, where the row alone does not tell."""
+    """The platform messages that the row was made of, if the row alone does not tell them."""
     people: tuple[str, ...] | None = None
-    """Of a summary: the other people whose words it sums up."""
+    """The other people whose words a summary sums up; None for other messages."""
     extra: Mapping[str, Any] = NO_EXTRA
-    """Members that this version does not know; given back as they were."""
+    """The members that this version does not know; they are given back unchanged."""
 
     @property
     def active(self) -> bool:
-        """Whether it is part of the conversation."""
+        """Whether the message is part of the conversation."""
         return self.hidden_because is None
 
     @property
     def text(self) -> str:
-        """What a person can read of its content."""
+        """The part of the content that a person can read."""
         return text_of(self.content)
 
     @property
     def timestamp(self) -> float | None:
-        """When it was sent, in seconds since the epoch."""
+        """The instant of sending, in seconds since the epoch."""
         return None if self.sent_at is None else to_micros(self.sent_at) / MICROS
 
     def altered(self, **changes: Any) -> Message:
-        """The message with other values in some fields."""
+        """Return the message with other values in some fields."""
         return msgspec.structs.replace(self, **changes)
 
 
 class Spoken(msgspec.Struct, frozen=True, gc=False):
-    """What of a message may matter to a model: made much faster than the whole of it."""
+    """The fields of a message that may matter to a model: much faster to make than the whole message."""
 
     role: str
     content: Content = None
@@ -143,17 +145,18 @@ class Spoken(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class MessageWindow:
-    """A message and its neighbours, in their order; nothing at all if the message is not there."""
+    """A message and its neighbours, in order; empty if there is no such message."""
 
     messages: tuple[Message, ...] = ()
     messages_before: int = 0
-    """How many of them stand before the message: fewer than asked for at the beginning of the session."""
+    """The number of neighbours before the message; fewer than asked for at the beginning of the session."""
     messages_after: int = 0
+    """The number of neighbours after the message; fewer than asked for at the end of the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnchoredView:
-    """A window, and how the session around it began and ended."""
+    """A window, and the messages with which the session around it began and ended."""
 
     window: MessageWindow = MessageWindow()
     bookend_start: tuple[Message, ...] = ()
@@ -162,7 +165,7 @@ class AnchoredView:
 
 @dataclass(frozen=True, slots=True)
 class MessageVersion:
-    """A message as it was before it was edited."""
+    """A content of a message that an edit has replaced."""
 
     version: int
     content: Content
@@ -171,7 +174,7 @@ class MessageVersion:
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """Something a person said, briefly."""
+    """A person's message, briefly."""
 
     message_id: int
     seq: int
@@ -181,21 +184,22 @@ class UserTurn:
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """What was taken back."""
+    """The report of a rewind."""
 
     rewound_count: int
-    """How many messages are hidden now that were not before."""
+    """The number of messages that the rewind has hidden."""
     turns_undone: int
-    """How many of them were said by a person to the agent."""
+    """The number of these messages that a person addressed to the agent."""
     target_text: str
-    """What that person had said first of it, for another try."""
+    """The text of the first of these, for another try."""
     target_message_id: int
+    """The id of the first hidden message."""
     new_head_id: int | None
-    """The last message that is left."""
+    """The id of the last message that is left; None if none is."""
 
 
 class MessageMembers(TypedDict, total=False):
-    """What may be said of a message besides who said what."""
+    """The optional members of a message, besides role and content."""
 
     observed: bool
     author: str | None
@@ -222,9 +226,9 @@ _OTHER_NAMES: Final = frozenset({"timestamp", "message_id", "display_content", "
 
 
 def message_of(given: Message | Mapping[str, Any]) -> Message:
-    """The message that a chat program passes on as a mapping; what is not known of it is kept in `extra`.
+    """Return the message that a chat program passes on as a mapping; unknown members are kept in `extra`.
 
-    `timestamp` is when it was sent, and `message_id` the id its platform gave it.
+    `timestamp` is the instant of sending, and `message_id` the platform's id.
     """
     if isinstance(given, Message):
         return given
@@ -248,18 +252,18 @@ def message_of(given: Message | Mapping[str, Any]) -> Message:
 
 
 def text_of(content: Content) -> str:
-    """What a person can read of a content: the text of its parts, each on a line of its own."""
+    """Return the text of a content that a person can read, each part on a line of its own."""
     return content if isinstance(content, str) else "\n".join(_texts(content))
 
 
 def preview_of(text: str) -> str | None:
-    """One line that says how a text begins; None if nothing can be seen of it."""
+    """Return the beginning of a text on one line; None if no character of it is visible."""
     line = _first_line(text)
     return line[:MAX_PREVIEW] + "..." if len(line) > MAX_PREVIEW else line or None
 
 
 def brief(text: str) -> str:
-    """One line of at most 80 characters that says how a text begins."""
+    """Return the beginning of a text on one line of at most 80 characters."""
     return shortened(_first_line(text), MAX_BRIEF)
 
 

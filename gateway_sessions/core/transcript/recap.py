@@ -12,20 +12,20 @@ from gateway_sessions.core.text import shortened, visible
 from gateway_sessions.core.transcript.messages import Message, Role
 
 MOST: Final = 20
-"""Entries: about ten exchanges."""
+"""The most entries of a recap: about ten exchanges, which fit on one screen."""
 USER: Final = 300
 ASSISTANT: Final = 200
-"""Characters that are shown."""
+"""The characters that are shown of a person's message, and of an agent's."""
 LINES: Final = 3
 TOOLS: Final = 4
-"""Names of tools that are shown."""
+"""The lines of an agent's message, and the names of tools, that are shown."""
 _THOUGHTS = re.compile(
     r"<(think|thinking|thought|reasoning|reflection)\b[^>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE
 )
 
 
 class RecapForm(StrEnum):
-    """How much is shown when a session is resumed."""
+    """The length of the recap when a session is resumed."""
 
     FULL = "full"
     MINIMAL = "minimal"
@@ -34,7 +34,7 @@ class RecapForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecapLine:
-    """What one of the two has said."""
+    """A message of the person or the agent, shortened."""
 
     role: Role
     text: str
@@ -42,20 +42,23 @@ class RecapLine:
 
 @dataclass(frozen=True, slots=True)
 class Recap:
-    """The end of a conversation."""
+    """The end of a conversation, for people."""
 
     lines: tuple[RecapLine, ...]
     earlier: int
-    """How many messages of the two are not shown."""
+    """The number of earlier messages of both that are not shown."""
 
 
 def recap(messages: Sequence[Message]) -> Recap:
-    """The last that a person and an agent have said, without results of tools, instructions and thoughts."""
-    said = [one for one in map(_line, messages) if one is not None]
-    shown = said[-MOST:]
+    """Return the last messages of person and agent, without results of tools, instructions and thoughts.
+
+    The agent's last message is shown whole, because the person goes on from it.
+    """
+    exchanged = [one for one in map(_line, messages) if one is not None]
+    shown = exchanged[-MOST:]
     last = max((place for place, one in enumerate(shown) if one.role is Role.ASSISTANT), default=-1)
     lines = (one if place == last else _brief(one) for place, one in enumerate(shown))
-    return Recap(tuple(lines), len(said) - len(shown))
+    return Recap(tuple(lines), len(exchanged) - len(shown))
 
 
 def _line(message: Message) -> RecapLine | None:

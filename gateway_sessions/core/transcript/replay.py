@@ -1,17 +1,19 @@
 """The conversation that a provider accepts, made of a transcript that may break off anywhere.
 
-A transcript may break off anywhere, be cut to a limit, rewound or written by several hands. Providers refuse
-a history in which a tool call lacks its result, a result its call, or one side speaks twice. So, in one pass:
+A transcript may break off anywhere, be cut to a limit, be rewound, or be written by several programs.
+Providers refuse a history in which a tool call lacks its result, a result its call, or one side speaks twice.
+So one pass over the messages ensures:
 
-- what is hidden, and every role but user, assistant and tool, is left out;
-- behind an assistant row with calls stand exactly its results, up to the next assistant row's: those that are
-  missing are said to be interrupted with unknown effect, for nobody may run them again; others are left out;
-- a turn without an answer is followed by an assistant row that says so, and is never part of the next turn;
-- assistant rows in succession are one, and the first row is always a user's;
-- what was said into a running turn stands where it was said, and interrupts nothing;
-- what was only observed in a room becomes a quotation in the next turn said to the agent.
+- hidden messages, and messages of any role but user, assistant and tool, are left out;
+- exactly the results of an assistant row's calls follow that row, up to the next assistant row; a missing
+  result is replaced by a note that the effect is unknown, for a model must not repeat the call blindly; other
+  results are left out;
+- a turn without an answer is followed by an assistant row that says so, and never joins the next turn;
+- successive assistant rows become one, and the first row is always a user's;
+- a message that was steered into a running turn stands where it was said, and interrupts nothing;
+- a message that was only observed in a room becomes a quotation in the next turn addressed to the agent.
 
-A conversation that is valid already comes out as it is.
+A conversation that is valid already comes out unchanged.
 """
 
 from __future__ import annotations
@@ -35,17 +37,17 @@ BEGINNING: Final = "[The beginning of this conversation is not shown.]"
 EMPTY: Final = "[empty message]"
 OVERHEARD: Final = "[Said in the room before this, and not to you:]"
 MAX_OVERHEARD: Final = 20_000
-"""Characters of what was overheard that one turn quotes; the latest of it."""
+"""The characters of observed messages that one turn quotes, the latest ones: about 5,000 tokens."""
 
 _ASSISTANT, _TOOL = str(Role.ASSISTANT), str(Role.TOOL)
 _SPEAKING: Final = frozenset({str(Role.USER), _ASSISTANT, _TOOL})
 
 
 def conversation_of(messages: Iterable[Said], *, limit: int | None = None) -> list[Chat]:
-    """The conversation in *messages*, which are in order; of the last *limit* that belong to it."""
+    """Return the conversation in *messages*, which are in order; *limit* keeps the last so many of them."""
     if limit is not None:
-        said = [one for one in messages if one.hidden_because is None and one.role in _SPEAKING]
-        messages = said[max(len(said) - limit, 0) :]
+        spoken = [one for one in messages if one.hidden_because is None and one.role in _SPEAKING]
+        messages = spoken[max(len(spoken) - limit, 0) :]
     replay = _Replay()
     for message in messages:
         if message.hidden_because is None and message.role in _SPEAKING:
@@ -54,7 +56,7 @@ def conversation_of(messages: Iterable[Said], *, limit: int | None = None) -> li
 
 
 def overheard_since(messages: Sequence[Message]) -> list[Message]:
-    """What was observed after the last turn, and is quoted in none yet."""
+    """Return the messages that were observed after the last turn, and that no turn quotes yet."""
     found: list[Message] = []
     for one in reversed(messages):
         if one.hidden_because is not None or one.role not in _SPEAKING:
@@ -66,7 +68,7 @@ def overheard_since(messages: Sequence[Message]) -> list[Message]:
 
 
 def with_overheard(overheard: Sequence[Said], content: Content) -> Content:
-    """The content of a turn behind a quotation of what was said in the room before it."""
+    """Return the content of a turn after a quotation of the messages observed before it."""
     if not overheard:
         return content
     quotation = _quotation(overheard)
@@ -89,11 +91,13 @@ class _Replay:
     def __init__(self) -> None:
         self._rows: list[Chat] = []
         self._unanswered: dict[str, str | None] = {}
-        """The calls of the last assistant row that have no result yet, and the names of their tools."""
+        """The calls of the last assistant row that have no result yet, by id, with the names of their tools.
+        """
         self._unnamed: list[str] = []
-        """Those of them that came without an id: results without an id are theirs, in order."""
+        """The ids given to calls that came without one: results without an id belong to these calls, in
+        order."""
         self._at = 0
-        """Where their next result belongs."""
+        """The position of their next result."""
         self._overheard: list[Said] = []
 
     def add(self, message: Said) -> None:
@@ -148,8 +152,8 @@ class _Replay:
         self._unanswered = {call["id"]: _tool_of(call) for call in calls}
         self._at = len(self._rows)
         if calls is not message.tool_calls:
-            given = {_id_of(call) for call in message.tool_calls or ()}
-            self._unnamed = [one for one in self._unanswered if one not in given]
+            own_ids = {_id_of(call) for call in message.tool_calls or ()}
+            self._unnamed = [one for one in self._unanswered if one not in own_ids]
 
     def _add_result(self, message: Said) -> None:
         call_id = message.tool_call_id
@@ -181,7 +185,7 @@ class _Replay:
 
 
 def _chat(message: Said) -> Chat:
-    """What all roles have in common."""
+    """Return the members of a row that all roles have in common."""
     row: Chat = {"role": message.role, "content": message.content}
     if message.api_content is not None:
         row["content"], row["display_content"] = message.api_content, message.content
@@ -216,7 +220,7 @@ def _assistant(message: Said) -> Chat:
 
 
 def _calls(message: Said) -> list[Any]:
-    """The calls of an assistant row, each with an id of its own; as they are if they have that already."""
+    """Return the calls of an assistant row, each with an id of its own; unchanged if all have one already."""
     calls = message.tool_calls or []
     ids = {_own_id(one) for one in calls}
     if len(ids) == len(calls) and None not in ids:
@@ -234,17 +238,17 @@ def _own_id(call: object) -> str | None:
 
 
 def _id_of(call: object) -> str | None:
-    """The id that a call came with, under either of its names."""
+    """Return the id that a call came with, under either of its names."""
     return _own_id(call) or _text_in(call, "call_id")
 
 
 def _tool_of(call: Chat) -> str | None:
-    """The name of the tool that is called."""
+    """Return the name of the called tool."""
     return _text_in(call.get("function"), "name") or _text_in(call, "name")
 
 
 def _text_in(mapping: object, name: str) -> str | None:
-    """The text, if there is any, that a mapping has under that name."""
+    """Return the text under that name in a mapping; None without one."""
     if not isinstance(mapping, dict):
         return None
     found = cast("dict[str, object]", mapping).get(name)
@@ -252,7 +256,7 @@ def _text_in(mapping: object, name: str) -> str | None:
 
 
 def _joined(first: Chat, second: Chat) -> Chat:
-    """Two assistant rows as one: what the second says of itself stands, and the texts follow each other."""
+    """Return two rows of a role as one: the texts follow each other, the second's other members prevail."""
     texts = [one for one in (first["content"], second["content"]) if not _is_blank(one)]
     row = {**first, **second}
     row.pop("display_content", None)
@@ -274,7 +278,7 @@ def _is_blank(content: Content) -> bool:
 
 
 def _quotation(overheard: Sequence[Said]) -> str:
-    """The latest of what was overheard, each line marked so that nobody in the room speaks for the turn."""
+    """Return the latest observed messages, each line marked so that none can pose as the turn's own."""
     lines: list[str] = []
     room = MAX_OVERHEARD
     for message in reversed(overheard):

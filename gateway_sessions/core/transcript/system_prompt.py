@@ -1,7 +1,7 @@
 """The block of a system prompt that tells an agent where it talks and where it can deliver.
 
-The block is the same to the byte while the conversation stays the same, so that a provider's prompt cache
-holds: nothing in it tells of one message, and everything is sorted.
+The block stays the same to the byte while the conversation stays the same, so that a provider's prompt cache
+holds: it holds no fact of a single message, and every list in it is sorted.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _PSEUDONYMS: Final = "Pseudonyms stand for hidden ids: they tell people and chat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeChannel:
-    """The chat of a platform where messages go that answer nobody."""
+    """The chat of a platform for messages that answer nobody."""
 
     platform: str
     chat_id: str
     """The chat for messages that answer nobody."""
     name: str = "Home"
-    """What that chat is called."""
+    """The name of that chat."""
     thread_id: str | None = None
     """A thread in that chat."""
 
@@ -70,12 +70,13 @@ class HomeChannel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext:
-    """Where a conversation takes place, and where else its agent can deliver."""
+    """The place of a conversation, and the other places where its agent can deliver."""
 
     source: SessionSource
     connected_platforms: tuple[str, ...] = ()
     home_channels: Mapping[str, HomeChannel] = field(default_factory=dict[str, HomeChannel])
     shared_multi_user_session: bool = False
+    """Whether several people write in the session."""
     session_key: str = ""
     session_id: str = ""
     created_at: datetime | None = None
@@ -135,7 +136,7 @@ def build_session_context_prompt(
     pseudonyms: Pseudonyms | None = None,
     raw_id_platforms: Collection[str] = RAW_ID_PLATFORMS,
 ) -> str:
-    """Write the block of the system prompt; *pseudonyms* hide ids, except on *raw_id_platforms*."""
+    """Return the block of the system prompt; *pseudonyms* hide ids, except on *raw_id_platforms*."""
 
     def hides(platform: str) -> bool:
         return should_redact(platform, requested=pseudonyms is not None, raw_id_platforms=raw_id_platforms)
@@ -159,7 +160,7 @@ def build_session_context_prompt(
 def _redacted(
     context: SessionContext, pseudonyms: Pseudonyms, hides: Callable[[str], bool]
 ) -> tuple[SessionContext, Scrubber]:
-    """Return the context with pseudonyms for ids, and what replaces those ids in names as well."""
+    """Return the context with pseudonyms for ids, and the scrubber that replaces those ids in names."""
     source, homes = context.source, dict(context.home_channels)
     stand_ins: dict[str, str] = {}
     if hides(source.platform):
@@ -179,7 +180,7 @@ def _home_redacted(home: HomeChannel, pseudonyms: Pseudonyms) -> tuple[HomeChann
 
 
 def _source_redacted(source: SessionSource, pseudonyms: Pseudonyms) -> tuple[SessionSource, dict[str, str]]:
-    """Name each id and name; all of one person, or of one chat, share a pseudonym."""
+    """Return the source with pseudonyms, and the pseudonyms by id: one for each person and chat."""
 
     def chat(raw: str | None) -> str | None:
         return pseudonyms.chat(source.platform, raw) if raw else None
@@ -216,12 +217,12 @@ def _source_redacted(source: SessionSource, pseudonyms: Pseudonyms) -> tuple[Ses
 
 
 def _seen_as(found: Iterable[tuple[str | None, str | None]]) -> dict[str, str]:
-    """Key pseudonyms by what is visible of an id, for names are searched as they are seen."""
+    """Return the pseudonyms by the visible form of each id, for names are searched in their visible form."""
     return {visible(raw): pseudonym for raw, pseudonym in found if raw and pseudonym}
 
 
 def _shown(context: SessionContext, scrubber: Scrubber | None = None) -> SessionContext:
-    """Return the context with names as a person would see them, and without ids inside names."""
+    """Return the context with names as a person sees them, and without ids inside names."""
 
     def clean(name: str | None) -> str | None:
         if not name:
@@ -249,7 +250,7 @@ def _place(source: SessionSource) -> list[str]:
 
 
 def _people(context: SessionContext) -> list[str]:
-    """Who talks. A shared session names nobody: the block must not change with the sender."""
+    """Return the line about the person; none in a shared session, where the block must not change."""
     source = context.source
     if context.shared_multi_user_session:
         kind = "thread" if source.thread_id else "session"
