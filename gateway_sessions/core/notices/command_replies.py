@@ -14,7 +14,7 @@ from gateway_sessions.core.queue.items import QueuedMessage
 from gateway_sessions.core.sessions.record import SessionSummary
 
 MAX_LISTED: Final = 20
-"""So many waiting messages are shown."""
+"""The most waiting messages that a list shows: it should fit one message on every platform."""
 
 NOT_ALLOWED: Final = "You may not use /{command} here."
 WENT_WRONG: Final = "Something went wrong with /{command}. It may not have been carried out."
@@ -34,23 +34,23 @@ QUEUE_EMPTY: Final = "Nothing waits here."
 
 
 def counted(number: int, thing: str) -> str:
-    """`1 message`, `2 messages`."""
+    """Return a number with its noun: `1 message`, `2 messages`."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def span(length: timedelta) -> str:
-    """A length of time in its two largest units."""
+    """Return a length of time in its two largest units."""
     return " ".join(_units(length))
 
 
 def ago(then: datetime, now: datetime) -> str:
-    """How long ago something was, roughly."""
+    """Return the time since an instant, in its largest unit."""
     passed = now - then
     return "just now" if passed < timedelta(minutes=1) else f"{_units(passed)[0]} ago"
 
 
 def _units(length: timedelta) -> list[str]:
-    """Neighbouring units, the largest first, without those of which there are none."""
+    """Return a length of time in neighbouring units, the largest first, without units of zero."""
     seconds = max(int(length.total_seconds()), 0)
     found: list[tuple[int, str]] = []
     for name, size in _SIZES.items():
@@ -64,23 +64,23 @@ _SIZES: Final = MappingProxyType({"d": 86_400, "h": 3_600, "min": 60, "s": 1})
 
 
 def overtaken(*, stopped: bool, cancelled: int) -> str:
-    """What happened to work that was under way, as the end of an answer."""
-    told = " I stopped what I was doing." if stopped else ""
+    """Return the end of an answer that tells what happened to work under way."""
+    text = " I stopped what I was doing." if stopped else ""
     if cancelled:
         were = "was" if cancelled == 1 else "were"
-        told += f" {counted(cancelled, 'waiting message')} {were} dropped, and will not be answered."
-    return told
+        text += f" {counted(cancelled, 'waiting message')} {were} dropped, and will not be answered."
+    return text
 
 
 def stopped(*, running: bool, cancelled: int) -> str:
-    """The answer to /stop."""
+    """Return the answer to /stop."""
     if not running and not cancelled:
         return NOTHING_TO_STOP
     return ("Stopped." + overtaken(stopped=False, cancelled=cancelled)).strip()
 
 
 def named(title: str | None, session_id: str) -> str:
-    """What a conversation is called."""
+    """Return the name of a conversation: its title, else its id."""
     return quoted(title) if title else session_id
 
 
@@ -88,7 +88,7 @@ def named(title: str | None, session_id: str) -> str:
 
 
 def queue_listed(items: Sequence[QueuedMessage]) -> str:
-    """What waits on a lane, in its order, with the numbers that `cancel` and `move` take."""
+    """Return the list of a lane's queue, in order, with the numbers that `cancel` and `move` take."""
     heads = [one for one in items if one.merged_into is None and not one.running]
     if not heads:
         return QUEUE_EMPTY
@@ -112,7 +112,7 @@ def _waiting(item: QueuedMessage, joined: int) -> str:
 
 
 def sessions_listed(sessions: Sequence[SessionSummary], current: str | None, now: datetime) -> str:
-    """A numbered list to choose a conversation from."""
+    """Return a numbered list of conversations to choose from."""
     if not sessions:
         return "There is no conversation to go back to."
     lines = [
@@ -132,24 +132,27 @@ def _session(one: SessionSummary, now: datetime) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What is known of a lane when somebody asks."""
+    """The state of a lane when a person asks for it."""
 
     session_id: str | None
     title: str | None = None
     messages: int = 0
     model: str | None = None
-    """The one that somebody chose for this conversation."""
+    """The model that a person chose for this conversation; None: the default one."""
     running_for: timedelta | None = None
-    """How long the turn has run; None if none runs."""
+    """The time that the turn has run; None if no turn runs."""
     doing: str | None = None
+    """The activity that the agent reported last."""
     stopping: bool = False
+    """Whether the running turn was asked to end."""
     waiting: int = 0
+    """The number of waiting messages."""
     next_reset: datetime | None = None
-    """On the clock of the people here."""
+    """The instant of the next reset, on the clock of the people here."""
 
 
 def status(seen: Situation) -> str:
-    """The answer to /status."""
+    """Return the answer to /status."""
     waiting = counted(seen.waiting, "message") if seen.waiting else "nothing"
     lines = [f"Now: {_now(seen)}", f"Waiting: {waiting}"]
     if seen.session_id is None:
@@ -179,30 +182,30 @@ def _now(seen: Situation) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandHelp:
-    """What is known of a command that people can use."""
+    """A command that people can use, as the help shows it."""
 
     name: str
     summary: str
     usage: str = ""
-    """The arguments it takes, as people write them down."""
+    """The arguments of the command, as people write them down."""
     aliases: tuple[str, ...] = ()
 
     @property
     def call(self) -> str:
-        """How it is typed."""
+        """The command as people type it."""
         return f"/{self.name} {self.usage}".rstrip()
 
 
 GREETING: Final = "Hello! Write to me, and I will answer. /help says what else you can ask for."
-"""What somebody is told who begins to talk to a bot, as platforms do with /start."""
+"""The greeting of a person who begins to talk to a bot, as platforms do with /start."""
 
 
 def helped(commands: Sequence[CommandHelp]) -> str:
-    """What can be asked for."""
+    """Return the list of all commands."""
     return "\n".join(f"{one.call}: {one.summary}" for one in commands)
 
 
 def helped_with(command: CommandHelp) -> str:
-    """The same of one command."""
+    """Return the help for one command."""
     others = ", ".join(f"/{name}" for name in command.aliases)
     return f"{command.call}: {command.summary}{f' Also called {others}.' if others else ''}"

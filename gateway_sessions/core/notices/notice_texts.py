@@ -1,11 +1,4 @@
-"""Notices about busy lanes, budgets, resets and cut-off turns, to people and to agents.
-
-What people are told about a message that came while its lane was busy.
-
-What people are told about budgets: that one is nearly used up, or that it is, and when it frees up.
-
-What people are told by the gateway itself, and agents about what happened to their turn.
-"""
+"""Notices about busy lanes, budgets, resets and cut-off turns, to people and to agents."""
 
 from __future__ import annotations
 
@@ -25,9 +18,9 @@ from gateway_sessions.core.usage.budgets import ALL, BudgetOf, BudgetUse, Stop
 
 
 def acknowledgement(disposition: Disposition, depth: int = 0, demotion: Demotion | None = None) -> str | None:
-    """What a person is told about a message that was accepted; None: nothing, as they see it soon enough.
+    """Return the notice about a message that was accepted; None where people see the effect soon enough.
 
-    *depth* is how many turns wait, this one included.
+    *depth* is the number of turns that wait, this one included.
     """
     others = depth - 1
     after = f"after {others} other{'s' if others > 1 else ''}" if others > 0 else ""
@@ -48,7 +41,7 @@ def acknowledgement(disposition: Disposition, depth: int = 0, demotion: Demotion
 
 
 def demotion_note(demotion: Demotion | None) -> str:
-    """The end of an acknowledgement that tells why the message only waits."""
+    """Return the end of an acknowledgement that tells why the message only waits."""
     return _NOTES[demotion] if demotion else ""
 
 
@@ -61,7 +54,7 @@ _NOTES: Final = MappingProxyType(
 
 
 def refusal(reason: RejectReason) -> str:
-    """What a person is told about a message that was refused."""
+    """Return the notice about a message that was refused."""
     return _REFUSALS[reason]
 
 
@@ -88,7 +81,7 @@ _REFUSALS: Final = MappingProxyType(
 
 
 def dropped_notice(messages: int = 1) -> str:
-    """What a person is told whose waiting turn, of that many messages, made room for a newer one."""
+    """Return the notice to a person whose waiting turn, of that many messages, was dropped for another."""
     what = "a message of yours" if messages == 1 else f"{messages} messages of yours"
     return f"Too many messages wait here: {what} had to make room, and will not be answered."
 
@@ -101,18 +94,18 @@ _WHOSE: Final = MappingProxyType(
     }
 )
 _AGAIN: Final = "Please send your message again then."
-"""Not /retry: by then another conversation may have begun, in which there is nothing to try again."""
+"""The advice to send the message again. /retry would not do: another conversation may have begun by then."""
 _HOUR: Final = timedelta(hours=1)
 _MINUTE: Final = timedelta(minutes=1)
 
 
 def budget_warning(uses: Sequence[BudgetUse]) -> str:
-    """What people are told who may go on."""
+    """Return the notice to people who may go on although a budget is nearly used up."""
     return " ".join(_sentence(_nearly(use)) for use in uses)
 
 
 def budget_stop(stop: Stop, now: datetime, zone: tzinfo) -> str:
-    """What people are told whose message is not worked on."""
+    """Return the notice to people whose message is not answered because a budget is used up."""
     why = " and ".join(dict.fromkeys(_reached(use) for use in stop.reached))
     return f"I did not work on that: {why}. {_way_on(stop, now, zone)} {_AGAIN}"
 
@@ -152,7 +145,7 @@ def _sentence(text: str) -> str:
 
 
 DELAYED: Final = timedelta(minutes=5)
-"""A message that waited longer is told to the agent as an old one."""
+"""The wait after which the agent is told that a message is old: in five minutes an answer may be overdue."""
 
 FAILED: Final = "Something went wrong while I worked on that. Your message is kept; /retry tries it again."
 TOOK_TOO_LONG: Final = "That took too long, so I stopped. Your message is kept; /retry tries it again."
@@ -162,13 +155,13 @@ GIVEN_UP: Final = (
     "the next one starts a new conversation."
 )
 UNFINISHED: Final = "[This answer was not finished.]"
-"""What stands behind the beginning of an answer that was shown and to which no end will come."""
+"""The end of an answer that was shown in part and that will not be finished."""
 INTERRUPTED: Final = "[This turn was interrupted by another message.]"
 NOT_CARRIED_OUT: Final = "I was restarted while I carried out {command}: nobody knows whether it was done."
 
 
 def cut_off_notice(since: datetime, now: datetime) -> str:
-    """What people are told whose turn was cut off too long ago to begin again by itself."""
+    """Return the notice to people whose turn was cut off too long ago to begin again by itself."""
     return (
         f"I was cut off while I worked on your last message, {span(now - since)} ago, and I did not begin "
         "again by myself. It is kept; /retry tries it again."
@@ -188,11 +181,12 @@ _REASONS: Final = MappingProxyType(
 
 
 def reset_notice(entry: SessionEntry) -> str:
-    """What people are told about a session that began by itself, and how they get the one before back."""
+    """Return the notice of a session that began by itself, with the way back to the one before."""
     reason = entry.auto_reset_reason
     why = _REASONS.get(reason, "of a rule") if reason is not None else "of a rule"
     if reason is EndReason.MOVED:
-        # What two accounts had shared goes on at the other one, where nobody here can bring it back from.
+        # A session that two accounts had shared goes on at the other one, where this account cannot bring it
+        # back from.
         if_here = " if it is here" if account_of(entry.session_key) else ""
         back = f"/resume {entry.previous_session_id} brings it back{if_here}"
         return f"This is a new conversation, because {why}. {back}."
@@ -200,7 +194,7 @@ def reset_notice(entry: SessionEntry) -> str:
 
 
 def reset_note(entry: SessionEntry) -> str | None:
-    """What an agent is told in the first turn of a session that began by itself; None if nothing was lost."""
+    """Return the agent's note for the first turn after an automatic reset; None if nothing was lost."""
     reason = entry.auto_reset_reason
     if reason is None or not (entry.reset_had_activity or reason not in BY_POLICY):
         return None
@@ -217,9 +211,9 @@ _DONE_ALREADY: Final = (
 
 
 def recovery_note(attempt: int, admitted_at: datetime, now: datetime, *, begun: bool = False) -> str | None:
-    """What an agent is told about a turn that is not fresh; None for one that is.
+    """Return the note to the agent about a turn that is late or repeated; None for a fresh turn.
 
-    *begun* is one that has written to the history before, also if its end was in order.
+    *begun*: the turn has written to the transcript before, even if that try ended in order.
     """
     notes: list[str] = []
     if attempt > 1:

@@ -1,9 +1,4 @@
-"""Times, sizes and counts as people read and type them, and advice for damaged databases.
-
-How people tell each other times and sizes: `5m ago`, `older than 3d`, `1.5 MB`.
-
-What to do about a database that is damaged, in the words that every surface uses.
-"""
+"""Times, sizes and counts as people read and type them, and advice for damaged databases."""
 
 from __future__ import annotations
 
@@ -20,13 +15,13 @@ _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([smhdw]?)", re.IGNORECASE)
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)b?", re.IGNORECASE)
 AT_START: Final = "at the next start"
-"""When what nobody sees to now is seen to."""
+"""The time of work that waits because no process is running: "at the next start"."""
 _STEP: Final = 1000
 _SIZES: Final = ("", "k", "m", "g", "t")
 
 
 def ago(instant: datetime | None, now: datetime) -> str:
-    """How long ago it was, as briefly as it can be told; a date if that is a week or more."""
+    """Return the time since an instant as briefly as possible; a date from a week on."""
     if instant is None:
         return "?"
     passed = now - instant
@@ -42,7 +37,7 @@ def ago(instant: datetime | None, now: datetime) -> str:
 
 
 def span(length: timedelta) -> str:
-    """A length of time in its two largest units."""
+    """Return a length of time in its two largest units."""
     seconds = max(round(length.total_seconds()), 0)
     days, hours = divmod(seconds // 3600, 24)
     minutes = seconds // 60 % 60
@@ -60,22 +55,22 @@ def span(length: timedelta) -> str:
 
 
 def zone_of(instant: datetime) -> str:
-    """The name of an instant's zone, as a configuration names it: not `CET`, nor how far it is from UTC."""
+    """Return an instant's zone by the name that a configuration uses: not `CET`, and no offset from UTC."""
     return instant.tzinfo.key if isinstance(instant.tzinfo, ZoneInfo) else f"{instant:%Z}"
 
 
 def counted(number: int, thing: str, things: str | None = None) -> str:
-    """So many of something."""
+    """Return a number with its noun, in the singular or the plural."""
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
 def such_as(number: int, thing: str, things: str, example: str) -> str:
-    """So many of something, and one of them: which, if there is only that."""
+    """Return a number with its noun and an example; of a single thing, the thing itself."""
     return f"{counted(number, thing, things)}{': ' if number == 1 else ', such as '}{example}"
 
 
 def size(number: int) -> str:
-    """A number of bytes."""
+    """Return a number of bytes in its largest unit."""
     amount, unit = float(number), 0
     while amount >= _STEP and unit < len(_SIZES) - 1:
         amount, unit = amount / _STEP, unit + 1
@@ -83,7 +78,7 @@ def size(number: int) -> str:
 
 
 def length_of(name: str, text: str) -> timedelta:
-    """The length of time that somebody means: `30`, a number of days, or `90m`, `5h`, `2w`."""
+    """Return the length of time in a text: `30` (days), `90m`, `5h` or `2w`."""
     found = _SPAN.fullmatch(text.strip())
     if found is None:
         problem = f"{name}: {text!r} is no length of time; write 45m, 5h, 3d or 2w, or a number of days"
@@ -96,7 +91,7 @@ def length_of(name: str, text: str) -> timedelta:
 
 
 def bytes_of(name: str, text: str) -> int:
-    """The number of bytes that somebody means: `500M`, `2G`, or just a number."""
+    """Return the number of bytes in a text: `500M`, `2G`, or just a number."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         problem = f"{name}: {text!r} is no size; write 500k, 20M or 2G, or a number of bytes"
@@ -105,7 +100,7 @@ def bytes_of(name: str, text: str) -> int:
 
 
 def moment_of(name: str, text: str | None, now: datetime) -> datetime | None:
-    """The moment that somebody means: so long ago, or a date with or without a time."""
+    """Return the instant in a text: a length of time ago, or a date with or without a time."""
     if text is None:
         return None
     if _SPAN.fullmatch(text.strip()):
