@@ -1,8 +1,8 @@
 """Budgets for a session, a person's day and everybody's day: how much is used up, and whether to stop.
 
-A budget is used up once what was spent reaches it, and nearly used up from some percentage on. Tokens are
-always known. A price may not be: then a budget in dollars can be kept for the known prices only, and the
-budgets say what that means: go on, go on with a warning (the default), or stop.
+A budget is used up once the amount spent reaches it, and nearly used up from some percentage on. Tokens are
+always known. A price may be unknown: then a budget in dollars counts the known prices only, and the budgets
+say what an unknown price does: nothing, a warning (the default), or a stop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ALL: Final = 100
 
 
 class BudgetOf(StrEnum):
-    """Whose use a budget limits, and for how long."""
+    """The owner and the period of the use that a budget limits."""
 
     SESSION = "session"  # frees up with a new session, never by itself
     PERSON = "person"  # the owner's sessions of a day; frees up with the next day
@@ -31,14 +31,14 @@ class BudgetOf(StrEnum):
 
 
 class BudgetUnit(StrEnum):
-    """What a budget counts."""
+    """The unit of a budget."""
 
     USD = "usd"
     TOKENS = "tokens"
 
 
 class UnknownPrices(StrEnum):
-    """What a budget in dollars does about use that nobody knows the price of."""
+    """The effect of use with an unknown price on a budget in dollars."""
 
     IGNORE = "ignore"
     WARN = "warn"
@@ -46,7 +46,7 @@ class UnknownPrices(StrEnum):
 
 
 class BudgetLimit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How much may be spent; what is None is not limited."""
+    """The limits of one budget; a limit of None allows everything."""
 
     usd: float | None = None
     """How many dollars may be spent; None: any amount."""
@@ -61,7 +61,7 @@ class BudgetLimit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Budgets(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """All limits; a budget that is not given allows everything."""
+    """All budgets; a budget without limits allows everything."""
 
     session: BudgetLimit = BudgetLimit()
     """By one session."""
@@ -84,53 +84,56 @@ class Budgets(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What was spent so far, by all tasks, and when the day ends."""
+    """The use so far, of all tasks, and the bounds of the day."""
 
     session: UsageSum = UsageSum()
     person: UsageSum = UsageSum()
     day: UsageSum = UsageSum()
     day_began: datetime
+    """The instant at which the day began."""
     day_ends: datetime
+    """The instant at which the day ends."""
 
 
 class BudgetUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How much of one budget is used up."""
+    """The use of one budget, compared with its limit."""
 
     budget: BudgetOf
     unit: BudgetUnit
     limit: float
+    """The limit, in the budget's unit."""
     spent: float
-    """Of dollars, what is known."""
+    """The use, in the budget's unit; of dollars, the known part."""
     percent: float
-    """100 or more: used up. A budget of nothing is used up from the beginning."""
+    """The share of the limit in percent; 100 or more: used up. A limit of 0 is used up from the beginning."""
     unknown: int
-    """How many uses are not in `spent`, because nobody knows their price."""
+    """The number of uses that `spent` leaves out because their price is unknown."""
     frees_up_at: datetime | None
-    """None: not by itself."""
+    """The instant at which the budget frees up; None: never by itself."""
 
 
 class Allowed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Go on."""
+    """The plan to go on."""
 
     uses: tuple[BudgetUse, ...] = ()
 
 
 class Warn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Go on, and tell people of *reached*: the fullest budget first."""
+    """The plan to go on, and to warn people of *reached*: the fullest budget first."""
 
     reached: tuple[BudgetUse, ...]
     uses: tuple[BudgetUse, ...]
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Spend nothing more until each of *reached* has freed up."""
+    """The plan to spend nothing more until each budget of *reached* has freed up."""
 
     reached: tuple[BudgetUse, ...]
     uses: tuple[BudgetUse, ...]
 
     @property
     def frees_up_at(self) -> datetime | None:
-        """When more may be spent; None: not by itself."""
+        """The instant from which more may be spent; None: never by itself."""
         ends = [use.frees_up_at for use in self.reached]
         known = [end for end in ends if end is not None]
         return max(known) if len(known) == len(ends) else None
@@ -140,7 +143,7 @@ BudgetPlan: TypeAlias = Allowed | Warn | Stop
 
 
 def plan_budget(budgets: Budgets, spent: Spent) -> BudgetPlan:
-    """Whether more may be spent, with every budget there is, the fullest first."""
+    """Return whether more may be spent, with the use of every budget, the fullest first."""
     uses = tuple(sorted(_uses(budgets, spent), key=lambda use: -use.percent))
     blind = [use for use in uses if use.unknown]
     over = [use for use in uses if use.percent >= ALL]
@@ -155,7 +158,7 @@ def plan_budget(budgets: Budgets, spent: Spent) -> BudgetPlan:
 
 
 def day_around(now: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
-    """When the day began in which *now* lies, and when it ends; days meet without a gap or an overlap."""
+    """Return the begin and the end of the day that contains *now*; days meet without a gap or an overlap."""
     today = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None, fold=0)
     began = first_instant(today - timedelta(days=1), zone)
     while (ends := next_daily_boundary(began, 0, zone)) <= now:
@@ -192,5 +195,5 @@ def _uses(budgets: Budgets, spent: Spent) -> Iterator[BudgetUse]:
 
 
 def _percent(spent: int, limit: int) -> float:
-    """How full. In the range of our numbers the division never rounds up to 100."""
+    """Return the use in percent. In the range of our numbers the division never rounds up to 100."""
     return ALL * spent / limit if limit else float("inf")

@@ -13,57 +13,57 @@ from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.usage.usage_events import ModelUsage, UsageSum, add_up, ranked
 
 QUARTER: Final = 900_000_000
-"""Microseconds in a quarter of an hour: the hours of every zone begin at one of them."""
+"""The microseconds of a quarter of an hour: the hours of every zone begin at one of these quarters."""
 HOURS: Final = 24
 WEEKDAYS: Final = 7
 ONE_DAY: Final = timedelta(days=1)
 
 
 class PlatformUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What happened on one platform, which is the source of its sessions."""
+    """The activity on one platform, which is the source of its sessions."""
 
     platform: str
     sessions: int = 0
-    """In use within the time."""
+    """The number of sessions in use within the period."""
     started: int = 0
-    """Of them, begun within it."""
+    """The number of these sessions that began within the period."""
     messages: int = 0
     tool_calls: int = 0
-    """Messages that are the result of a tool."""
+    """The number of messages that are the result of a tool."""
     active: timedelta = timedelta(0)
-    """From the beginning of the sessions, or of the time, to their last messages."""
+    """The time from the beginning of the sessions, or of the period, to their last messages, in sum."""
     used: UsageSum = UsageSum()
 
 
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How often a tool answered."""
+    """The number of results of a tool."""
 
     name: str
     calls: int
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """When something was said, on the clocks of a zone."""
+    """The times of messages, on the clocks of a zone."""
 
     days: tuple[tuple[date, int], ...] = ()
-    """Messages of each date that had any, in order."""
+    """The number of messages of each date with any, in order."""
     weekdays: tuple[int, ...] = (0,) * WEEKDAYS
-    """Messages by weekday, Monday first."""
+    """The number of messages by weekday, Monday first."""
     hours: tuple[int, ...] = (0,) * HOURS
-    """Messages by hour of the day."""
+    """The number of messages by hour of the day."""
     longest_streak: int = 0
-    """The most dates in a row of which each had messages."""
+    """The largest number of successive dates with messages."""
     current_streak: int = 0
-    """How many such dates lead up to today; today may still be silent."""
+    """The number of successive dates with messages that lead up to today; today may still have none."""
 
     @property
     def active_days(self) -> int:
-        """How many dates had messages."""
+        """The number of dates with messages."""
         return len(self.days)
 
     @property
     def busiest_day(self) -> date | None:
-        """The date with the most messages, the first of several."""
+        """The date with the most messages; the first of equal ones."""
         return max(self.days, key=lambda day: day[1])[0] if self.days else None
 
     @property
@@ -78,18 +78,18 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class TopSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A session that stands out, by what it is in whole."""
+    """A session that leads one of the rankings, by its whole length."""
 
     session_id: str
     platform: str
     title: str | None
     started_at: datetime
     amount: int
-    """Messages, tokens, tool calls, or of the longest the seconds it was in use."""
+    """The amount that the ranking compares: messages, tokens, tool calls, or seconds in use."""
 
 
 class TopSessions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The sessions that stand out, in four ways."""
+    """The leading sessions of four rankings."""
 
     longest: tuple[TopSession, ...] = ()
     most_messages: tuple[TopSession, ...] = ()
@@ -98,30 +98,30 @@ class TopSessions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Insights(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What happened since some instant, to be shown to whoever may see it."""
+    """The activity since some instant, for people who may see it."""
 
     since: datetime
     until: datetime
     zone: str
     source: str | None
-    """The one platform it is about; None: all."""
+    """The platform of the report; None: all platforms."""
     platforms: tuple[PlatformUse, ...] = ()
-    """The one with the most sessions first."""
+    """The platforms, the one with the most sessions first."""
     models: tuple[ModelUsage, ...] = ()
-    """By model, provider and task; the largest use of tokens first."""
+    """The use by model, provider and task; the largest use of tokens first."""
     tools: tuple[ToolUse, ...] = ()
-    """The one that answered most often first."""
+    """The tools, the one with the most results first."""
     activity: Activity = Activity()
     top: TopSessions = TopSessions()
 
     @property
     def empty(self) -> bool:
-        """Whether nothing happened."""
+        """Whether there was no activity."""
         return not self.platforms
 
     @property
     def overview(self) -> PlatformUse:
-        """All platforms together."""
+        """The sum of all platforms."""
         return PlatformUse(
             platform=self.source or "",
             sessions=sum(one.sessions for one in self.platforms),
@@ -134,12 +134,12 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Counts(msgspec.Struct, kw_only=True):
-    """What was counted, before it is put in order."""
+    """The counts of a period, before they are put in order."""
 
     sessions: dict[str, tuple[int, int, timedelta]] = msgspec.field(
         default_factory=dict[str, tuple[int, int, timedelta]]
     )
-    """By platform: sessions, those begun, how long they were in use."""
+    """By platform: the sessions, the sessions that began, and the time that they were in use."""
     messages: Counter[str] = msgspec.field(default_factory=Counter[str])
     tool_calls: Counter[str] = msgspec.field(default_factory=Counter[str])
     quarters: Counter[int] = msgspec.field(default_factory=Counter[int])
@@ -148,7 +148,7 @@ class Counts(msgspec.Struct, kw_only=True):
 
 
 def platforms_of(counts: Counts) -> tuple[PlatformUse, ...]:
-    """Everything that was counted by platform."""
+    """Return the counts by platform."""
     names = {*counts.sessions, *counts.messages, *counts.used}
     found: list[PlatformUse] = []
     for name in sorted(names):
@@ -168,7 +168,7 @@ def platforms_of(counts: Counts) -> tuple[PlatformUse, ...]:
 
 
 def models_of(counts: Counts) -> tuple[ModelUsage, ...]:
-    """The same models on several platforms together."""
+    """Return the use by model, summed over all platforms."""
     together: dict[tuple[str | None, str | None, str], UsageSum] = {}
     for part in (part for parts in counts.used.values() for part in parts):
         key = (part.model, part.provider, part.task)
@@ -180,13 +180,13 @@ def models_of(counts: Counts) -> tuple[ModelUsage, ...]:
 
 
 def tools_of(counts: Counts) -> tuple[ToolUse, ...]:
-    """The tools, the busiest first."""
+    """Return the tools, the one with the most results first."""
     ordered = sorted(counts.tools.items(), key=lambda tool: (-tool[1], tool[0]))
     return tuple(ToolUse(name=name, calls=calls) for name, calls in ordered)
 
 
 def activity_of(quarters: Mapping[int, int], zone: tzinfo, now: datetime) -> Activity:
-    """When something was said, from the messages of each quarter of an hour since the epoch."""
+    """Return the times of messages, from the numbers of messages in each quarter of an hour since 1970."""
     days: Counter[date] = Counter()
     weekdays, hours = [0] * WEEKDAYS, [0] * HOURS
     for quarter, messages in quarters.items():
@@ -206,7 +206,7 @@ def activity_of(quarters: Mapping[int, int], zone: tzinfo, now: datetime) -> Act
 
 
 def _streaks(days: Iterable[date]) -> Iterable[tuple[date, int]]:
-    """Runs of dates without a gap, the latest first: the last date of each, and how many there are."""
+    """Return runs of dates without a gap, the latest first: the last date of each, and its length."""
     runs: list[tuple[date, int]] = []
     for day in days:
         if runs and day - runs[-1][0] == ONE_DAY:

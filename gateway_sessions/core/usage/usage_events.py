@@ -1,7 +1,7 @@
 """`Usage`: one use of a model as a checked event, and sums that keep unknown prices apart from zero.
 
-Money is counted in whole billionths of a dollar, so that a sum is exact and the same in any order. A price
-that nobody knows is None and makes a sum incomplete; it is never taken for zero.
+Money is counted in whole billionths of a dollar, so that a sum is exact and the same in any order. An unknown
+price is None and makes a sum incomplete; it is never taken for zero.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import InvalidInputError
 
 TURN: Final = "turn"
-"""The task that answers a person. Others (titles, summaries, compression) are kept apart from it."""
+"""The task that answers a person; other tasks (titles, summaries, compression) are counted apart from it."""
 NANOS: Final = 10**9
+"""The billionths of a dollar: list prices of single tokens are exact in this unit."""
 MAX_COUNT: Final = 10**12
-"""No single event uses as much; sums of such numbers fit a database."""
+"""The largest count of one event; a million such counts still fit into a database's integer."""
+# The largest cost of one event: a larger one is a mistake, and sums in billionths must fit 63 bits.
 MAX_COST_USD: Final = 10**6
 MAX_WORD: Final = 256
 
@@ -41,7 +43,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class CostStatus(StrEnum):
-    """How well a price is known; of several, the first in this order tells how well their sum is."""
+    """The certainty of a price; of several prices, the first in this order is the certainty of their sum."""
 
     UNKNOWN = "unknown"  # nobody knows it
     ESTIMATED = "estimated"  # computed from a list of prices
@@ -50,7 +52,7 @@ class CostStatus(StrEnum):
 
 
 class UsageFacts(TypedDict, total=False):
-    """What can be told about one use of a model; what is left out is 0 or not known."""
+    """The facts that a caller may give about one use of a model; an absent fact is 0 or unknown."""
 
     task: str
     model: str | None
@@ -71,7 +73,7 @@ class UsageFacts(TypedDict, total=False):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
-    """One use of a model. `usage_of` makes one of what a caller tells."""
+    """One use of a model. `usage_of` makes one from a caller's facts."""
 
     event_id: str
     at: datetime
@@ -85,7 +87,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defau
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
-    """A part of the output tokens, so no sum adds them."""
+    """The part of the output tokens that was reasoning; sums do not add it again."""
     api_calls: int = 1
     estimated_cost_usd: float | None = None
     actual_cost_usd: float | None = None
@@ -95,9 +97,10 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defau
 
 
 class UsageSum(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
-    """What several uses of models add up to."""
+    """The sum of several uses of models."""
 
     events: int = 0
+    """The number of uses."""
     api_calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -105,31 +108,34 @@ class UsageSum(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_de
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     cost_nanos: int = 0
-    """What is known of the cost, in billionths of a dollar: an event's actual price, else its estimate."""
+    """The known part of the cost, in billionths of a dollar: each event's actual price, else its estimate."""
     unknown: int = 0
-    """How many of the events nobody knows the price of."""
+    """The number of events with an unknown price."""
     estimated: int = 0
+    """The number of events with an estimated price."""
     actual: int = 0
+    """The number of events with an actual price."""
     included: int = 0
+    """The number of events that were paid for already."""
 
     @property
     def total_tokens(self) -> int:
-        """All tokens that went in or came out."""
+        """The number of all tokens that went in or came out."""
         return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @property
     def known_cost_usd(self) -> float:
-        """What is known of the cost: it was no less."""
+        """The known part of the cost, in dollars: a lower bound."""
         return from_nanos(self.cost_nanos)
 
     @property
     def cost_usd(self) -> float | None:
-        """The cost; None if the price of any event is unknown."""
+        """The cost in dollars; None if the price of any event is unknown."""
         return None if self.unknown else self.known_cost_usd
 
     @property
     def cost_status(self) -> CostStatus | None:
-        """How well the cost is known; None if there was no event."""
+        """The certainty of the cost; None without events."""
         counts = (self.unknown, self.estimated, self.actual, self.included)
         return next((status for status, count in zip(CostStatus, counts, strict=True) if count), None)
 
@@ -140,7 +146,7 @@ class UsageSum(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_de
 
 
 class ModelUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one model of one provider was used for one task."""
+    """The use of one model of one provider for one task."""
 
     model: str | None
     provider: str | None
@@ -149,40 +155,40 @@ class ModelUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class SessionUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a session has used, by model and task; the largest use of tokens first."""
+    """The use of a session by model and task; the largest use of tokens first."""
 
     session_id: str
     parts: tuple[ModelUsage, ...] = ()
 
     @property
     def turns(self) -> UsageSum:
-        """What answering people has used: these are the session's own counters."""
+        """The use of turns: these are the session's own counters."""
         return add_up(part.used for part in self.parts if part.task == TURN)
 
     @property
     def auxiliary(self) -> UsageSum:
-        """What everything else has used, such as titles and summaries."""
+        """The use of all other tasks, such as titles and summaries."""
         return add_up(part.used for part in self.parts if part.task != TURN)
 
     @property
     def total(self) -> UsageSum:
-        """All of it."""
+        """The use of all tasks."""
         return add_up(part.used for part in self.parts)
 
 
 def usage_of(event_id: str, at: datetime, **facts: Unpack[UsageFacts]) -> Usage:
-    """The event that a caller tells of, or `InvalidInputError` with the name of what cannot be.
+    """Return the event of a caller's facts, or raise `InvalidInputError` with the name of a bad fact.
 
-    A price tells its own status, so that only `included` has to be said.
+    A price implies its own status, so that only `included` must be given.
     """
     if unknown := facts.keys() - UsageFacts.__annotations__:
         problem = f"usage has no {', '.join(sorted(unknown))}"
         raise TypeError(problem)
     estimated = check_cost("estimated_cost_usd", facts.get("estimated_cost_usd"))
     actual = check_cost("actual_cost_usd", facts.get("actual_cost_usd"))
-    told: Mapping[str, object] = facts
-    words: dict[str, Any] = {name: check_word(name, told.get(name)) for name in _WORDS}
-    counts: dict[str, Any] = {name: _count(name, told.get(name, int(name == "api_calls"))) for name in COUNTS}
+    raw: Mapping[str, object] = facts
+    words: dict[str, Any] = {name: check_word(name, raw.get(name)) for name in _WORDS}
+    counts: dict[str, Any] = {name: _count(name, raw.get(name, int(name == "api_calls"))) for name in COUNTS}
     words["base_url"] = without_credentials(words["base_url"])
     return Usage(
         event_id=check_event_id(event_id),
@@ -205,17 +211,17 @@ def check_usage(usage: Usage) -> Usage:
     if at is None:
         problem = "a use of a model must have a time, `at`"
         raise InvalidInputError(problem)
-    told: Any = {name: getattr(usage, name) for name in UsageFacts.__annotations__}
-    return usage_of(usage.event_id, at, **told)
+    facts: Any = {name: getattr(usage, name) for name in UsageFacts.__annotations__}
+    return usage_of(usage.event_id, at, **facts)
 
 
 def add_up(sums: Iterable[UsageSum]) -> UsageSum:
-    """The sum of sums."""
+    """Return the sum of sums."""
     return reduce(UsageSum.__add__, sums, UsageSum())
 
 
 def ranked(parts: Iterable[ModelUsage]) -> tuple[ModelUsage, ...]:
-    """The largest use of tokens first."""
+    """Return the parts, the largest use of tokens first."""
     return tuple(
         sorted(
             parts,
@@ -225,7 +231,7 @@ def ranked(parts: Iterable[ModelUsage]) -> tuple[ModelUsage, ...]:
 
 
 def sum_of(usage: Usage) -> UsageSum:
-    """What one event adds to a sum."""
+    """Return the summand of one event."""
     return UsageSum(
         events=1,
         cost_nanos=cost_nanos(usage.cost_status, usage.estimated_cost_usd, usage.actual_cost_usd),
@@ -235,20 +241,20 @@ def sum_of(usage: Usage) -> UsageSum:
 
 
 def cost_nanos(status: str, estimated: float | None, actual: float | None) -> int:
-    """What is known of one event's cost."""
+    """Return the known cost of one event, in billionths of a dollar."""
     if status == CostStatus.ACTUAL:
         return to_nanos(actual)
     return to_nanos(estimated) if status == CostStatus.ESTIMATED else 0
 
 
 def worse(*statuses: str) -> CostStatus:
-    """How well a sum is known of which the parts are known so well; a strange word counts as unknown."""
+    """Return the certainty of a sum whose parts have these certainties; an unknown word counts as unknown."""
     order = list(CostStatus)
     return min((_known_status(status) for status in statuses), key=order.index, default=CostStatus.UNKNOWN)
 
 
 def counted(entry: SessionEntry, added: UsageSum, cost_status: str) -> SessionEntry:
-    """The entry with more use on its counters; one that was imported with some counts on from them."""
+    """Return the entry with more use on its counters; the counts of an imported entry go on."""
     nanos = max(to_nanos(entry.estimated_cost_usd) + added.cost_nanos, 0)
     return entry.altered(
         input_tokens=entry.input_tokens + added.input_tokens,
@@ -262,12 +268,12 @@ def counted(entry: SessionEntry, added: UsageSum, cost_status: str) -> SessionEn
 
 
 def to_nanos(usd: float | None) -> int:
-    """Whole billionths of a dollar, exact up to nine million dollars; nothing for None."""
+    """Return dollars as whole billionths, exact up to nine million dollars; 0 for None."""
     return round(usd * NANOS) if usd is not None else 0
 
 
 def from_nanos(nanos: int) -> float:
-    """The same as dollars."""
+    """Return billionths as dollars."""
     return nanos / NANOS
 
 
@@ -281,7 +287,7 @@ def check_event_id(event_id: object) -> str:
 
 
 def check_word(name: str, word: object) -> str | None:
-    """Return a name on one line, or raise `InvalidInputError`; nothing is None."""
+    """Return a name on one line, or raise `InvalidInputError`; None for an empty one."""
     if word is None or word == "":
         return None
     if not isinstance(word, str) or len(word) > MAX_WORD or _UNSAFE.search(word):
@@ -291,7 +297,7 @@ def check_word(name: str, word: object) -> str | None:
 
 
 def check_cost(name: str, cost: object) -> float | None:
-    """Return a price in dollars, to the billionth; None is a price that nobody knows."""
+    """Return a price in dollars, rounded to the billionth; None is an unknown price."""
     if cost is None:
         return None
     if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= MAX_COST_USD:
@@ -301,7 +307,7 @@ def check_cost(name: str, cost: object) -> float | None:
 
 
 def without_credentials(url: str | None) -> str | None:
-    """The address without user, password and query: credentials never reach the disk."""
+    """Return the address without user, password and query: credentials never reach the disk."""
     if url is None:
         return None
     plain = re.split(r"[?#]", url, maxsplit=1)[0]
@@ -311,7 +317,7 @@ def without_credentials(url: str | None) -> str | None:
 
 
 def is_whole(number: object, smallest: int, largest: int) -> TypeGuard[int]:
-    """Whether that is a whole number in a range; True and False are no numbers."""
+    """Return whether a value is a whole number in a range; True and False are no numbers."""
     return isinstance(number, int) and not isinstance(number, bool) and smallest <= number <= largest
 
 
@@ -322,18 +328,18 @@ def _count(name: str, count: object) -> int:
     return int(count)
 
 
-def _status(told: object, estimated: float | None, actual: float | None) -> CostStatus:
-    """The status that the prices have; what was told must not contradict them."""
+def _status(given: object, estimated: float | None, actual: float | None) -> CostStatus:
+    """Return the status that the prices imply; the given status must not contradict it."""
     known = CostStatus.UNKNOWN
     if actual is not None:
         known = CostStatus.ACTUAL
     elif estimated is not None:
         known = CostStatus.ESTIMATED
-    if told in (None, CostStatus.UNKNOWN, known):
+    if given in (None, CostStatus.UNKNOWN, known):
         return known
-    if told == CostStatus.INCLUDED and actual is None:
+    if given == CostStatus.INCLUDED and actual is None:
         return CostStatus.INCLUDED
-    problem = f"cost_status = {told!r} does not fit what is known of the price, which is {known.value}"
+    problem = f"cost_status = {given!r} does not fit what is known of the price, which is {known.value}"
     raise InvalidInputError(problem)
 
 
