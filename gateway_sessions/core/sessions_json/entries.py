@@ -1,11 +1,12 @@
 """One entry of the snapshot as JSON, in our dialect and in that of Hermes.
 
 Reading is strict where a guess could revive, hand out or lose a session: the ids, the times, the state, the
-owner. Such an entry is refused with the reason. Elsewhere a value that cannot be used makes room for the
-default and is kept, as it was, in the member `set_aside`. So nothing disappears, with one exception on
-purpose: of a model override only the members that hold no credentials are read or written.
+owner. An entry that is wrong there is refused with the reason. Elsewhere the default takes the place of a
+value that cannot be used, and the value is kept unchanged in the member `set_aside`. So nothing disappears,
+with one exception on purpose: of a model override, only the members that hold no credentials are read or
+written.
 
-In the dialect of Hermes times are local and say no zone, because Hermes compares them with its own. In the
+In the dialect of Hermes times are local and name no zone, because Hermes compares them with its own. In the
 hour that an autumn night has twice, such a time means the first pass; the times that decide about resets are
 then written in full as well.
 """
@@ -38,7 +39,7 @@ from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 T = TypeVar("T")
 
 MAX_COUNT: Final = 2**63 - 1
-"""The largest number that every database holds."""
+"""The largest whole number that every database holds."""
 
 SET_ASIDE: Final = "set_aside"
 
@@ -47,7 +48,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class Dialect(StrEnum):
-    """How times are written; in a file, keys are spelt differently as well."""
+    """The spelling of times; in a file, the spelling of keys as well."""
 
     NATIVE = "native"  # UTC, with the offset
     HERMES = "hermes"  # local time without a zone, the only form that Hermes can compare
@@ -56,7 +57,7 @@ class Dialect(StrEnum):
 def entry_to_dict(
     entry: SessionEntry, dialect: Dialect = Dialect.NATIVE, zone: tzinfo = UTC
 ) -> dict[str, Any]:
-    """The stored form of an entry; *zone* is that of the Hermes which is to read it."""
+    """Return the stored form of an entry; *zone* is the zone of the Hermes that will read it."""
     marked_at, reset_for = entry.last_resume_marked_at, entry.auto_reset_reason
     stored: dict[str, Any] = {
         "session_key": entry.session_key,
@@ -95,9 +96,9 @@ def entry_to_dict(
 
 
 def entry_from_dict(key: str, stored: Mapping[str, Any], zone: tzinfo = UTC) -> SessionEntry:
-    """The entry stored under *key*; times that say no zone are read in *zone*.
+    """Return the entry stored under *key*; times that name no zone are read in *zone*.
 
-    Raises `InvalidInputError` if it cannot be one. A different `session_key` inside counts for nothing.
+    Raises `InvalidInputError` if it cannot be an entry. A different `session_key` inside is ignored.
     """
     members = _Members(stored, zone)
     take = members.take
@@ -134,7 +135,7 @@ def entry_from_dict(key: str, stored: Mapping[str, Any], zone: tzinfo = UTC) -> 
 
 
 def entry_from_json(key: str, text: bytes, zone: tzinfo = UTC) -> SessionEntry:
-    """The entry stored as JSON under *key*, as a member of a file or in a table; else `InvalidInputError`."""
+    """Return the entry stored as JSON under *key*, in a file or a table, or raise `InvalidInputError`."""
     stored = decode_text(text)
     if not isinstance(stored, dict):
         raise unusable("entry", "is not an object")
@@ -151,7 +152,7 @@ def check_stored_key(key: str) -> str:
 
 
 class _Members:
-    """The members of a stored entry, and those among them that could not be used."""
+    """The members of a stored entry, and the members among them that could not be used."""
 
     def __init__(self, stored: Mapping[str, Any], zone: tzinfo) -> None:
         self.stored = stored
@@ -159,7 +160,7 @@ class _Members:
         self._zone = zone
 
     def take(self, name: str, convert: Callable[[Any], T], default: T) -> T:
-        """The value, or the default for one that is missing or cannot be used."""
+        """Return the member's value, or the default if the member is missing or cannot be used."""
         value = self.stored.get(name)
         if value is None:
             return default
@@ -170,30 +171,30 @@ class _Members:
             return default
 
     def instant(self, name: str) -> datetime:
-        """A time that the entry cannot do without."""
+        """Return a time that the entry cannot do without, or raise `InvalidInputError`."""
         try:
             return self.as_instant(self.stored.get(name))
         except ValueError as error:
             raise unusable(name, "is missing or no ISO time") from error
 
     def flag(self, name: str) -> bool:
-        """A flag that decides about the state: one that is neither true nor false is not guessed."""
+        """Return a flag that decides about the state, or raise `InvalidInputError`: it is never guessed."""
         value = self.stored.get(name)
         return False if value is None else _flag(value, name)
 
     def overrule(self, *names: str) -> None:
-        """Keep what these members say, although another member counts more."""
+        """Keep the values of these members, although another member overrules them."""
         self.set_aside.update({name: value for name in names if (value := self.stored.get(name))})
 
     def as_instant(self, value: object) -> datetime:
-        """The instant that an ISO text means."""
+        """Return the instant of an ISO text, or raise `InvalidInputError`."""
         if not isinstance(value, str):
             raise unusable("time", "is not text")
         try:
             instant = as_utc(datetime.fromisoformat(value), naive_zone=self._zone)
         except OverflowError as error:
             raise unusable("time", "is out of range") from error
-        # Room at both ends, so that every zone can express it.
+        # A year is left free at both ends of the calendar, so that every zone can express the instant.
         if not MINYEAR < instant.year < MAXYEAR:
             raise unusable("time", "is out of range")
         return instant
@@ -206,12 +207,12 @@ def _spell(instant: datetime, dialect: Dialect, zone: tzinfo) -> str:
 
 
 def _is_exact(instant: datetime, dialect: Dialect, zone: tzinfo) -> bool:
-    """Whether the spelling is read as this very instant."""
+    """Return whether the spelling is read as this very instant."""
     return dialect is Dialect.NATIVE or not instant.astimezone(zone).fold
 
 
 def _own_members(entry: SessionEntry, dialect: Dialect, zone: tzinfo) -> dict[str, Any]:
-    """What the members of Hermes do not say."""
+    """Return the members that Hermes does not know."""
     interaction: datetime | None = entry.last_interaction_at
     if interaction == entry.updated_at and _is_exact(entry.updated_at, dialect, zone):
         interaction = None
@@ -219,12 +220,12 @@ def _own_members(entry: SessionEntry, dialect: Dialect, zone: tzinfo) -> dict[st
     if entry.resume_pending:
         reason = None
         since = None if since is None or _is_exact(since, dialect, zone) else since
-    told = entry.was_auto_reset or entry.is_fresh_reset or entry.opened_by is None
+    said_by_hermes = entry.was_auto_reset or entry.is_fresh_reset or entry.opened_by is None
     own = {
         "last_interaction_at": interaction and interaction.isoformat(),
         "state_reason": reason,
         "state_since": since and since.isoformat(),
-        "opened_by": None if told else entry.opened_by,
+        "opened_by": None if said_by_hermes else entry.opened_by,
         "previous_session_id": entry.previous_session_id,
         "owner": entry.owner or None,
         "reset_policy": entry.reset_policy and entry.reset_policy.to_dict(),
@@ -237,7 +238,7 @@ def _own_members(entry: SessionEntry, dialect: Dialect, zone: tzinfo) -> dict[st
 
 
 def _read_state(members: _Members) -> tuple[SessionState, str | None, datetime | None]:
-    """One state out of the flags of Hermes: suspended wins, then expired, then waiting to be continued."""
+    """Return one state from Hermes' flags: suspended wins, then expired, then waiting to be resumed."""
     suspended, pending = members.flag("suspended"), members.flag("resume_pending")
     expired = members.flag("expiry_finalized" if "expiry_finalized" in members.stored else "memory_flushed")
     since = members.take("state_since", members.as_instant, None)
@@ -254,7 +255,7 @@ def _read_state(members: _Members) -> tuple[SessionState, str | None, datetime |
 
 
 def _read_opening(members: _Members) -> EndReason | None:
-    """What the first turn still has to tell; a reason nobody here knows is not passed off as another."""
+    """Return the opening reason that the first turn has to tell; an unknown reason stays unknown."""
     automatic = members.take("was_auto_reset", _flag, False)  # noqa: FBT003 -- the default of a flag
     fresh = members.take("is_fresh_reset", _flag, False)  # noqa: FBT003 -- the default of a flag
     reason = members.take("auto_reset_reason", EndReason, None)
@@ -266,7 +267,7 @@ def _read_opening(members: _Members) -> EndReason | None:
 
 
 def _read_origin(members: _Members) -> SessionSource | None:
-    """The origin, which must be right if it is one: it decides who is given the session."""
+    """Return the origin, or raise an error for a bad one: the origin decides who is given the session."""
     stored = members.stored.get("origin")
     if isinstance(stored, dict) and stored:
         return SessionSource.from_dict(cast("dict[str, Any]", stored))
@@ -275,7 +276,7 @@ def _read_origin(members: _Members) -> SessionSource | None:
 
 
 def _read_policy(members: _Members) -> SessionResetPolicy | None:
-    """The session's own policy; of one with members nobody here knows, the original is kept as well."""
+    """Return the session's own policy; if it has unknown members, the original is kept as well."""
     policy = members.take("reset_policy", _policy, None)
     if policy is not None and members.stored["reset_policy"].keys() - policy.to_dict().keys():
         members.overrule("reset_policy")
@@ -283,7 +284,7 @@ def _read_policy(members: _Members) -> SessionResetPolicy | None:
 
 
 def _read_model_override(stored: object) -> dict[str, str] | None:
-    """The part without credentials. The rest is not set aside either: it must not reach the disk again."""
+    """Return the part without credentials. The rest is not set aside: it must not reach the disk again."""
     if not isinstance(stored, dict):
         return None
     members = cast("dict[str, object]", stored).items()
@@ -292,7 +293,7 @@ def _read_model_override(stored: object) -> dict[str, str] | None:
 
 
 def _read_extra(members: _Members, origin: SessionSource | None) -> Mapping[str, Any]:
-    """What nobody here knows and what could not be used, provided that it can be written again."""
+    """Return the unknown members and the unusable ones, provided that they can be written again."""
     extra = {name: value for name, value in members.stored.items() if name not in _KNOWN}
     if members.set_aside:
         earlier = extra.get(SET_ASIDE, {})
@@ -305,7 +306,7 @@ def _read_extra(members: _Members, origin: SessionSource | None) -> Mapping[str,
 
 
 def check_writable(members: Mapping[str, Any]) -> None:
-    """Raise `InvalidInputError` unless this can be written as JSON and read again unchanged."""
+    """Raise `InvalidInputError` unless the members can be written as JSON and read again unchanged."""
     try:
         json.dumps(dict(members), allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:

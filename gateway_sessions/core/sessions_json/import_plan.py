@@ -14,12 +14,14 @@ from gateway_sessions.core.sessions.reasons import EndReason
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """A lane that shared its session with another one, and now has a new session linked to it."""
+    """A lane that shared its session with another lane, and now has a new session linked to it."""
 
     session_key: str
+    """The key of the lane."""
     shared_session_id: str
     new_session_id: str
     kept_by: str
+    """The key of the lane that keeps the shared session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,10 @@ class ImportPlan:
 
 
 def plan_import(found: Iterable[SessionEntry], new_ids: Iterator[str], flags: Isolation) -> ImportPlan:
-    """Give each session to the lane that used it last; the others go on with a new one linked to it."""
+    """Return the plan that leaves each session to the lane that used it last.
+
+    Every other lane that names the session goes on with a new one linked to it.
+    """
     lanes = _under_our_keys(tuple(found), flags)
     newest_first = sorted(
         lanes, key=lambda entry: (entry.last_interaction_at, entry.session_key), reverse=True
@@ -45,14 +50,14 @@ def plan_import(found: Iterable[SessionEntry], new_ids: Iterator[str], flags: Is
         if holder is entry:
             entries.append(entry)
             continue
-        fresh = next(new_ids)
-        continuations.append(Continuation(entry.session_key, entry.session_id, fresh, holder.session_key))
-        entries.append(_continued(entry, fresh))
+        new_id = next(new_ids)
+        continuations.append(Continuation(entry.session_key, entry.session_id, new_id, holder.session_key))
+        entries.append(_continued(entry, new_id))
     return ImportPlan(tuple(entries), tuple(continuations))
 
 
 def _continued(entry: SessionEntry, session_id: str) -> SessionEntry:
-    """The lane's entry under a new session, which knows where it came from."""
+    """Return the lane's entry with a new session that is linked to the shared one."""
     return entry.altered(
         session_id=session_id,
         previous_session_id=entry.session_id,
@@ -64,7 +69,10 @@ def _continued(entry: SessionEntry, session_id: str) -> SessionEntry:
 
 
 def _owned(entry: SessionEntry, flags: Isolation) -> SessionEntry:
-    """An entry says whose it is, or its origin does; else nobody but the lane itself may see it."""
+    """Return the entry with an owner: its own, else its origin's, else one that no person has.
+
+    An owner that no person has makes the session visible on its lane only.
+    """
     if entry.owner:
         return entry
     if entry.origin is not None:
@@ -73,7 +81,10 @@ def _owned(entry: SessionEntry, flags: Isolation) -> SessionEntry:
 
 
 def _under_our_keys(found: tuple[SessionEntry, ...], flags: Isolation) -> Iterator[SessionEntry]:
-    """Hermes does not encode separators inside ids: under its keys such lanes would not be found again."""
+    """Yield the entries under the keys that this package makes.
+
+    Hermes does not encode separators inside ids: under its keys such lanes would not be found again.
+    """
     taken = {entry.session_key for entry in found}
     for entry in found:
         key = our_key(entry.session_key, entry.origin, flags)
@@ -82,11 +93,11 @@ def _under_our_keys(found: tuple[SessionEntry, ...], flags: Isolation) -> Iterat
 
 
 def our_key(session_key_there: str, origin: SessionSource | None, flags: Isolation) -> str:
-    """The key of a lane here that Hermes knows under another one, as far as its origin tells."""
+    """Return the key that this package gives to a lane of Hermes, as far as the lane's origin tells."""
     if origin is None:
         return session_key_there
     for group, thread in product((True, False), repeat=2):
-        # Whatever the flags were when the lane was made: its key tells.
+        # The flags may have been others when the lane was made: its key tells which.
         then = replace(flags, group_sessions_per_user=group, thread_sessions_per_user=thread)
         if unencoded_key(origin, then) == session_key_there:
             return session_key(origin, then)

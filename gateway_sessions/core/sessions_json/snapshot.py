@@ -39,7 +39,7 @@ from gateway_sessions.errors import InvalidInputError, InvalidSnapshotError
 
 FORMAT: Final = 1
 MAX_TAIL: Final = 4096
-"""The last so many bytes of a file hold all of `_meta`."""
+"""The number of bytes at a file's end that hold all of `_meta`: its longest form has under 400."""
 
 _JSON: Final = msgspec.json.Encoder()
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -51,35 +51,37 @@ _META = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SnapshotMeta:
-    """What the last member says about a file of ours."""
+    """The statements of a file's last member."""
 
     generation: int
     entries: int
     written_at: datetime
     size: int
-    """How many bytes stand before the last member."""
+    """The number of bytes before the last member."""
     sha256: str
-    """The checksum over those bytes."""
+    """The SHA-256 checksum over those bytes, in hexadecimal digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedEntry:
-    """A member that could not become an entry, as it stands in the file; no key: not even a member."""
+    """A member that could not become an entry, as it stands in the file."""
 
     key: str | None
+    """The name of the member; None: the damage left no member."""
     reason: str
     raw: bytes
+    """The bytes of the member in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotContent:
-    """All that a file holds. Two entries may name the same session: whoever imports them decides."""
+    """The content of a snapshot file. Two entries may name one session: the import chooses between them."""
 
     entries: tuple[SessionEntry, ...]
     rejected: tuple[RejectedEntry, ...]
     meta: SnapshotMeta | None
     intact: bool
-    """Whether the file is, byte for byte, one that we wrote. A file of Hermes says nothing to tell by."""
+    """Whether every byte is as this package wrote it; False for a file of Hermes, which has no checksum."""
 
     @property
     def damaged(self) -> bool:
@@ -90,7 +92,7 @@ class SnapshotContent:
 class SnapshotEncoder:
     """Encodes a snapshot piece by piece: header, pages of entries in the order of their keys, tail.
 
-    After an error it has to be thrown away.
+    After an error the encoder must be thrown away.
     """
 
     def __init__(
@@ -99,7 +101,7 @@ class SnapshotEncoder:
         zone: tzinfo = UTC,
         spelt: Mapping[str, str] | None = None,
     ) -> None:
-        """*spelt* has the names of members by session key, where an entry has another name than its key."""
+        """Keep the names of members by session key in *spelt*, where a member's name differs from the key."""
         self._spelt = spelt or {}
         self._dialect = dialect
         self._zone = zone
@@ -109,15 +111,15 @@ class SnapshotEncoder:
         self._last_key = ""
 
     def header(self) -> bytes:
-        """How every snapshot begins."""
+        """Return the beginning of every snapshot."""
         return self._covered(b"{\n")
 
     def lines(self, entries: Iterable[SessionEntry]) -> bytes:
-        """The next page of entries. An entry that JSON cannot express is an `InvalidInputError`."""
+        """Return the next page of entries, or raise `InvalidInputError` if JSON cannot express one."""
         return self._covered(b"".join([self._line(entry) for entry in entries]))
 
     def tail(self, generation: int, written_at: datetime) -> bytes:
-        """How the snapshot ends, once all entries have been encoded."""
+        """Return the end of the snapshot, once all entries are encoded."""
         meta = (
             f'"_meta":{{"format":{FORMAT},"generation":{generation},"entries":{self._count},'
             f'"written_at":"{as_utc(written_at).isoformat()}","bytes":{self._size},'
@@ -133,7 +135,7 @@ class SnapshotEncoder:
         check_stored_key(key)
         self._last_key = key
         self._count += 1
-        # A lane without an origin came under the key that it has, however that reads.
+        # A lane without an origin keeps its key as the name, because the key came from the file like this.
         name = self._spelt.get(key, key) if entry.origin is not None else key
         stored = entry_to_dict(entry, self._dialect, self._zone)
         if name != key:
@@ -150,7 +152,7 @@ class SnapshotEncoder:
 
 
 def read_tail(last_bytes: bytes, size: int) -> SnapshotMeta | None:
-    """What the last `MAX_TAIL` bytes of a file of that size say; None: not a whole file of ours."""
+    """Return the statements in the last `MAX_TAIL` bytes of a file of that size; None: no whole file."""
     found = _META.search(last_bytes)
     if found is None or crc32(found[1]) != int(found[7], 16):
         return None
@@ -165,7 +167,7 @@ def read_tail(last_bytes: bytes, size: int) -> SnapshotMeta | None:
 
 
 def verify(raw: bytes) -> SnapshotMeta:
-    """What the file says about itself, if it is exactly as we wrote it; else `InvalidSnapshotError`."""
+    """Return the file's statements about itself if its bytes match, or raise `InvalidSnapshotError`."""
     meta = read_tail(raw[-MAX_TAIL:], len(raw))
     if meta is None:
         problem = "the file does not end as one that was written completely"
@@ -177,7 +179,7 @@ def verify(raw: bytes) -> SnapshotMeta:
 
 
 def parse(raw: bytes, zone: tzinfo = UTC) -> SnapshotContent:
-    """All that a file of ours or of Hermes holds; times without a zone are read in *zone*."""
+    """Return the content of a file of ours or of Hermes; times without a zone are read in *zone*."""
     meta = read_tail(raw[-MAX_TAIL:], len(raw))
     members = members_of(raw.removeprefix(_BYTE_ORDER_MARK))
     if members is None:
@@ -203,7 +205,7 @@ def _matches(raw: bytes, meta: SnapshotMeta) -> bool:
 
 
 def _by_key(members: Iterable[Member]) -> tuple[dict[str, bytes], list[RejectedEntry]]:
-    """The members that could be entries, and what could not."""
+    """Return the members that could be entries, by key, and the rejected ones."""
     texts: dict[str, bytes] = {}
     rejected: list[RejectedEntry] = []
     for name, text in members:
@@ -216,7 +218,7 @@ def _by_key(members: Iterable[Member]) -> tuple[dict[str, bytes], list[RejectedE
             rejected.append(RejectedEntry(None, f"the name of the member: {error}", name + b":" + text))
             continue
         if key in texts:
-            # The later one is what any other reader of JSON has been using.
+            # The later member counts, because every other reader of JSON has been using it.
             rejected.append(RejectedEntry(_printable(key), "a later member has the same name", texts[key]))
         if not key.startswith("_"):
             texts[key] = text
