@@ -1,9 +1,9 @@
 """Translation of a search query to MySQL boolean mode, and the words that MySQL indexes of a message.
 
-The server takes a text apart wherever a character is no letter, digit or underscore to it, leaves out words
-that are short, very long or in some list, and knows no beginnings within phrases. So its words are spelled:
-two letters in front make each long enough and one that nobody lists, and whatever is not ASCII is a number.
-What it cannot be asked for exactly must be looked at.
+The server splits a text at every character that is no letter, digit or underscore to it, leaves out words
+that are short, very long or in its stop list, and knows no prefixes within phrases. So its words are spelled
+for it: two letters in front make each word long enough and unlike any stop word, and every character beyond
+ASCII becomes a number. Matches of a query that it cannot express exactly must be tested.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from gateway_sessions.core.search.tokenizer import GAP
 
 FRONT: Final = "zz"
 BORDER: Final = "zzgap"
-"""A word between texts, over which no phrase reaches."""
+"""The word between texts, which no phrase crosses."""
 LONGEST: Final = 80
-"""Letters; what is longer is found by so many of them, and looked at."""
+"""The letters of a word; a longer word is found by its beginning, and its matches are tested."""
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _SMALL: Final = len(_DIGITS) ** 3
 _STRANGE: Final = re.compile(r"[^a-z0-9]")
 
 
 def words_of(message: Lexemes) -> str:
-    """What a message is found by, labels and beginnings in front."""
+    """Return the words by which a message is found, labels and prefixes first."""
     beginnings = dict.fromkeys(one[0] for one in message.tokens if one != GAP)
     return " ".join(
         (
@@ -43,7 +43,7 @@ def words_of(message: Lexemes) -> str:
 
 
 def boolean_of(certain: Certain, shown: SearchFilter) -> Asked | None:
-    """What to ask for: the words, narrowed as far as labels go; None if this says nothing."""
+    """Return the boolean query of a search, narrowed by labels; None if nothing narrows it."""
     required = [] if certain.query is None else [_words(certain.query)]
     required += map(_any_label, narrowing(shown))
     if not required:
@@ -105,7 +105,7 @@ def _any_label(labels: Iterable[Phrase]) -> str:
 
 
 def _spelled(kind: str, token: str) -> str:
-    """A word that the server takes for one; what a token begins with, its word begins with."""
+    """Return a token as one word of the server; a prefix of the token becomes a prefix of the word."""
     return f"{FRONT}{kind}{token if token.isascii() else _STRANGE.sub(_number, token)}"[:LONGEST]
 
 

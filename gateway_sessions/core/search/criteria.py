@@ -1,8 +1,6 @@
 """Criteria of a search: tests for a message, and the tokens that every match is certain to have.
 
-What a search looks for: the words of a query, or a text as it stands.
-
-What a message certainly has if it is wanted: what an index is asked for, whatever its language.
+An index is asked for the certain tokens; the tests then decide about each candidate.
 """
 
 from __future__ import annotations
@@ -30,27 +28,27 @@ from gateway_sessions.core.search.tokenizer import (
 )
 
 SEPARATOR: Final = "\x1e"
-"""Stands between texts that are looked at together: it is in no token."""
+"""The character between texts that are tested together: no token contains it."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """Messages that fit a query."""
+    """The criterion of a query: messages that match its words."""
 
     query: SearchQuery
     stems: Stems = NO_STEMS
 
     def found_in(self, fields: Sequence[str]) -> bool:
-        """Whether a message with these texts is wanted."""
+        """Return whether a message with these texts matches."""
         document = join_fields(fields)
         if self._stems and not (self._only_requires and matches(self.query, document)):
             document += self.stems.among(set[str]().union(*map(folded_words, fields)), self._stems)
         return matches(self.query, document)
 
     def promising(self, texts: Sequence[str]) -> list[int]:
-        """The places of the texts that have all letters of what is wanted: a hundredth of a closer look.
+        """Return the indexes of the texts with all letters of a match: a hundredth of the test's cost.
 
-        They are looked at as one text, for each step through Python takes longer than to read a text.
+        The texts are searched as one text, because a step of Python takes longer than reading a text.
         """
         folded = fold(SEPARATOR.join(texts))
         page = bare(folded)
@@ -58,12 +56,12 @@ class Words:
         if not sides:
             return []
         parts = page.split(SEPARATOR)
-        if len(parts) != len(texts):  # somebody has written a separator
+        if len(parts) != len(texts):  # one of the texts contains the separator
             parts = [bare(fold(text)) for text in texts]
         return sorted(set[int]().union(*(_having_all(side, parts) for side in sides)))
 
     def _sides_in(self, page: str, folded: str) -> list[_Side]:
-        """For each side of the query that may be in the page, its tokens: of each group, one is needed."""
+        """Return the tokens of each side that may be in the page; of each group, one is needed."""
         forms = self._forms_in(folded)
         sides = [
             [[one for one in group if one in page] for group in _groups(branch, forms)]
@@ -72,33 +70,33 @@ class Words:
         return [side for side in sides if all(side)]
 
     def _forms_in(self, folded: str) -> Mapping[str, set[str]]:
-        """The words of a page that have one of the stems that are wanted, by that stem."""
+        """Return the words of a page that have one of the query's stems, by stem."""
         return self.stems.among(words_of_folded(folded), self._stems) if self._stems else {}
 
     @cached_property
     def _stems(self) -> frozenset[str]:
-        """The stems among what the query looks for."""
+        """The stems among the query's alternatives."""
         others = chain.from_iterable(phrase.others for phrase in self.query.all_phrases)
         return frozenset(one for one in others if one.startswith(FORM))
 
     @cached_property
     def _only_requires(self) -> bool:
-        """Whether a message that is wanted stays so, whatever else it has."""
+        """Whether further tokens can never make a matching message fail."""
         return not any(branch.excluded for branch in self.query.branches)
 
     @cached_property
     def features(self) -> Counter:
-        """Counts what the order is made from."""
+        """The counter of the features that order the matches."""
         return counter_of(self.query)
 
     @property
     def finder(self) -> Finder:
-        """Finds what is to be marked."""
+        """The finder of the places to mark."""
         return marks_of_query(self.query, self.stems)
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """Texts of which one stands near the match."""
+        """The texts of which one stands near every match."""
         others = chain.from_iterable(phrase.others for phrase in self.query.phrases)
         return (
             *(phrase.tokens[0] for phrase in self.query.phrases),
@@ -108,61 +106,61 @@ class Words:
 
 @dataclass(frozen=True)
 class Literal:
-    """Messages that contain a text, in any case."""
+    """The criterion of a literal text: messages that contain it, in any case."""
 
     needle: str
 
     def found_in(self, fields: Sequence[str]) -> bool:
-        """Whether a message with these texts is wanted."""
+        """Return whether a message with these texts matches."""
         wanted = self.folded
         return any(wanted in fold(field) for field in fields)
 
     def promising(self, texts: Sequence[str]) -> list[int]:
-        """The places of the texts that have it."""
+        """Return the indexes of the texts that contain the literal."""
         folded = fold(SEPARATOR.join(texts))
         if self.folded not in folded:
             return []
         return [at for at, text in enumerate(texts) if self.folded in fold(text)]
 
     def features(self, texts: Sequence[str]) -> list[Features]:
-        """Counts what the order is made from."""
+        """Return the features that order the matches."""
         folded = [fold(text[:READ_CHARACTERS]) for text in texts]
         return [Features((text.count(self.folded),), len(text)) for text in folded]
 
     @property
     def finder(self) -> Finder:
-        """Finds what is to be marked."""
+        """The finder of the places to mark."""
         return marks_of_literal(self.needle)
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """Texts of which one stands near the match."""
+        """The texts of which one stands near every match."""
         return (self.needle.lower(),)
 
     @cached_property
     def folded(self) -> str:
-        """The text as it is compared."""
+        """The literal in the form for comparisons."""
         return fold(self.needle)
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Any message: its words are compared with some, to learn which of them are like these."""
+    """The criterion that matches every message and collects words that are near a query's words."""
 
     near: NearWords
 
     def found_in(self, fields: Sequence[str]) -> bool:
-        """Compare the words of these texts; they are as good as any."""
+        """Collect the words of these texts, and match."""
         for text in fields:
             self.near.read({bare(word) for word in folded_words(text)})
         return True
 
     def promising(self, texts: Sequence[str]) -> list[int]:
-        """All of them."""
+        """Return the indexes of all texts."""
         return list(range(len(texts)))
 
     def features(self, texts: Sequence[str]) -> list[Features]:
-        """Nothing makes an order of them."""
+        """Return equal features: no order is needed."""
         return [_ANY] * len(texts)
 
 
@@ -172,8 +170,8 @@ _Side: TypeAlias = list[list[str]]
 
 
 def wanted_of(text: str, *, literal: bool, stems: Stems = NO_STEMS, fuzzy: bool = False) -> Wanted | None:
-    """What a query asks for; None: nothing at all. Without any word in it, it is looked for as it stands."""
-    query = parse_query(text, stems, fuzzy=fuzzy)  # also refuses what is too long
+    """Return the criterion of a query; None for a blank one. A query without words is taken as a literal."""
+    query = parse_query(text, stems, fuzzy=fuzzy)  # parsing also refuses a query that is too long
     if not text.strip():
         return None
     if literal:
@@ -182,7 +180,7 @@ def wanted_of(text: str, *, literal: bool, stems: Stems = NO_STEMS, fuzzy: bool 
 
 
 def _groups(branch: Branch, forms: Mapping[str, set[str]]) -> Iterator[Iterable[str]]:
-    """Groups of tokens, of each of which a message needs one."""
+    """Yield groups of tokens; a message needs one token of each group."""
     for phrase in branch.required:
         if phrase.others:
             yield {*phrase.tokens, *chain.from_iterable(forms.get(one, (one,)) for one in phrase.others)}
@@ -191,7 +189,7 @@ def _groups(branch: Branch, forms: Mapping[str, set[str]]) -> Iterator[Iterable[
 
 
 def _having_all(side: _Side, texts: Sequence[str]) -> list[int]:
-    """The places of texts that have a token of each group. After the first group, few are left to look at."""
+    """Return the indexes of the texts with a token of each group; the first group leaves few to test."""
     left = list(range(len(texts)))
     for first, *others in side:
         left = [at for at in left if first in texts[at] or any(token in texts[at] for token in others)]
@@ -199,26 +197,28 @@ def _having_all(side: _Side, texts: Sequence[str]) -> list[int]:
 
 
 class WordPart(NamedTuple):
-    """Letters that some word has."""
+    """Letters that some word of every match contains."""
 
     letters: str
+    """The folded letters, without accents."""
     at_end: bool
+    """Whether a word must end with the letters."""
 
     @property
     def text(self) -> str:
-        """What stands in such a word, a space being put behind it."""
+        """The letters as they stand in a list of words with a space after each."""
         return f"{self.letters} " if self.at_end else self.letters
 
 
 class Certain(NamedTuple):
-    """What a message certainly has."""
+    """The tokens and letters that every match is certain to have."""
 
     query: SearchQuery | None = None
     part: WordPart | None = None
 
 
 def certain_of(wanted: Wanted | Vocabulary) -> Certain:
-    """The words of a query, of which it has at least one, or what is certain of a text."""
+    """Return the query's words, of which every match has one branch, or the certain tokens of a literal."""
     match wanted:
         case Words():
             return Certain(wanted.query)
@@ -229,10 +229,10 @@ def certain_of(wanted: Wanted | Vocabulary) -> Certain:
 
 
 def certain_of_literal(needle: str) -> Certain:
-    """What a message has that contains *needle* somewhere.
+    """Return the tokens and letters of every message that contains *needle*.
 
-    The tokens of *needle* stand next to each other in it as well, but for letters at its beginning, which may
-    be the end of a longer word, and what stands last, which may go on.
+    The tokens of *needle* stand next to each other in the message as well, with two exceptions: letters at
+    the beginning of *needle* may be the end of a longer word, and its last token may go on.
     """
     folded = fold(needle)
     part: WordPart | None = None

@@ -1,12 +1,10 @@
 """A message as the search index stores it: its tokens, stems and labels, in a file or in a server.
 
-Messages as the index sees them: their tokens, and labels for all that a search can be narrowed by.
+A label stands for a value that can narrow a search: an owner, a lane, a month.
 
-What a message is found by in a database that keeps the search index itself.
-
-A server has a parser, lists of words to leave out, and collations. None of them matters here: tokens come
-from our tokeniser, each with a letter in front that says what it is, and with its places. What cannot be held
-of a long message is left out, and a mark says that the message must be looked at.
+A database server has a parser, stop words and collations of its own. None of them matters here: the tokens
+come from our tokeniser, each with a letter in front that tells its kind, and with its places. The places of a
+long message that a server cannot hold are left out, and a mark says that the message must be tested.
 """
 
 from __future__ import annotations
@@ -25,17 +23,18 @@ from gateway_sessions.core.search.stems import NO_STEMS, Stems
 from gateway_sessions.core.search.tokenizer import GAP, LONGEST_WORD, join_fields, long_words, words_among
 
 LONGEST_INDEXED: Final = 1 << 20
-"""Characters. The rest of a longer message is not found."""
+"""The characters of a text that are indexed; the rest of a longer message is not found."""
 LONGEST_LISTED: Final = 1 << 10
-"""Letters. A longer word, which is a file rather than a word, is not listed for those who look for parts."""
+"""The letters of a word that is listed for searches for parts of words; a longer one is a file, not a
+word."""
 DIGITS: Final = 16
-"""Of a label: enough that hardly any two values share one."""
+"""The digits of a label: 64 bits, so that hardly any two values share one."""
 UNLISTED: Final = "unlisted"
-"""A label of messages with such a word: who looks for a part of a word has to look at them."""
+"""The label of messages with such a long word: a search for a part of a word must test them."""
 
 
 class IndexedMessage(NamedTuple):
-    """What the index has to know of a message, in the order of the queries for it."""
+    """The facts of a message that the index reads, in the order of the queries for them."""
 
     message_id: int
     session_id: str
@@ -57,70 +56,70 @@ class IndexedMessage(NamedTuple):
 
 
 class Document(NamedTuple):
-    """What the index keeps of a message."""
+    """The form in which the index keeps a message."""
 
     message_id: int
     labels: str
     tokens: list[str]
     long_words: frozenset[str] = frozenset()
-    """Of these, the tokens are pieces."""
+    """The words that were cut into several tokens."""
     stems: tuple[str, ...] = ()
-    """Tokens that stand for all forms of a word."""
+    """The tokens that stand for all forms of a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexPosition:
-    """How far the index has read the truth."""
+    """The position up to which the index has read the database."""
 
     watermark: int = 0
-    """The highest id of a message that is indexed."""
+    """The highest id of an indexed message."""
     changes: int = 0
-    """The last change of an indexed message that was taken in."""
+    """The last change of an indexed message that the index has applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexWork:
-    """What the index has to take in next."""
+    """The changes that the index applies next."""
 
     position: IndexPosition
-    """Where the index is afterwards."""
+    """The position of the index after these changes."""
     messages: tuple[IndexedMessage, ...] = ()
     changed: tuple[tuple[int, int, IndexedMessage | None], ...] = ()
-    """The id of a change and of its message, and the message as it is now; None: it was removed."""
+    """The id of each change, the id of its message, and the message as it is now; None: it was removed."""
     complete: bool = True
-    """Whether nothing more waited at that moment."""
+    """Whether no further changes waited at that moment."""
 
     @property
     def size(self) -> int:
-        """How many messages it brings."""
+        """The number of messages among the changes."""
         return len(self.messages) + len(self.changed)
 
 
 def texts_of(content: str | None, tool_name: str | None, tool_calls: str | None) -> tuple[str, ...]:
-    """The texts of a message that are searched."""
+    """Return the searched texts of a message."""
     calls = calls_text(tool_calls) if tool_calls else ""
     return tuple(text[:LONGEST_INDEXED] for text in (content, tool_name, calls) if text)
 
 
 def text_of(content: str | None, tool_name: str | None, tool_calls: str | None) -> str:
-    """The same as one text."""
+    """Return the searched texts of a message as one text."""
     if content and not (tool_name or tool_calls):  # as most messages are
         return content[:LONGEST_INDEXED]
     return "\n".join(texts_of(content, tool_name, tool_calls))
 
 
 def calls_text(tool_calls: str) -> str:
-    """The words in the calls of a message: names, arguments, values."""
+    """Return the words in the tool calls of a message: names, arguments, values."""
     return "\n".join(_strings(_decoded(tool_calls)))
 
 
 def tokens_of(message: IndexedMessage) -> list[str]:
-    """What a message is found by."""
+    """Return the tokens of a message."""
     return join_fields(message.fields)
 
 
 def document_of(message: IndexedMessage, stems: Stems = NO_STEMS) -> Document:
-    """What the index keeps of a message."""
+    """Return the form in which the index keeps a message."""
     tokens, labels, forms = tokens_of(message), labels_of(message), tuple(stems.of_texts(message.fields))
     if max(map(len, tokens), default=0) < LONGEST_WORD:
         return Document(message.message_id, labels, tokens, stems=forms)
@@ -132,13 +131,13 @@ def document_of(message: IndexedMessage, stems: Stems = NO_STEMS) -> Document:
 
 
 def words_of(documents: Sequence[Document]) -> set[str]:
-    """The words of all documents, but for those that are too long to be listed."""
+    """Return the words of all documents, without words that are too long to be listed."""
     found = words_among(chain.from_iterable(one.tokens for one in documents))
     return found.union(*(one.long_words for one in documents))
 
 
 def labels_of(message: IndexedMessage) -> str:
-    """What the message can be filtered by."""
+    """Return the labels of a message, joined by spaces."""
     moment = nearest(message.sent_at)
     lanes = dict.fromkeys(one for one in (message.session_key, message.from_lane) if one is not None)
     owners = dict.fromkeys((message.owner, message.author or message.owner))
@@ -157,20 +156,20 @@ def labels_of(message: IndexedMessage) -> str:
 
 @lru_cache(maxsize=4096)
 def label(kind: str, value: str) -> str:
-    """A token that stands for one value of a kind. Values that share one are told apart in the truth.
+    """Return the token for one value of a kind. A search tests values again, since two may share a token.
 
-    Servers make such labels as well, of what they know of a session: they have this digest.
+    Servers compute such labels as well, from the columns of a session, with the same digest.
     """
     return kind[:2] + sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
 
 
 def month_label(year: int, month: int) -> str:
-    """A token for the month a message was sent in."""
+    """Return the token for the month in which a message was sent."""
     return f"mo{year:04}{month:02}"
 
 
 def year_label(year: int) -> str:
-    """A token for the year a message was sent in."""
+    """Return the token for the year in which a message was sent."""
     return f"yr{year:04}"
 
 
@@ -183,7 +182,7 @@ def _decoded(text: str) -> object:
 
 
 def _strings(value: object) -> Iterator[str]:
-    """Everything in JSON that has words, and in JSON inside its texts."""
+    """Yield every text and number in JSON, and in JSON inside its texts."""
     match value:
         case str():
             inner = _decoded(value) if value[:1] in {"{", "["} else value
@@ -206,23 +205,24 @@ def _strings(value: object) -> Iterator[str]:
 
 TOKEN: Final = "t"  # noqa: S105 -- of a text
 BEGINNING: Final = "b"
-"""In front of one character that a token begins with: too many tokens do to go through all of them."""
+"""The letter before a single character with which a token begins: a prefix search of one letter would have to
+go through too many tokens."""
 LONG: Final = "x1"
-"""A mark of messages whose places were left out: phrases have to be looked for in their text."""
+"""The mark of messages whose places were left out: phrases must be searched in their text."""
 VAST: Final = "x2"
-"""A mark of messages of which nothing is known but what they can be filtered by."""
+"""The mark of messages of which only labels are indexed."""
 MOST_PLACES: Final = 16_000
-"""PostgreSQL takes all later places for one."""
+"""The last place that PostgreSQL tells apart; it takes all later places for one."""
 MOST_PLACES_OF_ONE: Final = 250
-"""It forgets further ones."""
+"""The number of places of one token that PostgreSQL keeps."""
 MOST_BYTES: Final = 900_000
-"""It holds a megabyte; labels need some room."""
+"""The bytes of a `tsvector`: PostgreSQL holds a megabyte, and labels need some room."""
 _PLACE_BYTES: Final = 2
 _EACH_BYTES: Final = 4
 
 
 class Searchable(NamedTuple):
-    """What is said, as it is written: what it can be filtered by besides belongs to its session."""
+    """The text of a message with its own labels; the other labels belong to its session."""
 
     session_id: str
     role: str
@@ -231,35 +231,35 @@ class Searchable(NamedTuple):
     tool_name: str | None
     tool_calls: str | None
     author: str | None = None
-    """Whose it is, if not merely the owner's of its session."""
+    """The author, if not the owner of the message's session."""
     from_lane: str | None = None
 
     @property
     def size(self) -> int:
-        """About how many characters have to be read to know what it is found by."""
+        """The approximate number of characters that must be read to find the message's tokens."""
         return len(self.content or "") + len(self.tool_calls or "")
 
 
 class Asked(NamedTuple):
-    """What a database is asked for, in its language."""
+    """A condition in the language of a database's search."""
 
     text: str
     is_exact: bool = True
-    """Whether everything that is found is wanted; otherwise it must be looked at."""
+    """Whether every message that fulfils the condition matches; if not, each must be tested."""
 
 
 class Lexemes(NamedTuple):
-    """What a message is found by."""
+    """The tokens, labels and stems by which a message is found."""
 
     tokens: list[str]
-    """In their order, with a gap between texts."""
+    """The tokens in order, with a gap between texts."""
     labels: tuple[str, ...]
     stems: tuple[str, ...] = ()
-    """Tokens that have no place."""
+    """The stems, which have no places."""
 
 
 def lexemes_of(message: Searchable, stems: Stems = NO_STEMS) -> Lexemes:
-    """What a message is found by, besides the labels of its session."""
+    """Return the tokens, labels and stems of a message, without the labels of its session."""
     moment = nearest(message.sent_at)
     whose = () if message.author is None else (label("owner", message.author),)
     where = () if message.from_lane is None else (label("lane", message.from_lane),)
@@ -275,9 +275,9 @@ def lexemes_of(message: Searchable, stems: Stems = NO_STEMS) -> Lexemes:
 
 
 def tsvector_of(message: Lexemes) -> str:
-    """The same as PostgreSQL writes it: a long message without places, a vast one without tokens.
+    """Return the lexemes as PostgreSQL writes them: a long message without places, a vast one as labels.
 
-    Nothing in it has a quote or a backslash.
+    No lexeme contains a quote or a backslash, so none needs escaping.
     """
     places: dict[str, list[int]] = {}
     for at, token in enumerate(message.tokens, start=1):

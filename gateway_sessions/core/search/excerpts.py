@@ -12,20 +12,21 @@ from gateway_sessions.core.search.results import snippet
 from gateway_sessions.core.transcript.messages import Message
 
 LONGEST_MESSAGE: Final = 8_000
-"""Of a longer message the place of the match is read, or its beginning."""
+"""The characters that an excerpt reads of one message: around the match, or from the beginning."""
 MOST_LINES: Final = 5
 ELLIPSIS: Final = "..."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """The part of a conversation that a summary is made of."""
+    """The part of a conversation from which a summary is made."""
 
     query: str
+    """The query of the search."""
     text: str
-    """What was said around the matches, a line for each message; a gap is a line with three dots."""
+    """The messages around the matches, a line for each; a gap is a line with three dots."""
     highlights: tuple[str, ...]
-    """The places that match, the best one first."""
+    """The matching places, the best one first."""
     session_id: str
     source: str
     title: str | None
@@ -33,7 +34,7 @@ class Passage:
 
 
 def transcript(messages: Iterable[Message], wanted: Wanted, budget: int) -> str:
-    """Messages in their order, one line each, in about *budget* characters; the first ones count most."""
+    """Return messages in order, one line each, in about *budget* characters; the first ones have priority."""
     chosen: dict[tuple[str, int], str] = {}
     left = budget
     for message in messages:
@@ -49,13 +50,13 @@ def transcript(messages: Iterable[Message], wanted: Wanted, budget: int) -> str:
 
 
 def highlights(messages: Sequence[Message], wanted: Wanted) -> tuple[str, ...]:
-    """The places of messages that match."""
+    """Return the matching places of messages, each once."""
     found = (snippet(message.text, wanted.finder, wanted.hints) for message in messages[: 2 * MOST_LINES])
     return tuple(dict.fromkeys(one for one in found if one))[:MOST_LINES]
 
 
 def extract(passage: Passage) -> str:
-    """A summary that nobody has to think about: the places that match."""
+    """Return a summary without a model: the matching places."""
     return "\n".join(f"- {line}" for line in passage.highlights)
 
 

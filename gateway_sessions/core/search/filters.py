@@ -1,8 +1,6 @@
 """`SearchFilter`: scope, sources, roles and dates of a search, and the index labels that narrow it.
 
-Which messages a search may show, besides what they must contain.
-
-Labels by which a search is narrowed before any message is looked at; they are the same for every index.
+Labels narrow a search before any message is tested; they are the same for every index.
 """
 
 from __future__ import annotations
@@ -20,12 +18,12 @@ from gateway_sessions.core.transcript.messages import Hidden
 from gateway_sessions.errors import InvalidInputError
 
 EARLIEST, LATEST = -(1 << 63), (1 << 63) - 1
-"""No message was sent before, and none at the latest instant or after it."""
+"""The bounds of all times: no message was sent before the first, and none at the second or later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilter:
-    """Who asks, and what they narrow the search to. None: not narrowed."""
+    """The scope of a search, and the conditions that narrow it. None: no condition."""
 
     scope: Scope
     sources: frozenset[str] | None = None
@@ -35,9 +33,9 @@ class SearchFilter:
     session_key: str | None = None
     since: datetime | None = None
     until: datetime | None = None
-    """Messages sent at that instant or later are left out."""
+    """The instant before which messages must have been sent."""
     include_hidden: bool = False
-    """Also what was taken back or deleted on its platform; what was compacted is always found."""
+    """Whether rewound and retracted messages are found too; compacted ones always are."""
     exclude_sessions: frozenset[str] = frozenset()
 
     @property
@@ -49,17 +47,17 @@ class SearchFilter:
 
     @property
     def span(self) -> tuple[int, int]:
-        """Microseconds: messages are shown from the first on, and before the second."""
+        """The microseconds of the first instant that is shown, and of the first one after it that is not."""
         since = EARLIEST if self.since is None else to_micros(self.since)
         return since, LATEST if self.until is None else to_micros(self.until)
 
     def shows(self, *, owner: str, session_key: str | None, session_id: str, source: str) -> bool:
-        """Whether all messages of such a session may be shown."""
+        """Return whether all messages of such a session may be shown."""
         visible = self.scope.sees(owner=owner, session_key=session_key)
         return visible and self.covers(session_key=session_key, session_id=session_id, source=source)
 
     def covers(self, *, session_key: str | None, session_id: str, source: str) -> bool:
-        """Whether such a session is among those that are asked for, whoever may see it."""
+        """Return whether such a session is within the conditions, whatever the scope."""
         return (
             (self.session_id is None or session_id == self.session_id)
             and (self.session_key is None or session_key == self.session_key)
@@ -69,7 +67,7 @@ class SearchFilter:
         )
 
     def admits(self, *, role: str, sent_at: int, hidden_because: str | None) -> bool:
-        """Whether a message of a session that may be shown may itself be."""
+        """Return whether a message of a visible session fulfils the conditions."""
         return (
             (self.roles is None or role in self.roles)
             and (self.since is None or sent_at >= to_micros(self.since))
@@ -79,7 +77,7 @@ class SearchFilter:
 
 
 def words_of(name: str, given: Sequence[str] | None) -> frozenset[str] | None:
-    """A filter as a set of words; a single word is not taken apart into letters."""
+    """Return a filter as a set of words; a single word is not taken apart into letters."""
     if given is None:
         return None
     words = (given,) if isinstance(given, str) else tuple(given)
@@ -90,15 +88,15 @@ def words_of(name: str, given: Sequence[str] | None) -> frozenset[str] | None:
 
 
 MOST_YEARS: Final = 70
-"""So many are asked for one by one."""
+"""The years that a condition lists one by one: more would make the query too long."""
 EARLY_YEAR: Final = 2000
-"""Of earlier years there are hardly any messages."""
+"""The year before which there are hardly any messages, so that earlier years share a prefix."""
 FAR_YEAR: Final = EARLY_YEAR + 2 * MOST_YEARS
-"""Until this year or a later one is as good as always: all months before it would be too many to ask for."""
+"""The year from which on a bound counts as none: the list of all months before it would be too long."""
 
 
 def narrowing(wanted: SearchFilter) -> Iterator[list[Phrase]]:
-    """Labels, of each group of which a message must have one."""
+    """Yield groups of labels; a message must have one label of each group."""
     scope = wanted.scope
     if not scope.sees_everything:
         lanes = [] if scope.session_key is None else _labels("lane", [scope.session_key])
@@ -114,7 +112,7 @@ def narrowing(wanted: SearchFilter) -> Iterator[list[Phrase]]:
 
 
 def excluding(wanted: SearchFilter) -> Iterator[list[Phrase]]:
-    """Labels of which a message must not have any."""
+    """Yield groups of labels; a message must have no label of any group."""
     if wanted.exclude_sources:
         yield _labels("source", wanted.exclude_sources)
     if wanted.until is not None and wanted.until.year >= FAR_YEAR:
@@ -126,12 +124,12 @@ def _labels(kind: str, values: Iterable[str]) -> list[Phrase]:
 
 
 def _month(moment: datetime) -> int:
-    """Which month it is, counted through all years."""
+    """Return the number of a month, counted through all years."""
     return moment.year * 12 + moment.month - 1
 
 
 def _times(since: datetime | None, until: datetime | None) -> Iterator[list[Phrase]]:
-    """A time that is not very long month by month, another one by where it begins and where it ends."""
+    """Yield the labels of a period: month by month for a short one, by its two ends for a long one."""
     if since is not None and until is not None and until.year - since.year <= MOST_YEARS:
         first, last = _month(since), _month(until)
         yield _between(first, max(first, last) + 1)
@@ -143,7 +141,7 @@ def _times(since: datetime | None, until: datetime | None) -> Iterator[list[Phra
 
 
 def _between(first: int, end: int) -> list[Phrase]:
-    """The months of a time, its whole years as one."""
+    """Return the labels of the months in a period, with one label for each whole year."""
     years = range(-(-first // 12), end // 12)
     if not years:
         return _months(first, end)
@@ -156,21 +154,21 @@ def _months(first: int, end: int) -> list[Phrase]:
 
 
 def _from(first: int) -> list[Phrase]:
-    """That month and all that come after it: the years that nobody has seen yet by what they begin with."""
+    """Return the labels of that month and all later ones; years in the far future share prefixes."""
     year = first // 12 + MOST_YEARS
     later = [Phrase((beginning,), prefix=True) for beginning in _years_from(year)]
     return _between(first, year * 12) + later
 
 
 def _until(end: int) -> list[Phrase]:
-    """All months before that one: years of which hardly any message is by what they begin with."""
+    """Return the labels of all months before that one; years with hardly any message share prefixes."""
     year = min(end // 12, EARLY_YEAR)
     earlier = [Phrase((beginning,), prefix=True) for beginning in _years_before(year)]
     return earlier + _between(year * 12, end)
 
 
 def _years_from(year: int) -> Iterator[str]:
-    """How the labels of that year and of all later ones begin, and of no others."""
+    """Yield the prefixes that the labels of that year and all later years have, and no others."""
     if year > MAXYEAR:
         return
     text = year_label(year)
@@ -180,7 +178,7 @@ def _years_from(year: int) -> Iterator[str]:
 
 
 def _years_before(year: int) -> Iterator[str]:
-    """The same for all earlier years."""
+    """Yield the prefixes that the labels of all earlier years have, and no others."""
     text = year_label(year)
     for at in range(2, len(text)):
         yield from (f"{text[:at]}{digit}" for digit in range(int(text[at])))

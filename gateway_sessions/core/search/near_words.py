@@ -1,7 +1,7 @@
 """Spelling tolerance: words that share trigrams with a searched word or differ from it by one slip.
 
-Two words are alike if they share enough groups of three letters, counted as `pg_trgm` does, or if one slip
-makes one of the other: a letter too many, too few or another one, or two that changed places.
+Two words are near if they share enough groups of three letters, counted as `pg_trgm` does, or if one slip
+turns one into the other: an added, missing or wrong letter, or two swapped ones.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 SHORTEST: Final = 4
-"""Letters. Shorter words have too many others that are like them."""
+"""The letters of the shortest word with near words: shorter words resemble too many others."""
 ALIKE: Final = 0.3
-"""The share of common groups among all groups of two words; that of `pg_trgm`."""
+"""The least share of common groups among all groups of two near words, as in `pg_trgm`."""
 ONE_SLIP: Final = 0.5
-"""What one slip counts at least."""
+"""The least likeness of two words that differ by one slip."""
 MOST_NEAR: Final = 20
-"""So many words like one are looked for as well, the likest."""
+"""The number of near words that a search looks for as well, the most similar ones."""
 MOST_READ: Final = 200_000
-"""So many different words are compared, no more."""
+"""The number of different words that are compared, so that a search stays bounded."""
 _GROUP: Final = 3
 
 
 class NearWords:
-    """Collects the words of texts that are like some words."""
+    """Collects the words of texts that are near some words."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._wanted = {one: groups(one) for one in words if can_be_missed(one)}
@@ -32,11 +32,11 @@ class NearWords:
 
     @property
     def is_full(self) -> bool:
-        """Whether no further words are compared."""
+        """Whether the limit of compared words is reached."""
         return len(self._read) >= MOST_READ
 
     def read(self, words: Collection[str]) -> None:
-        """Compare these words, those among them that were not compared yet."""
+        """Compare those of the words that were not compared yet."""
         if self.is_full:
             return
         for word in set(words) - self._read:
@@ -46,7 +46,7 @@ class NearWords:
 
     @property
     def found(self) -> Mapping[str, tuple[str, ...]]:
-        """For each word that has any, the words that are like it, the likest first."""
+        """The near words of each word that has any, the most similar first."""
         return {word: tuple(_likest(near)) for word, near in self._near.items() if near}
 
     def _compare(self, word: str) -> None:
@@ -61,18 +61,18 @@ class NearWords:
 
 
 def can_be_missed(word: str) -> bool:
-    """Whether words like this one say something of it: of short words, and of numbers, they do not."""
+    """Return whether a word has meaningful near words: a short word or a number has none."""
     return len(word) >= SHORTEST and not word.isdecimal()
 
 
 def groups(word: str) -> frozenset[str]:
-    """The groups of three letters of a word; it begins after two spaces and ends before one."""
+    """Return the groups of three letters of a word, padded with two spaces before it and one after it."""
     padded = f"  {word} "
     return frozenset(padded[at : at + _GROUP] for at in range(len(padded) - _GROUP + 1))
 
 
 def is_one_slip(one: str, other: str) -> bool:
-    """Whether a single slip makes one word of the other."""
+    """Return whether a single slip turns one word into the other."""
     if abs(len(one) - len(other)) > 1:
         return False
     start = _common(one, other)
@@ -82,7 +82,7 @@ def is_one_slip(one: str, other: str) -> bool:
 
 
 def _common(one: str, other: str) -> int:
-    """With how many letters both begin."""
+    """Return the number of letters with which both words begin."""
     at = 0
     while at < min(len(one), len(other)) and one[at] == other[at]:
         at += 1

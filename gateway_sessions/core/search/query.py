@@ -1,17 +1,18 @@
 """The parser of search queries, and the tree of phrases that a message must match.
 
-- Words are all wanted: `docker deployment`. `OR` between them: one of the two sides. `AND` changes nothing.
-- `"exact phrase"`: the words in that order, with nothing between them. Curly quotes count, an open one does
-  not.
-- `NOT word`, `-word`, `-"a phrase"`: messages without it. It counts for its side of an `OR`.
-- `deploy*`: words that begin so.
-- Punctuation is passed over, wherever it stands. What it holds together, such as `user@host`, is a phrase.
+- A message must have all words: `docker deployment`. With `OR` between them it needs one of the two sides.
+  `AND` changes nothing.
+- `"exact phrase"`: the words in that order, with nothing between them. Curly quotes count, an unclosed one
+  does not.
+- `NOT word`, `-word`, `-"a phrase"`: messages without it. The exclusion counts for its side of an `OR`.
+- `deploy*`: words with that beginning.
+- Punctuation is ignored, wherever it stands. Words that it holds together, such as `user@host`, are a phrase.
 - Where words have stems, a word by itself stands for all its forms. In quotes, with a star or within such a
-  phrase it means what is written.
-- Operators are capital letters. At the ends, or several in a row, they do what is left of them; of `OR` and
-  `AND` in a row, `OR` counts.
-- A side that would only exclude is searched for instead, and so are operators that stand alone: there is
-  nothing else that could have been meant.
+  phrase it stands for itself only.
+- Operators are capital letters. One at the end is ignored, and repeated ones count once; of `OR` and `AND` in
+  a row, `OR` counts.
+- A side that would only exclude is searched for instead, and so are operators that stand alone: the person
+  can have meant nothing else.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from gateway_sessions.core.search.stems import NO_STEMS, Stems
 from gateway_sessions.core.search.tokenizer import is_pair, is_unspaced, tokens
 from gateway_sessions.errors import InvalidInputError
 
+# More is a pasted text, not a query.
 MAX_CHARACTERS: Final = 2_048
+# Each phrase costs a pass over the candidates.
 MAX_PHRASES: Final = 64
 MAX_TOKENS: Final = 512
-"""Together: a query in Chinese has a token for each character."""
+"""The tokens of all phrases together: a query in Chinese has a token for each character."""
 
 _QUOTES: Final = str.maketrans(dict.fromkeys("“”„‟\uff02«»", '"'))
 _LEXEME: Final = re.compile(r'(?P<minus>(?<!\S)-)?"(?P<phrase>[^"]*)"(?P<star>\*?)|(?P<word>[^\s"]+)')
@@ -42,21 +45,22 @@ class Phrase:
 
     tokens: tuple[str, ...]
     prefix: bool = False
-    """Whether the last token may go on."""
+    """Whether the last token is a prefix."""
     others: tuple[str, ...] = ()
-    """Of a single word: tokens that do as well, its stems or words like it."""
+    """The further tokens that match instead of a single word: its stems, or words with nearly its
+    spelling."""
     fuzzy: bool = False
-    """Whether words like it may do as well."""
+    """Whether words with nearly this spelling may match too."""
 
     @property
     def characters(self) -> int:
-        """How many positions it covers: the second character of a last pair is one more."""
+        """The number of positions that the phrase covers: the second character of a last pair is one more."""
         return len(self.tokens) + (is_pair(self.tokens[-1]) and not self.prefix)
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """All of these, and none of those."""
+    """The phrases that a message must have, and the phrases that it must not have."""
 
     required: tuple[Phrase, ...]
     excluded: tuple[Phrase, ...] = ()
@@ -64,22 +68,22 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """One of its branches. Without any there was no word to search for."""
+    """The branches of a query; a message must match one of them. Without branches, the query had no word."""
 
     branches: tuple[Branch, ...] = ()
 
     @property
     def phrases(self) -> tuple[Phrase, ...]:
-        """Everything that is looked for, once."""
+        """The phrases that the query requires, each once."""
         return tuple(dict.fromkeys(one for branch in self.branches for one in branch.required))
 
     @property
     def fuzzy_words(self) -> frozenset[str]:
-        """The words that others may stand for which are like them."""
+        """The words that may match with nearly their spelling."""
         return frozenset(phrase.tokens[0] for phrase in self.phrases if phrase.fuzzy)
 
     def widened(self, near: Mapping[str, tuple[str, ...]]) -> SearchQuery:
-        """Return the query for which words like these do as well; what must not be there stays as it is."""
+        """Return the query with near words as alternatives; excluded phrases stay as they are."""
 
         def widen(phrase: Phrase) -> Phrase:
             more = near.get(phrase.tokens[0], ()) if phrase.fuzzy else ()
@@ -90,13 +94,13 @@ class SearchQuery:
 
     @property
     def all_phrases(self) -> Iterator[Phrase]:
-        """Those as well that must not be there."""
+        """The required and the excluded phrases."""
         return (one for branch in self.branches for one in (*branch.required, *branch.excluded))
 
 
 @dataclass(slots=True)
 class _Side:
-    """A side of an `OR` while it is read."""
+    """A side of an `OR` while it is parsed."""
 
     required: list[Phrase] = field(default_factory=list[Phrase])
     excluded: list[Phrase] = field(default_factory=list[Phrase])
@@ -117,7 +121,7 @@ class _Lexeme:
 
 
 def parse_query(text: str, stems: Stems = NO_STEMS, *, fuzzy: bool = False) -> SearchQuery:
-    """The tree of a query; any text has one, unless it is too long or has too many words."""
+    """Return the tree of a query, or raise `InvalidInputError` if it is too long or has too many words."""
     if len(text) > MAX_CHARACTERS:
         problem = f"the query has {len(text)} characters, {MAX_CHARACTERS} are allowed"
         raise InvalidInputError(problem)
@@ -131,7 +135,7 @@ def parse_query(text: str, stems: Stems = NO_STEMS, *, fuzzy: bool = False) -> S
 
 
 def matches(query: SearchQuery, document: Sequence[str]) -> bool:
-    """Whether a document of these tokens is found: what every database's answer must agree with."""
+    """Return whether a document of these tokens matches: every database's answer must agree with this."""
     return any(
         all(occurs(phrase, document) for phrase in branch.required)
         and not any(occurs(phrase, document) for phrase in branch.excluded)
@@ -140,12 +144,12 @@ def matches(query: SearchQuery, document: Sequence[str]) -> bool:
 
 
 def occurs(phrase: Phrase, document: Sequence[str]) -> bool:
-    """Whether a phrase is somewhere in a document."""
+    """Return whether a phrase is somewhere in a document."""
     return next(occurrences(phrase, document), None) is not None
 
 
 def occurrences(phrase: Phrase, document: Sequence[str]) -> Iterator[int]:
-    """The positions at which a phrase begins."""
+    """Yield the positions at which a phrase begins."""
     if phrase.others:
         wanted = {*phrase.tokens, *phrase.others}
         yield from (at for at, token in enumerate(document) if token in wanted)
@@ -161,7 +165,7 @@ def occurrences(phrase: Phrase, document: Sequence[str]) -> Iterator[int]:
 
 
 def _positions(first: str | None, phrase: Phrase, document: Sequence[str]) -> Iterable[int]:
-    """Where a phrase could begin."""
+    """Return the positions at which a phrase could begin."""
     if first is None and phrase.prefix:
         return range(len(document))
     wanted = phrase.tokens[0] if first is None else first

@@ -1,7 +1,7 @@
 """BM25 scores of the messages that a search found, the same for every database.
 
-The same messages get the same order whichever database found them. Words are counted as plain text, in the
-beginning of a message only: an order is wanted, not a census.
+Equal messages get equal scores whichever database found them. Phrases are counted as plain text, and only in
+the beginning of a message: an estimate is enough for an order.
 """
 
 from __future__ import annotations
@@ -18,24 +18,29 @@ from gateway_sessions.core.search.stems import FORM
 from gateway_sessions.core.search.tokenizer import fold
 
 READ_CHARACTERS: Final = 2_000
-"""How much of a message counts."""
+"""The characters of a message in which phrases are counted."""
 SATURATION: Final = 1.2
+"""The usual k1 of BM25: how fast further occurrences stop counting."""
 LENGTH_WEIGHT: Final = 0.75
 
 
 class Features(msgspec.Struct, frozen=True, gc=False):
-    """What the order is made from."""
+    """The numbers that a score is made from."""
 
     counts: tuple[int, ...]
-    """How often each phrase of the query occurs."""
+    """The number of occurrences of each phrase of the query."""
     length: int
+    """The length of the counted text, in characters."""
 
 
 Counter: TypeAlias = Callable[[Sequence[str]], list[Features]]
 
 
 def counter_of(query: SearchQuery) -> Counter:
-    """Counts the phrases of a query in texts. Column by column: each step goes through thousands of texts."""
+    """Return a counter of a query's phrases in texts.
+
+    It counts column by column, so that each step of Python goes through thousands of texts.
+    """
     wanted = query.phrases
 
     def count(texts: Sequence[str]) -> list[Features]:
@@ -47,10 +52,10 @@ def counter_of(query: SearchQuery) -> Counter:
 
 
 def scores(found: Sequence[Features]) -> list[float]:
-    """A number for each message; the higher, the better it fits."""
+    """Return the score of each message; the higher, the better the match."""
     if not found:
         return []
-    kinds = collections.Counter(found)  # many messages are alike: what follows is done once for each kind
+    kinds = collections.Counter(found)  # many messages have equal features, so each score is computed once
     total = len(found)
     mean = sum(one.length * times for one, times in kinds.items()) / total or 1.0
     containing = [
@@ -62,9 +67,10 @@ def scores(found: Sequence[Features]) -> list[float]:
 
 
 def _counts(phrase: Phrase, texts: Sequence[str]) -> list[int]:
-    """How often a phrase occurs in each of the texts; a word counts twice where it stands as it was asked.
+    """Return the number of occurrences of a phrase in each text.
 
-    Most forms of a word begin with its stem, and so does the word itself.
+    A word counts twice where it stands as written in the query: most forms of a word begin with its stem, and
+    so does the word itself.
     """
     columns = [_least_counts(phrase.tokens, texts)]
     columns += [[text.count(other) for text in texts] for other in _written(phrase)]
@@ -76,7 +82,7 @@ def _written(phrase: Phrase) -> set[str]:
 
 
 def _least_counts(tokens: Sequence[str], texts: Sequence[str]) -> list[int]:
-    """How often the rarest of the tokens occurs in each of the texts."""
+    """Return the number of occurrences of the rarest token in each text."""
     first, *others = ([text.count(token) for text in texts] for token in tokens)
     return list(map(min, first, *others)) if others else first
 

@@ -1,9 +1,4 @@
-"""Results of a search: hits, matching conversations, and snippets with the matches marked.
-
-What a search answers.
-
-What is shown of a message that was found: the place where it matches, with the matches marked.
-"""
+"""Results of a search: hits, matching conversations, and snippets with the matches marked."""
 
 from __future__ import annotations
 
@@ -22,7 +17,7 @@ from gateway_sessions.core.transcript.messages import Hidden
 
 @dataclass(frozen=True, slots=True)
 class ContextLine:
-    """A message near a hit, briefly."""
+    """A message near a hit, shortened."""
 
     role: str
     content: str
@@ -30,19 +25,19 @@ class ContextLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
-    """A message that was found."""
+    """A message that matches a search."""
 
     id: int
     """The id of the message."""
     session_id: str
     session_key: str | None
     seq: int
-    """Its place in the session."""
+    """The place of the message in its session."""
     role: str
     snippet: str
-    """About forty words around the match, which stands between `>>>` and `<<<`."""
+    """The text of about forty words around the match, which stands between `>>>` and `<<<`."""
     context: tuple[ContextLine, ...]
-    """What was said before it, it, and what was said after it; each at most 200 characters."""
+    """The message before the hit, the hit, and the message after it; each at most 200 characters."""
     timestamp: datetime
     tool_name: str | None
     source: str
@@ -50,28 +45,29 @@ class SearchHit:
     session_started: datetime
     title: str | None
     score: float | None = None
-    """The higher, the better it fits; None if nothing was ranked. Comparable within one result only."""
+    """The score: the higher, the better the match; None without ranking. Comparable within one result
+    only."""
     hidden_because: Hidden | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """The hits of a search, and how much they can be relied on."""
+    """The hits of a search, and how far they can be relied on."""
 
     hits: tuple[SearchHit, ...] = ()
     matches: int = 0
-    """How many messages were found, at least; `hits` is a page of them."""
+    """The number of matches, at least; `hits` is a page of them."""
     ranked_among: int | None = None
-    """The order is the best one among so many of the newest matches; None: ordered by time."""
+    """The number of the newest matches that were ranked; None: the hits are ordered by time."""
     degraded: bool = False
-    """Whether something may be missing; `problem` says why."""
+    """Whether matches may be missing; `problem` says why."""
     problem: str | None = None
     near_words: tuple[str, ...] = ()
-    """Of a fuzzy search: the words like those of the query that were looked for as well."""
+    """The words with nearly the spelling of a query's word that a fuzzy search looked for as well."""
 
 
 class FoundMessage(NamedTuple):
-    """Where a message is that was found."""
+    """The ids of a matching message and its session."""
 
     session_id: str
     message_id: int
@@ -79,17 +75,18 @@ class FoundMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionMatch:
-    """A conversation in which something was found."""
+    """A conversation with matches."""
 
     root_id: str
-    """The session it began with; compressions, branches and delegated work belong to it."""
+    """The id of the conversation's first session; compressions, branches and delegated work belong to it."""
     best: SearchHit
+    """The best hit."""
     matches: int
-    """How many messages of it were found, at least."""
+    """The number of matches in the conversation, at least."""
     session_ids: tuple[str, ...]
-    """The sessions of it in which they are."""
+    """The ids of the conversation's sessions with matches."""
     found: tuple[FoundMessage, ...]
-    """All of them, in their order."""
+    """All matches, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,18 +104,19 @@ BEGIN: Final = ">>>"
 END: Final = "<<<"
 ELLIPSIS: Final = "..."
 SIZE: Final = 40
-"""Tokens; in a script without spaces these are characters."""
+"""The tokens of a snippet; in a script without spaces a token is a character."""
 LEAD: Final = 12
-"""So many of them stand before the first match, if the match is not at the beginning."""
+"""The tokens before the first match, if the match is not at the beginning."""
 MOST_CHARACTERS: Final = 600
-"""A word may be as long as a file."""
+"""The characters of a snippet: a single word may be as long as a file."""
+# More marks than a snippet can show; a text full of matches must not take long.
 MOST_MARKS: Final = 100
 LONGEST_READ: Final = 20_000
-"""Of a longer text only the surroundings of the first match are looked at."""
+"""The characters of a text that are read: of a longer text, those around the first match."""
 
 
 class Mark(NamedTuple):
-    """A match: where it is in the text, and of what."""
+    """A match: its begin and end in the text, and the number of the phrase that matches."""
 
     start: int
     end: int
@@ -126,11 +124,11 @@ class Mark(NamedTuple):
 
 
 Finder: TypeAlias = Callable[[str, Sequence[Token]], list[Mark]]
-"""Given a text and its tokens, the matches in it, in their order."""
+"""A function that returns the matches in a text, given the text and its tokens, in order."""
 
 
 def marks_of_query(query: SearchQuery, stems: Stems = NO_STEMS) -> Finder:
-    """Finds the words and phrases that a query looks for, words in all their forms."""
+    """Return the finder of a query's words and phrases, words in all their forms."""
 
     def find(text: str, tokens: Sequence[Token]) -> list[Mark]:
         document = [token.text for token in tokens]
@@ -148,7 +146,7 @@ def marks_of_query(query: SearchQuery, stems: Stems = NO_STEMS) -> Finder:
 
 
 def _alike(phrase: Phrase, text: str, tokens: Sequence[Token], stems: Stems) -> Iterator[int]:
-    """Where a word stands, one of its forms, or another one that does as well."""
+    """Yield the positions of a word, of one of its forms, or of an alternative."""
     wanted = {*phrase.tokens, *phrase.others}
     for at, token in enumerate(tokens):
         if token.text in wanted or not wanted.isdisjoint(stems.of_word(fold(text[token.start : token.end]))):
@@ -156,7 +154,7 @@ def _alike(phrase: Phrase, text: str, tokens: Sequence[Token], stems: Stems) -> 
 
 
 def marks_of_literal(needle: str) -> Finder:
-    """Finds a text as it stands, in any case."""
+    """Return the finder of a literal text, in any case."""
     wanted = fold(needle)
 
     def find(text: str, _tokens: Sequence[Token]) -> list[Mark]:
@@ -172,9 +170,9 @@ def marks_of_literal(needle: str) -> Finder:
 
 
 def snippet(text: str, find: Finder, hints: Sequence[str] = ()) -> str | None:
-    """The part of *text* with most of what was looked for, marked; None if there is nothing of it.
+    """Return the part of *text* with the most different matches, marked; None without a match.
 
-    *hints* are tokens by which the place is found in a very long text.
+    *hints* are tokens that find the place in a very long text.
     """
     text = _surroundings(text, hints)
     tokens = located(text)
@@ -186,7 +184,7 @@ def snippet(text: str, find: Finder, hints: Sequence[str] = ()) -> str | None:
 
 
 def beginning(text: str) -> str:
-    """How a text begins, as long as a snippet."""
+    """Return the beginning of a text, as long as a snippet."""
     text = text[:LONGEST_READ]
     tokens = located(text)
     end = tokens[SIZE - 1].end if len(tokens) > SIZE else len(text)
@@ -203,7 +201,7 @@ def _surroundings(text: str, hints: Sequence[str]) -> str:
 
 
 def _window(text: str, tokens: Sequence[Token], marks: Sequence[Mark]) -> tuple[int, int]:
-    """The place, as long as a snippet, with the most different matches in it."""
+    """Return the begin and end of the snippet with the most different matches."""
     lead = max(marks, key=lambda mark: (_different_from(text, mark, marks, tokens), -mark.start))
     start, end = _around(text, tokens, lead.start)
     start = max(min(start, lead.start), lead.start - MOST_CHARACTERS // 3)
@@ -211,13 +209,13 @@ def _window(text: str, tokens: Sequence[Token], marks: Sequence[Mark]) -> tuple[
 
 
 def _different_from(text: str, mark: Mark, marks: Sequence[Mark], tokens: Sequence[Token]) -> int:
-    """How many different matches are shown if *mark* is."""
+    """Return the number of different matches in a snippet around *mark*."""
     start, end = _around(text, tokens, mark.start)
     return len({one.what for one in marks if start <= one.start and one.end <= end})
 
 
 def _around(text: str, tokens: Sequence[Token], place: int) -> tuple[int, int]:
-    """So many tokens with that place among them."""
+    """Return the begin and end of `SIZE` tokens around a place."""
     if not tokens:
         return place, place + MOST_CHARACTERS
     at = bisect_right(tokens, place, key=lambda token: token.start) - 1
@@ -239,7 +237,7 @@ def _marked(text: str, start: int, end: int, marks: Sequence[Mark]) -> str:
 
 
 def _merged(marks: Sequence[Mark]) -> list[tuple[int, int]]:
-    """Places that overlap or touch become one."""
+    """Return the places of matches, with places that overlap or touch merged."""
     found: list[tuple[int, int]] = []
     for mark in sorted(marks):
         if found and mark.start <= found[-1][1]:

@@ -1,8 +1,8 @@
 """Stems of words by language, so that a search for `run` also finds `running`.
 
 An index has the words of a message as they were written and, behind a sign that no text has, their stems. So
-phrases and beginnings of words mean what was written, and a word by itself all its forms. A word has the stem
-that it has as it was written and the one that it has without accents, which people leave out.
+phrases and prefixes match the written words, and a word by itself matches all its forms. A word has two
+stems: of its written form, and of its form without the accents that people leave out.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from gateway_sessions.core.search.tokenizer import LONGEST_WORD, bare, folded_wo
 from gateway_sessions.errors import InvalidInputError
 
 FORM: Final = "\ue001"
-"""In front of a stem among tokens. No text has a token with it."""
+"""The sign before a stem among tokens; no token of a text contains it."""
 SNOWBALL: Final = "3.1"
-"""The version of the rules. Another one would make other stems, and the index has to be made anew for it."""
+"""The version of the rules. Another version would make other stems, and the index would have to be
+rebuilt."""
 _LETTERS: Final = re.compile(r"\D+")
 MOST_KNOWN: Final = 20_000
-"""So many words are remembered with their stems: to find a stem takes 20 microseconds."""
+"""The words whose stems are remembered: finding a stem takes 20 microseconds."""
 
 
 class Stemming(StrEnum):
@@ -80,7 +81,8 @@ CHANGE_BEGINNINGS: Final = frozenset(
         Stemming.YIDDISH,
     }
 )
-"""Languages in which a stem may begin with another letter than its word; others change ends of words only."""
+"""The languages in which a stem may begin with another letter than its word; other languages change ends
+only."""
 
 
 class _Stemmer(Protocol):
@@ -88,7 +90,7 @@ class _Stemmer(Protocol):
 
 
 class Stems:
-    """Finds the stems of words of one language; with `off`, there are none."""
+    """Finds the stems of words of one language; with `off`, no word has stems."""
 
     def __init__(self, stemming: Stemming = Stemming.OFF) -> None:
         self.stemming = stemming
@@ -96,26 +98,27 @@ class Stems:
 
     @property
     def are_off(self) -> bool:
-        """Whether words are found as they were written only."""
+        """Whether words are found in their written form only."""
         return self.stemming is Stemming.OFF
 
     @property
     def made_by(self) -> str:
-        """The rules, as an index is told which ones it was made by."""
+        """The rules by which an index was built, as text."""
         return str(self.stemming) if self.are_off else f"{self.stemming} {SNOWBALL}"
 
     def of_texts(self, texts: Iterable[str]) -> list[str]:
-        """Return the tokens that stand for the forms of the words of these texts, each once."""
+        """Return the stem tokens of the words of these texts, each once."""
         return [] if self.are_off else sorted(self.of_words(set[str]().union(*map(folded_words, texts))))
 
     def of_words(self, words: Iterable[str]) -> set[str]:
-        """Return the same of folded words."""
+        """Return the stem tokens of folded words."""
         return set[str]().union(*map(self._kept, words))
 
     def among(self, words: Iterable[str], stems: frozenset[str]) -> dict[str, set[str]]:
-        """Return which of the folded words have one of these stems, without accents, by that stem.
+        """Return the folded words that have one of these stems, without accents, by stem.
 
-        Where a word and its stem begin alike, only words that may have one of them are asked for theirs.
+        In languages where a word and its stem begin alike, only words with a matching first letter are
+        stemmed.
         """
         letters = {one[len(FORM)] for one in stems}
         if self.stemming not in CHANGE_BEGINNINGS:
@@ -127,11 +130,11 @@ class Stems:
         return found
 
     def of_word(self, folded: str) -> frozenset[str]:
-        """Return the same of one folded word."""
+        """Return the stem tokens of one folded word."""
         return frozenset() if self.are_off else self._kept(folded)
 
     def others(self, text: str) -> tuple[str, ...]:
-        """Return the tokens besides itself by which the forms of a word are found; of several words none."""
+        """Return the further tokens by which the forms of a word are found; none for several words."""
         words = set[str]() if self.are_off else folded_words(text)
         if len(words) != 1:
             return ()
@@ -141,7 +144,7 @@ class Stems:
         return tuple(sorted({FORM + one for one in stems} | whole))
 
     def _find_kept(self, word: str) -> frozenset[str]:
-        """The stems of a word, but for one that is the word itself: that is found as it was written."""
+        """Return the stem tokens of a word, without one that equals the word: its own token finds it."""
         token, stems = bare(word), self._stems(word)
         if token in stems and (word == token or self._stem(token) == token):
             stems = stems - {token}
@@ -149,26 +152,27 @@ class Stems:
 
     def _stems(self, word: str) -> set[str]:
         token = bare(word)
-        # Of a long word the tokens may be pieces, and what has a digit in it is a name or a number.
+        # A long word may be cut into several tokens, and a word with a digit is a name or a number: neither
+        # is stemmed.
         if len(token) >= LONGEST_WORD or not _LETTERS.fullmatch(word):
             return set()
         return {bare(self._stem(one)) for one in {word, token}} - {""}
 
     def _stem(self, word: str) -> str:
-        # A stemmer keeps the word that it works on: each call has one of its own, for several threads call.
+        # A stemmer keeps the word that it works on: each call makes its own, since several threads call.
         return self._stemmer().stemWord(word)
 
     @cached_property
     def _stemmer(self) -> Callable[[], _Stemmer]:
-        # Only the module of the language: the package would import all of them, or a compiled one with rules
-        # of its own.
+        # The language's own module is imported: the package would import all languages, or a compiled stemmer
+        # with other rules.
         module = import_module(f"snowballstemmer.{self.stemming}_stemmer")
         stemmer: Callable[[], _Stemmer] = getattr(module, f"{self.stemming.title()}Stemmer")
         return stemmer
 
 
 def stemming_of(given: str) -> Stemming:
-    """The language of that name."""
+    """Return the language of that name, or raise `InvalidInputError`."""
     try:
         return Stemming(given)
     except ValueError:

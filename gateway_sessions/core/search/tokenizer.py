@@ -1,13 +1,13 @@
 """The tokenizer of the search: words, and overlapping character pairs for scripts without spaces.
 
-Words are runs of letters, digits and the marks on them; all else separates, and is not searched for. So
-`foo_bar`, `user@host` and `/a/b.py` are found by their parts, and whole as the phrase of these. Text in a
-script that does not put spaces between words becomes overlapping pairs of characters, one for each
-character: the last of a run stands alone. A query of any length then finds exactly what a look at every
-character would.
+Words are runs of letters, digits and the marks on them; every other character separates words and is not
+searched for. So `foo_bar`, `user@host` and `/a/b.py` are found by their parts, and whole as the phrase of the
+parts. Text in a script that does not put spaces between words becomes overlapping pairs of characters, one
+for each character: the last character of a run stands alone. A query of any length then finds exactly the
+texts that contain it.
 
-A token has no ASCII characters but small letters and digits. So the tokens of a text, joined by spaces, come
-out of a tokeniser that splits at other ASCII characters only as they went in.
+A token has no ASCII characters but small letters and digits. So a database's tokeniser that splits at other
+ASCII characters only gives the same tokens back.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from functools import cache
 from typing import Final, NamedTuple
 
 TOKENISER: Final = 2
-"""Rises when the same text would become other tokens."""
+"""The version of the rules, which rises when the same text would become other tokens."""
 LONGEST_WORD: Final = 64
-"""A longer word becomes several tokens, as a phrase."""
+"""The letters of a token; a longer word becomes several tokens, as a phrase."""
 GAP: Final = "\ue000"
-"""A token that no query can contain: phrases do not reach from one field into the next."""
+"""The token between two fields: no query can contain it, so no phrase reaches from one field into the
+next."""
 
 
 class CharacterKind(StrEnum):
-    """What a character is to the tokeniser."""
+    """The class of a character in the tokeniser."""
 
     WORD = "w"
     PAIRED = "c"  # of a script without spaces
@@ -38,24 +39,26 @@ class CharacterKind(StrEnum):
 
 
 _CACHED: Final = 20_000
-"""Characters whose class is remembered; somebody who sends all there are does not fill the memory."""
+"""The characters whose class is remembered; a sender of all Unicode characters does not fill the memory."""
 
 _LAST_ASCII: Final = 0x7F
 _PAIR: Final = 2
 
 _ASCII_WORDS: Final = re.compile(r"[a-z0-9]+")
 _ASCII_APART: Final = {one: chr(one) if chr(one).isalnum() else " " for one in range(_LAST_ASCII + 1)}
-"""What is no letter or digit becomes a space: to split there takes half as long as to look for words."""
+"""The ASCII characters, with a space for each that is no letter or digit: splitting there takes half as long
+as a search for words."""
 _ASCII_BREAKS: Final = re.compile(r"[\x00-/:-`{-\x7f]+")
 _RUNS: Final = re.compile(r"w+|c+|s")
 _ACCENTS: Final = re.compile(r"[\u0300-\u036f]+")
 _FIRST_ACCENTED, _LAST_ACCENTED = 0xC0, 0x22ED
-"""All letters with accents that folded text has lie between these."""
+"""The range that contains all letters with accents that folded text has."""
 _PLAIN: Final = re.compile(
     r"[\x00-\x7f\xc0-\u024f\u0370-\u0481\u2010-\u2027\u3000-\u3003\u3005-\u3011\u3041-\u3096\u30a1-\u30ff"
     r"\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff5e]*"
 )
-"""Only characters that `_Spelling` leaves as they are, and that are joined to no other: so are most texts."""
+"""The characters that `_Spelling` leaves unchanged and that join no other character: most texts have only
+these."""
 _WIDE: Final = re.compile(r"[\u3000\uff01-\uff5e]")
 _WIDER: Final = 0xFEE0
 
@@ -101,11 +104,13 @@ _CONTINUING: Final = (
 
 
 class Token(NamedTuple):
-    """A token and the place of its word, or of its first character, in the text."""
+    """A token, and the place of its word, or of its first character, in the text."""
 
     text: str
     start: int
+    """The place of the first character."""
     end: int
+    """The place after the last character."""
 
 
 class _Table(dict[int, str]):
@@ -122,7 +127,7 @@ class _Table(dict[int, str]):
 
 
 class _Classes(_Table):
-    """What a character is to the tokeniser."""
+    """The class of each character in the tokeniser."""
 
     def of(self, codepoint: int) -> str:
         kind = unicodedata.category(chr(codepoint))
@@ -140,7 +145,7 @@ class _Classes(_Table):
 
 
 class _Spelling(_Table):
-    """What is done to a character before text is normalised: what cannot be seen goes, signs stand alone."""
+    """The spelling of a character before text is normalised: invisible ones go, signs stand alone."""
 
     def of(self, codepoint: int) -> str:
         char = chr(codepoint)
@@ -164,7 +169,7 @@ _bare: Final = _Bare()
 
 
 def fold(text: str) -> str:
-    """Text as it is compared: in one case, in one Unicode form, without what cannot be seen."""
+    """Return the text in the form for comparisons: one case, one Unicode form, no invisible characters."""
     if text.isascii():
         return text.lower()
     spelled = _composed(_narrowed(text) if _PLAIN.fullmatch(text) else text.translate(_spelling))
@@ -173,7 +178,7 @@ def fold(text: str) -> str:
 
 
 def _narrowed(text: str) -> str:
-    """The text without wide forms of ASCII characters, each of them replaced wherever it stands."""
+    """Return the text with plain ASCII characters in place of their wide forms."""
     end = 0
     while found := _WIDE.search(text, end):
         wide, end = found[0], found.end()
@@ -182,12 +187,12 @@ def _narrowed(text: str) -> str:
 
 
 def _composed(text: str) -> str:
-    """The text in form NFKC, which most text is in: to see that takes a hundredth of making it."""
+    """Return the text in form NFKC; testing whether it is in that form takes a hundredth of converting it."""
     return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens of a text, in order; each is one position further than the one before."""
+    """Return the tokens of a text in order, one position each."""
     folded = fold(text)
     if not folded.isascii():
         return [piece for start, end, kind in runs(folded) for piece in pieces(folded[start:end], kind)]
@@ -198,12 +203,12 @@ def tokens(text: str) -> list[str]:
 
 
 def folded_words(text: str) -> set[str]:
-    """The words of alphabets in a text, folded, with their accents."""
+    """Return the words of alphabets in a text, folded, with their accents."""
     return words_of_folded(fold(text))
 
 
 def words_of_folded(folded: str) -> set[str]:
-    """The same of a text that is folded already."""
+    """Return the words of alphabets in a folded text, with their accents."""
     if folded.isascii():
         return set(folded.translate(_ASCII_APART).split())
     found: set[str] = set()
@@ -216,7 +221,7 @@ def words_of_folded(folded: str) -> set[str]:
 
 
 def located(text: str) -> list[Token]:
-    """The same tokens with their places in the text."""
+    """Return the tokens of a text with their places in the text."""
     if text.isascii():
         return [one for run in _ASCII_WORDS.finditer(text.lower()) for one in _located_word(run)]
     folded, places = aligned(text)
@@ -238,10 +243,10 @@ def _located_word(run: re.Match[str]) -> list[Token]:
 
 
 def aligned(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """The folded text, and for each of its characters where it comes from."""
+    """Return the folded text, and for each of its characters the place that it comes from."""
     folded = fold(text)
     if len(folded) == len(text) and _PLAIN.fullmatch(text):
-        # None of these characters becomes nothing, or one with another: so each of them has become one.
+        # None of these characters vanishes or joins another one, so each has become exactly one character.
         return folded, list(itertools.pairwise(range(len(text) + 1)))
     parts: list[str] = []
     places: list[tuple[int, int]] = []
@@ -250,23 +255,24 @@ def aligned(text: str) -> tuple[str, list[tuple[int, int]]]:
         parts.append(part)
         places += [(start, end)] * len(part)
     if (joined := "".join(parts)) != folded:
-        # Characters that change each other across what looks like a border: show the whole of it.
+        # Characters changed each other across the border of two clusters: the whole text is the place of
+        # each.
         return folded, [(0, len(text))] * len(folded)
     return joined, places
 
 
 def is_pair(token: str) -> bool:
-    """Whether a token is two characters of a script without spaces."""
+    """Return whether a token is two characters of a script without spaces."""
     return len(token) == _PAIR and is_unspaced(token[0])
 
 
 def is_unspaced(token: str) -> bool:
-    """Whether a token is one character of a script without spaces between words."""
+    """Return whether a token is one character of a script without spaces between words."""
     return len(token) == 1 and _classes[ord(token)] == CharacterKind.PAIRED
 
 
 def join_fields(fields: Sequence[str]) -> list[str]:
-    """The tokens of several texts, so that no phrase is found across two of them."""
+    """Return the tokens of several texts, with a gap between texts that no phrase crosses."""
     found: list[str] = []
     for field in fields:
         if field:
@@ -275,14 +281,14 @@ def join_fields(fields: Sequence[str]) -> list[str]:
 
 
 def runs(folded: str) -> Iterator[tuple[int, int, CharacterKind]]:
-    """The pieces of a folded text that have tokens: where each begins and ends, and of what kind it is."""
+    """Yield the runs of a folded text that have tokens: begin, end and class of each."""
     classes = folded.translate(_classes)
     for run in _RUNS.finditer(classes):
         yield run.start(), run.end(), CharacterKind(classes[run.start()])
 
 
 def pieces(run: str, kind: CharacterKind) -> list[str]:
-    """The tokens of such a piece."""
+    """Return the tokens of a run."""
     if kind == CharacterKind.PAIRED:
         return [*map("".join, itertools.pairwise(run)), run[-1]]
     word = bare(run)
@@ -290,10 +296,10 @@ def pieces(run: str, kind: CharacterKind) -> list[str]:
 
 
 def bare(text: str) -> str:
-    """A folded text without accents. Each letter by itself: what is a part of a word stays one.
+    """Return a folded text without accents; each letter by itself, so that a part of a word stays a part.
 
-    A text has few different letters with accents, each of which is replaced wherever it stands. To ask a
-    table for every character takes ten times as long.
+    A text has few different letters with accents, and each of them is replaced wherever it stands: ten times
+    faster than a table lookup for every character.
     """
     if text.isascii():
         return text
@@ -305,13 +311,13 @@ def bare(text: str) -> str:
 
 @cache
 def _accented() -> re.Pattern[str]:
-    """The characters of folded texts that have accents."""
+    """Return the pattern of the characters with accents in folded text."""
     every = map(chr, range(_FIRST_ACCENTED, _LAST_ACCENTED + 1))
     return re.compile(f"[{''.join(one for one in every if _bare[ord(one)] != one)}]")
 
 
 def words_among(tokens: Iterable[str]) -> set[str]:
-    """The tokens that are whole words: no pieces, signs or characters of a script without spaces."""
+    """Return the tokens that are whole words: no pieces, signs or characters of a script without spaces."""
     return {
         one
         for one in set(tokens)
@@ -320,14 +326,14 @@ def words_among(tokens: Iterable[str]) -> set[str]:
 
 
 def long_words(text: str) -> set[str]:
-    """The words of a text of which the tokens may be pieces."""
+    """Return the words of a text that are cut into several tokens."""
     folded = fold(text)
     words = (bare(folded[start:end]) for start, end, kind in runs(folded) if kind == CharacterKind.WORD)
     return {word for word in words if len(word) >= LONGEST_WORD}
 
 
 def _clusters(text: str) -> Iterator[tuple[int, int]]:
-    """Characters with what is written on them."""
+    """Yield the begin and end of each character together with the marks on it."""
     start = 0
     for at in range(1, len(text)):
         if not _continues(text[at]):

@@ -11,9 +11,9 @@ from gateway_sessions.core.search.query import Branch, Phrase, SearchQuery
 
 
 def tsquery_of(certain: Certain, shown: SearchFilter) -> Asked | None:
-    """What to ask for: the words, narrowed as far as labels go; None if this says nothing.
+    """Return the `tsquery` of a search, narrowed by labels; None if neither words nor labels narrow it.
 
-    Messages of which the answer is not certain have a mark.
+    Messages without certain tokens (`LONG`, `VAST`) match by their mark, and must be tested afterwards.
     """
     required = [] if certain.query is None else [_words(certain.query)]
     required += map(_any_label, narrowing(shown))
@@ -23,7 +23,7 @@ def tsquery_of(certain: Certain, shown: SearchFilter) -> Asked | None:
 
 
 def _words(query: SearchQuery) -> str:
-    """What may fit: of a long message only its words are known, of a vast one nothing."""
+    """Return the condition for messages that may match: long ones by tokens alone, vast ones always."""
     return _one_of([*map(_branch, query.branches), f"'{VAST}'"])
 
 
@@ -39,7 +39,7 @@ def _required(phrase: Phrase) -> str:
 
 
 def _phrase(phrase: Phrase) -> str:
-    """Tokens next to each other; of a long message none are."""
+    """Return the condition for tokens next to each other; no long message fulfils it."""
     if phrase.prefix and len(phrase.tokens) == len(phrase.tokens[0]) == 1:
         return f"'{BEGINNING}{phrase.tokens[0]}'"
     if phrase.others:
