@@ -14,7 +14,7 @@ from gateway_sessions.errors import InvalidInputError
 
 
 class ExportFormat(StrEnum):
-    """What a file of sessions looks like."""
+    """The format of a file of sessions."""
 
     JSONL = "jsonl"
     MARKDOWN = "markdown"
@@ -25,23 +25,23 @@ class Renderer(Protocol):
     """Turns sessions into a file, piece by piece, in the order of these methods."""
 
     def begin_file(self) -> bytes:
-        """What stands first."""
+        """Return the beginning of the file."""
         ...
 
     def begin_session(self, session: Exported) -> bytes:
-        """A session without its messages."""
+        """Return the beginning of a session, before its messages."""
         ...
 
     def messages(self, page: Sequence[Exported]) -> bytes:
-        """Some of its messages, in order."""
+        """Return some of the session's messages, in order."""
         ...
 
     def end_session(self) -> bytes:
-        """What stands behind its last message."""
+        """Return the end of the session, after its last message."""
         ...
 
     def end_file(self) -> bytes:
-        """What stands last."""
+        """Return the end of the file."""
         ...
 
 
@@ -53,7 +53,7 @@ _RENDERERS: Final[Mapping[ExportFormat, Callable[[], Renderer]]] = {
 
 
 def renderer(name: str) -> Renderer:
-    """A new renderer of that format, or `InvalidInputError`."""
+    """Return a new renderer of that format, or raise `InvalidInputError`."""
     if name not in list(ExportFormat):
         problem = f"there is no export format {name!r}; there are: {', '.join(ExportFormat)}"
         raise InvalidInputError(problem)
@@ -61,14 +61,14 @@ def renderer(name: str) -> Renderer:
 
 
 def rendered(sessions: Iterable[Exported], name: str) -> bytes:
-    """Whole sessions, as `SessionDB.export_session` gives them, as one file."""
-    made = renderer(name)
-    parts = [made.begin_file()]
+    """Return a file of whole sessions, given as `SessionDB.export_session` returns them."""
+    format_renderer = renderer(name)
+    parts = [format_renderer.begin_file()]
     for session in sessions:
         header = {key: value for key, value in session.items() if key != "messages"}
         parts += [
-            made.begin_session(header),
-            made.messages(session.get("messages") or ()),
-            made.end_session(),
+            format_renderer.begin_session(header),
+            format_renderer.messages(session.get("messages") or ()),
+            format_renderer.end_session(),
         ]
-    return b"".join([*parts, made.end_file()])
+    return b"".join([*parts, format_renderer.end_file()])

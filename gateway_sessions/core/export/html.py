@@ -1,10 +1,7 @@
 """Sessions as one HTML page with its style sheet, without scripts and external addresses.
 
-Sessions as one HTML file that needs nothing else: no script, no picture, no address is ever loaded.
-
-Every text is escaped, and a policy in the head forbids what an oversight could let in.
-
-The look of an HTML export: one sheet for light, dark and paper.
+Every text is escaped, and a policy in the head forbids scripts and requests in case an escape is missed. The
+style sheet serves light screens, dark screens and paper.
 """
 
 from __future__ import annotations
@@ -93,7 +90,7 @@ pre{max-height:none;border:1px solid #ccc}nav{break-after:page}}
 
 
 MAX_CONTENTS: Final = 500
-"""Sessions in the table of contents; more would be no help to find anything."""
+"""The sessions in the table of contents: a longer table would help nobody to find a session."""
 
 _HEAD: Final = """\
 <!DOCTYPE html>
@@ -117,11 +114,11 @@ class Html:
         self._count = 0
 
     def begin_file(self) -> bytes:
-        """The head of the page; the browser's title is that of the first session."""
+        """Return the head of the page; the page's title is that of the first session."""
         return _HEAD.encode()
 
     def begin_session(self, session: Exported) -> bytes:
-        """A heading, and what is known of the session."""
+        """Return a heading and the facts of the session."""
         name = escape(name_of(session))
         head = (
             f"<title>{name}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n" if not self._count else ""
@@ -137,15 +134,15 @@ class Html:
         return f'{head}<section id="s{self._count}">\n<header>\n{title}</header>\n'.encode()
 
     def messages(self, page: Sequence[Exported]) -> bytes:
-        """Some of its messages."""
+        """Return some of the session's messages."""
         return "".join(map(_message, page)).encode()
 
     def end_session(self) -> bytes:
-        """The end of its section."""
+        """Return the end of the session's section."""
         return b"</section>\n"
 
     def end_file(self) -> bytes:
-        """The table of contents, which the sheet shows on top, and the end of the page."""
+        """Return the table of contents, which the style sheet shows on top, and the end of the page."""
         if not self._count:
             return b"<title>No sessions</title></head><body><p>No sessions.</p></body></html>\n"
         contents = ""
@@ -191,19 +188,19 @@ def _piece(piece: Piece) -> str:
 
 
 def _result(piece: Piece) -> str:
-    """What a tool answered: long, and rarely what a reader looks for."""
+    """Return the result of a tool, folded: it is long, and rarely what a reader looks for."""
     glimpse = escape(line(piece.text, MAX_GLIMPSE))
     return f"<details><summary>{glimpse}</summary><pre>{escape(piece.text)}</pre></details>"
 
 
 def _text(text: str) -> str:
-    """Text with its blocks of code set apart; no other markup is followed."""
-    made: list[str] = []
+    """Return the text with its code blocks set apart; no other markup is followed."""
+    parts: list[str] = []
     at = 0
     for block in _CODE_BLOCK.finditer(text):
-        made += [_prose(text[at : block.start()]), f"<pre>{escape(block[2].rstrip())}</pre>"]
+        parts += [_prose(text[at : block.start()]), f"<pre>{escape(block[2].rstrip())}</pre>"]
         at = block.end()
-    return "".join(filter(None, [*made, _prose(text[at:])]))
+    return "".join(filter(None, [*parts, _prose(text[at:])]))
 
 
 def _prose(text: str) -> str:

@@ -1,8 +1,7 @@
 """Sessions as JSON Lines, the members of an exported session, and the choice of an export format.
 
-One JSON object per line and session: what an import takes in again.
-
-What stands in an exported session: the members of the established export, then our own.
+A file has one JSON object in a line for each session, in the form that an import reads: first the members of
+the established export, then our own.
 
 Times are seconds since 1970, as floats. Beyond the year 2242 a float no longer tells every microsecond; the
 exact number then stands beside it as `<name>_micros`.
@@ -32,16 +31,16 @@ class JsonLines:
         self._empty = True
 
     def begin_file(self) -> bytes:
-        """Nothing stands before the first session."""
+        """Return the beginning of the file, which is empty."""
         return b""
 
     def begin_session(self, session: Exported) -> bytes:
-        """The session's own members."""
+        """Return the session's own members."""
         self._empty = True
         return _JSON.encode(session)[:-1] + b',"messages":['
 
     def messages(self, page: Sequence[Exported]) -> bytes:
-        """Some of its messages."""
+        """Return some of the session's messages."""
         if not page:
             return b""
         start = b"" if self._empty else b","
@@ -49,18 +48,18 @@ class JsonLines:
         return start + b",".join(map(_JSON.encode, page))
 
     def end_session(self) -> bytes:
-        """The end of the line."""
+        """Return the end of the line."""
         return b"]}\n"
 
     def end_file(self) -> bytes:
-        """Nothing stands behind the last session."""
+        """Return the end of the file, which is empty."""
         return b""
 
 
 FORMAT: Final = "gateway-sessions/1"
-"""Says that everything is written as described here; other exports are read with more guesswork."""
+"""The mark of an export that is exact; other exports are read more leniently."""
 MICROS: Final = "_micros"
-"""Behind the name of a time that a float does not tell exactly."""
+"""The suffix of the exact companion of a time that a float does not tell exactly."""
 MILLION: Final = 1_000_000
 
 ESTABLISHED: Final = (
@@ -70,15 +69,15 @@ ESTABLISHED: Final = (
     "billing_mode", "estimated_cost_usd", "actual_cost_usd", "cost_status", "cost_source",
     "pricing_version", "title", "api_call_count",
 )  # fmt: skip
-"""Always there, in this order, behind `id`."""
+"""The members of every export, in this order, after `id`."""
 OWN: Final = (
     "session_key", "owner", "relation", "title_by", "pinned", "archived", "rewind_count", "last_active",
     "last_seq", "preview", "extra", "title_owner",
 )  # fmt: skip
-"""Only there if they say anything."""
+"""The members that are written only if they have a value."""
 ALWAYS_SAID: Final = frozenset({"seq", "role", "content"})
 UNSAID: Final = frozenset({"observed", "platform_messages", "extra"})
-"""Only there if they say anything, in a message."""
+"""The members of a message that are written only if they have a value."""
 IN_MESSAGE: Final = (
     "seq", "role", "content", "sent_at", "tool_call_id", "tool_calls", "tool_name", "effect_disposition",
     "token_count", "finish_reason", "reasoning", "reasoning_content", "reasoning_details",
@@ -86,14 +85,17 @@ IN_MESSAGE: Final = (
     "hidden_because", "edited_at", "platform_messages", "extra", "author", "from_lane", "people",
 )  # fmt: skip
 OTHER_NAMES: Final[Mapping[str, str]] = {"sent_at": "timestamp"}
-"""Fields that exports have always called otherwise."""
+"""The fields whose members have another name in the established export."""
 
 Version = tuple[Content, datetime]
-"""A content that was replaced, and when."""
+"""A content that was replaced, and the instant of that."""
 
 
 def session_members(record: SessionRecord, *, ends: int, entry: Mapping[str, Any] | None) -> dict[str, Any]:
-    """All of a session but its messages and its use. *entry* is the record of an ended one's lane."""
+    """Return the members of a session without its messages and its use.
+
+    *entry* is the stored entry of an ended session's lane.
+    """
     members: dict[str, Any] = {"id": record.session_id, "format": FORMAT}
     for name in ESTABLISHED:
         value = getattr(record, name)
@@ -110,7 +112,10 @@ def session_members(record: SessionRecord, *, ends: int, entry: Mapping[str, Any
 
 
 def message_members(message: Message, hidden_by: int | None, versions: Iterable[Version]) -> dict[str, Any]:
-    """A message. *hidden_by* counts the acts that hid messages of its session, *versions* what it said."""
+    """Return the members of a message.
+
+    *hidden_by* is the number of the act that hid it, *versions* are its replaced contents.
+    """
     members: dict[str, Any] = {}
     for name in IN_MESSAGE:
         value = getattr(message, name)
@@ -125,7 +130,7 @@ def message_members(message: Message, hidden_by: int | None, versions: Iterable[
 
 
 def usage_members(usage: Usage) -> dict[str, Any]:
-    """One use of a model."""
+    """Return the members of one use of a model."""
     members: dict[str, Any] = {}
     for name in usage.__struct_fields__:
         value = getattr(usage, name)
@@ -135,7 +140,7 @@ def usage_members(usage: Usage) -> dict[str, Any]:
 
 
 def said(name: str, value: object) -> dict[str, Any]:
-    """A member, with its exact companion where it needs one."""
+    """Return a member, with its exact companion where a float is not exact."""
     if isinstance(value, datetime):
         micros = to_micros(value)
         seconds = micros / MILLION

@@ -1,7 +1,7 @@
 """Sessions as Markdown in which nothing that was said can pose as a heading of ours.
 
-What people and models wrote keeps its own markup, except where it could pose as ours: headings and HTML are
-escaped, and a block of code that was left open is closed.
+Texts of people and models keep their own markup, except markup that could pose as ours: headings and HTML are
+escaped, and an open code block is closed.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Markdown:
         self._first = True
 
     def begin_file(self) -> bytes:
-        """Nothing stands above the first session."""
+        """Return the beginning of the file, which is empty."""
         return b""
 
     def begin_session(self, session: Exported) -> bytes:
-        """A heading, and what is known of the session."""
+        """Return a heading and the facts of the session."""
         rule = "" if self._first else "\n---\n\n"
         self._first = False
         table = "\n".join(f"- {name}: {_value(value)}" for name, value in facts(session))
@@ -54,32 +54,32 @@ class Markdown:
         return f"{rule}# {escaped(name_of(session))}\n\n{table}\n{asked}".encode()
 
     def messages(self, page: Sequence[Exported]) -> bytes:
-        """Some of its messages."""
+        """Return some of the session's messages."""
         return "".join(map(_message, page)).encode()
 
     def end_session(self) -> bytes:
-        """Nothing stands below it."""
+        """Return the end of the session, which is empty."""
         return b""
 
     def end_file(self) -> bytes:
-        """Nothing stands below the last session."""
+        """Return the end of the file, which is empty."""
         return b""
 
 
 def escaped(text: str) -> str:
-    """The text on one line without any markup."""
+    """Return the text on one line without any markup."""
     return _SPECIAL.sub(r"\\\1", line(text))
 
 
 def fenced(text: str, language: str = "") -> str:
-    """A block of code that nothing in it can end."""
+    """Return the text as a code block that no line of it can end."""
     longest = max((len(run) for run in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}\n"
 
 
 def contained(text: str) -> str:
-    """The text with its markup, but unable to begin a section of its own."""
+    """Return the text with its markup, but unable to begin a section of its own."""
     lines: list[str] = []
     fence = ""
     for one in text.split("\n"):
@@ -97,7 +97,7 @@ def contained(text: str) -> str:
 
 
 def _value(text: str) -> str:
-    """An id or a number, copied easily."""
+    """Return an id or a number in a form that is easily copied."""
     plain = escaped(text)
     return plain if plain == text or "`" in text else f"`{text}`"
 
@@ -130,6 +130,6 @@ def _block(piece: Piece, *, tool: bool) -> str:
 
 
 def _folded(title: str, text: str) -> str:
-    """Something of lesser interest, as a quotation."""
+    """Return a text of lesser interest as a quotation."""
     quoted = "\n".join(f"{_QUOTED}{one}".rstrip() for one in contained(pretty(text)).split("\n"))
     return f"{_QUOTED}**{escaped(title)}**\n>\n{quoted}\n"

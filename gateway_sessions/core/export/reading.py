@@ -1,10 +1,7 @@
 """The reader of exported sessions: each member of an untrusted JSON object is checked or refused.
 
-A session that is taken in from a file, with everything that belongs to it.
-
-Members of an object in a file that anybody may have written: each is used as what it is, or refused.
-
-The messages of a session that is taken in.
+Anybody may have written the file. So each member is used as a value of its type, or the session is refused
+with the name of the member.
 """
 
 from __future__ import annotations
@@ -48,26 +45,26 @@ MAX_WORD: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One object. What we wrote is exact; other programs have numbers for flags, and JSON in text."""
+    """One object of a file. Our exports are exact; others have numbers for flags, and JSON in text."""
 
     members: Mapping[str, Any]
     exact: bool
 
     @classmethod
     def session(cls, value: object) -> Given:
-        """An exported session, which says itself whether it is exact."""
+        """Return an exported session, with whether it is exact by its own mark."""
         given = cls.part(value, exact=True)
         return cls(given.members, exact=given.members.get("format") == FORMAT)
 
     @classmethod
     def part(cls, value: object, *, exact: bool) -> Given:
-        """An object within another one."""
+        """Return an object within another one."""
         if not isinstance(value, Mapping):
             raise unusable("value", f"must be an object, not {type(value).__name__}")
         return cls(cast("Mapping[str, Any]", value), exact=exact)
 
     def time(self, name: str) -> datetime | None:
-        """An instant, to the microsecond."""
+        """Return an instant, to the microsecond."""
         micros = self.members.get(name + MICROS)
         if type(micros) is int:
             try:
@@ -77,21 +74,21 @@ class Given:
         return instant_of(name, self.members.get(name))
 
     def text(self, name: str) -> str | None:
-        """Text of any length."""
+        """Return a text of any length."""
         value = self.members.get(name)
         if value is not None and not isinstance(value, str):
             raise unusable(name, f"must be text, not {type(value).__name__}")
         return value
 
     def word(self, name: str, limit: int = MAX_WORD) -> str | None:
-        """A name on one line; none if it is empty."""
+        """Return a name on one line; None for an empty one."""
         value = self.members.get(name)
         if type(value) is int and not self.exact:
             value = str(value)
         return check_word(name, value, limit) if value not in (None, "") else None
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Yes or no, also as a number."""
+        """Return a flag, also given as a number."""
         value = self.members.get(name)
         if value is None:
             return default
@@ -100,12 +97,12 @@ class Given:
         return bool(value)
 
     def count(self, name: str) -> int:
-        """A whole number, 0 if nothing is said."""
+        """Return a whole number; 0 for an absent one."""
         value = self.members.get(name)
         return 0 if value is None else check_tokens(name, value)
 
     def mapping(self, name: str) -> Mapping[str, Any]:
-        """An object, also as JSON in text; what is none is kept under its name."""
+        """Return an object, also given as JSON in text; another value is kept under its name."""
         value: object = self.members.get(name)
         decoded = unpacked(value) if not self.exact else value
         if isinstance(decoded, dict):
@@ -117,7 +114,7 @@ class Given:
         return {name: value}
 
     def all_of(self, name: str) -> list[Any]:
-        """A list; none is an empty one."""
+        """Return a list; an absent one is empty."""
         value: object = self.members.get(name)
         if value is None:
             return []
@@ -126,7 +123,7 @@ class Given:
         return value  # pyright: ignore[reportUnknownVariableType]  # each item is looked at by itself
 
     def unknown(self, known: Collection[str]) -> dict[str, Any]:
-        """What nobody here knows, together with what an earlier import did not know."""
+        """Return the unknown members, together with those that an earlier import did not know."""
         extra: object = self.members.get("extra")
         if extra is not None and not isinstance(extra, Mapping):
             raise unusable("extra", "must be an object")
@@ -139,7 +136,7 @@ class Given:
 
 
 def unpacked(value: object) -> Any:
-    """What JSON in a text says, or the text where there is none."""
+    """Return the value of JSON in a text, or the text itself if it holds no JSON."""
     if not isinstance(value, str):
         return value
     try:
@@ -149,19 +146,20 @@ def unpacked(value: object) -> Any:
 
 
 def unusable(what: str, problem: str) -> InvalidInputError:
-    """The error for something in a file that cannot be used."""
+    """Return the error for a part of a file that cannot be used."""
     return InvalidInputError(f"{what} {problem}")
 
 
+# All messages of a session are held in memory at once; no real session has as many.
 MAX_MESSAGES: Final = 1_000_000
 MAX_ROLE: Final = 64
 MAX_KEY: Final = 2560
 JSON_MARK: Final = "\x00json:"
-"""Before content that is JSON, in the text columns of Hermes."""
+"""The mark before content that is JSON, in the text columns of Hermes."""
 
 _PACKED: Final = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
 _WHOSE: Final = frozenset({"author", "from_lane", "people"})
-"""Members whose meaning is certain only in what we wrote."""
+"""The members whose meaning is certain only in our own exports."""
 MESSAGE_MEMBERS: Final = frozenset(
     {"id", "session_id", "timestamp", "active", "compacted", "hidden_by", "versions", *IN_MESSAGE}
 )
@@ -169,7 +167,7 @@ MESSAGE_MEMBERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A message, which act hid it, and what it said before."""
+    """A message with the number of the act that hid it, and its replaced contents."""
 
     message: Message
     hidden_by: int | None = None
@@ -177,12 +175,12 @@ class Incoming:
 
 
 def messages_of(session: Given) -> tuple[Incoming, ...]:
-    """All messages in their order; places that are no rising numbers are given anew."""
-    given = session.all_of("messages")
-    if len(given) > MAX_MESSAGES:
+    """Return all messages in order; if their places do not rise, they get new ones."""
+    listed = session.all_of("messages")
+    if len(listed) > MAX_MESSAGES:
         raise unusable("messages", f"are more than {MAX_MESSAGES}")
     found: list[Incoming] = []
-    for number, one in enumerate(given, 1):
+    for number, one in enumerate(listed, 1):
         try:
             found.append(_message(Given.part(one, exact=session.exact)))
         except InvalidInputError as error:
@@ -197,7 +195,10 @@ def messages_of(session: Given) -> tuple[Incoming, ...]:
 
 
 def _with_acts(messages: Iterable[Incoming]) -> Iterator[Incoming]:
-    """Messages taken back one behind the other were taken back together, as far as anybody can tell."""
+    """Yield the messages with numbers of acts: adjacent rewound messages count as rewound together.
+
+    The file does not tell the acts, so this is the best guess.
+    """
     act, before = 0, None
     for one in messages:
         hidden = one.message.hidden_because
@@ -233,7 +234,7 @@ def _message(given: Given) -> Incoming:
 
 
 def _whose(given: Given) -> dict[str, Any]:
-    """Who said it, and where."""
+    """Return the author, the lane and the people of a message."""
     people = given.members.get("people")
     if people is not None and not (isinstance(people, list) and all(isinstance(one, str) for one in people)):  # pyright: ignore[reportUnknownVariableType]  # a file
         raise unusable("people", "must be a list of names")
@@ -256,7 +257,7 @@ def _hidden(given: Given) -> Hidden | None:
 
 
 def _unpacked(known: Mapping[str, Any]) -> dict[str, Any]:
-    """What another program keeps as JSON in text."""
+    """Return the members that another program keeps as JSON in text."""
     found: dict[str, Any] = {name: unpacked(known[name]) for name in _PACKED if name in known}
     calls = found.get("tool_calls")
     if calls is not None and not isinstance(calls, list | dict):
@@ -289,17 +290,17 @@ class Bundle:
 
     record: SessionRecord
     ends: int
-    """How often it has ended so far."""
+    """The number of times that the session has ended."""
     entry: Mapping[str, Any] | None
-    """The record of its lane as it was when it ended last."""
+    """The stored entry of the session's lane at its last end."""
     messages: tuple[Incoming, ...]
     usage: tuple[Usage, ...]
 
 
 def bundle_of(session: object, *, owner: str | None = None) -> Bundle:
-    """The session in an exported object; `InvalidInputError` says what of it cannot be used.
+    """Return the session in an exported object, or raise `InvalidInputError` with the unusable member.
 
-    With *owner* it becomes theirs, on no lane.
+    With *owner* the session becomes that owner's, on no lane.
     """
     given = Given.session(session)
     session_id = check_session_id(given.members.get("id", given.members.get("session_id")))
@@ -323,7 +324,7 @@ def bundle_of(session: object, *, owner: str | None = None) -> Bundle:
         **_descent(given),
         **_title(given),
         **_sums(given, usage),
-        **_said(given, messages, started_at),
+        **_sums_of_messages(given, messages, started_at),
     }
     source = _source(given)
     kept = (
@@ -351,35 +352,38 @@ def _started_at(given: Given, messages: Sequence[Incoming]) -> datetime:
 
 
 def _timed(messages: Iterable[Incoming], at: datetime) -> Iterator[Incoming]:
-    """Messages that say no time were sent when the one before was, so that every import reads the same."""
+    """Yield the messages with times: a message without one gets the time of the message before.
+
+    So every import of a file reads the same.
+    """
     for one in messages:
         at = one.message.sent_at or at
         yield one if one.message.sent_at else replace(one, message=one.message.altered(sent_at=at))
 
 
 def _handed_over(given: Given, messages: Sequence[Incoming], owner: str | None) -> Iterator[Incoming]:
-    """Messages that get another owner say themselves whose they are, as far as the file tells."""
-    told = given.members.get("owner") or given.members.get("user_id")
-    was, lane = _owner(given), given.word("session_key", MAX_LANE_KEY)
+    """Yield the messages with their authors if the session gets another owner, as far as known."""
+    tells_owner = given.members.get("owner") or given.members.get("user_id")
+    old_owner, lane = _owner(given), given.word("session_key", MAX_LANE_KEY)
     for one in messages:
-        if owner is None or not told or was == owner or one.message.author is not None:
+        if owner is None or not tells_owner or old_owner == owner or one.message.author is not None:
             yield one
         else:
-            named = one.message.altered(author=was, from_lane=one.message.from_lane or lane)
+            named = one.message.altered(author=old_owner, from_lane=one.message.from_lane or lane)
             yield replace(one, message=named)
 
 
 def _owner(given: Given) -> str:
-    """Whose it says it is, or the person's, as far as one is known."""
-    said = given.word("owner", MAX_LANE_KEY)
-    if said is not None:
-        return said
+    """Return the owner in the file, else the person as an owner, else one without a person."""
+    owner = given.word("owner", MAX_LANE_KEY)
+    if owner is not None:
+        return owner
     base, user = f"main:{encode_part(_source(given))}", given.word("user_id")
     return f"{base}:user:{encode_part(user)}" if user else f"{base}:local"
 
 
 def _descent(given: Given) -> dict[str, Any]:
-    """The parent, and how the session came from it."""
+    """Return the parent, and the way in which the session came from it."""
     parent = given.members.get("parent_session_id") or None
     if parent is None:
         return {}
@@ -393,20 +397,20 @@ def _descent(given: Given) -> dict[str, Any]:
 
 
 def _title(given: Given) -> dict[str, Any]:
-    """The title, and who gave it."""
+    """Return the title, its origin and its owner."""
     title, by = given.text("title"), given.members.get("title_by")
     known = by if by in list(TitledBy) else TitledBy.PERSON
     owner = given.word("title_owner", MAX_LANE_KEY) or _owner(given)
     return {"title": title, "title_by": str(known), "title_owner": owner} if title else {}
 
 
-def _said(given: Given, messages: Sequence[Incoming], started_at: datetime) -> dict[str, Any]:
-    """What the messages add up to. An exact export knows better how it began."""
-    said = given.members.get("preview")
+def _sums_of_messages(given: Given, messages: Sequence[Incoming], started_at: datetime) -> dict[str, Any]:
+    """Return the sums over the messages. An exact export's own preview takes precedence."""
+    preview_given = given.members.get("preview")
     texts = (one.message.text for one in messages if one.message.role == Role.USER and one.message.active)
     preview = next((shown for text in texts if (shown := preview_of(text))), None)
-    if given.exact and isinstance(said, str) and 0 < len(said) <= MAX_PREVIEW_LENGTH:
-        preview = said
+    if given.exact and isinstance(preview_given, str) and 0 < len(preview_given) <= MAX_PREVIEW_LENGTH:
+        preview = preview_given
     active = [one.message for one in messages if one.message.active]
     return {
         "last_active": given.time("last_active")
@@ -425,7 +429,7 @@ def _calls(tool_calls: object) -> int:
 
 
 def _usage(given: Given, session_id: str, at: datetime) -> tuple[Usage, ...]:
-    """Every use of a model; where there are only counters, one that stands for all."""
+    """Return every use of a model; if the file has only counters, one use that stands for all."""
     if given.members.get("usage_events") is None:
         return _all_in_one(given, session_id, at)
     found: list[Usage] = []
@@ -443,7 +447,7 @@ def _all_in_one(given: Given, session_id: str, at: datetime) -> tuple[Usage, ...
     facts["api_calls"] = given.count("api_call_count")
     for name in ("estimated_cost_usd", "actual_cost_usd"):
         cost = given.members.get(name)
-        # Elsewhere a price that nobody knows is written as nothing to pay.
+        # Other programs write an unknown price as 0.
         facts[name] = cost if cost or given.members.get("cost_status") not in _FREE else None
     if not any(facts.values()):
         return ()
@@ -456,7 +460,7 @@ def _all_in_one(given: Given, session_id: str, at: datetime) -> tuple[Usage, ...
 
 
 def _sums(given: Given, usage: Sequence[Usage]) -> dict[str, Any]:
-    """What the turns have used: always the sum of the events, whatever the file says."""
+    """Return the use of the turns: always the sum of the events, whatever the file says."""
     turns = [one for one in usage if one.task == TURN]
     sums: dict[str, Any] = {name: sum(getattr(one, name) for one in turns) for name in COUNTS}
     sums["api_call_count"] = sums.pop("api_calls")
@@ -465,7 +469,7 @@ def _sums(given: Given, usage: Sequence[Usage]) -> dict[str, Any]:
         sums[name] = from_nanos(sum(known)) if known else None
     sums["cost_status"] = str(worse(*(one.cost_status for one in turns))) if turns else None
     for name in ("cost_source", "pricing_version"):
-        told = [value for one in turns if (value := getattr(one, name)) is not None]
-        said = given.members.get(name)
-        sums[name] = said if said in told else next(reversed(told), None)
+        known_values = [value for one in turns if (value := getattr(one, name)) is not None]
+        stated = given.members.get(name)
+        sums[name] = stated if stated in known_values else next(reversed(known_values), None)
     return sums

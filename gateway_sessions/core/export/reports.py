@@ -10,21 +10,21 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferProgress:
-    """How far an export or an import is."""
+    """The progress of an export or an import."""
 
     sessions: int = 0
     messages: int = 0
     total_sessions: int | None = None
-    """None: nobody knows."""
+    """The number of all sessions; None: unknown."""
 
 
 Progress: TypeAlias = Callable[[TransferProgress], object]
-"""Called now and then with how far it is; not awaited."""
+"""A function that is called now and then with the progress; it is not awaited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportReport:
-    """What was written."""
+    """The numbers of what an export wrote."""
 
     sessions: int = 0
     messages: int = 0
@@ -32,7 +32,7 @@ class ExportReport:
 
 
 class FindingKind(StrEnum):
-    """What an import came across."""
+    """The kind of a finding of an import."""
 
     ERROR = "error"  # it cannot be read or stored, and is left out
     CLASH = "clash"  # something else is here in its place, and stays; the session is left out
@@ -46,12 +46,13 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that an import came across, and where."""
+    """A finding of an import, and its place."""
 
     kind: FindingKind
     detail: str
     session_id: str | None = None
     line: int | None = None
+    """The number of the line in the file, from 1."""
 
     def __str__(self) -> str:
         place = f"line {self.line}: " if self.line is not None else ""
@@ -61,34 +62,36 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """What was taken in. Of a dry run: what would have been."""
+    """The result of an import; in a dry run, the result that it would have."""
 
     imported: int = 0
+    """The number of imported sessions."""
     skipped: int = 0
-    """Sessions that were here already, as they are in the file."""
+    """The number of sessions that the store had already, equal to those in the file."""
     messages: int = 0
-    """In the imported sessions, counted as everywhere: without those that are hidden."""
+    """The number of messages in the imported sessions, without hidden ones, as everywhere."""
     hidden: int = 0
-    """Messages that came along and are not shown: they were taken back, edited, or put into a summary."""
+    """The number of hidden messages that were imported: rewound, replaced or compacted ones."""
     lanes: int = 0
-    """Lanes that go on with a session of theirs."""
+    """The number of lanes that go on with an imported session."""
     begun: int = 0
-    """Sessions that began for lanes whose own had no row; they are not among the imported ones."""
+    """The number of sessions that began for lanes whose own session had no row; `imported` leaves them
+    out."""
     findings: tuple[Finding, ...] = ()
     more_findings: int = 0
-    """How many there were beyond those that are listed."""
+    """The number of findings beyond those that are listed."""
     dry_run: bool = False
 
     def of(self, kind: FindingKind) -> tuple[Finding, ...]:
-        """The findings of one kind."""
+        """Return the findings of one kind."""
         return tuple(one for one in self.findings if one.kind is kind)
 
     @property
     def clashes(self) -> tuple[Finding, ...]:
-        """Sessions left out, because something else is in their place."""
+        """The sessions that were left out because another one is in their place."""
         return self.of(FindingKind.CLASH)
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """What could not be read or stored."""
+        """The findings about things that could not be read or stored."""
         return self.of(FindingKind.ERROR)

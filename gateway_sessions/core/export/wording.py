@@ -1,7 +1,7 @@
 """Contents of the HTML and Markdown exports: speakers, times, tool calls and attachments as text.
 
-An exported session is a dict as `SessionDB.export_session` gives it. Everything in it was written by
-strangers or by a model, so nothing here trusts a type.
+An exported session is a dict as `SessionDB.export_session` returns it. Strangers and models wrote its values,
+so this module trusts no type.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LINE_END = re.compile("\r\n?")
 
 
 class PieceKind(StrEnum):
-    """What a piece of a message is."""
+    """The kind of a piece of a message."""
 
     TEXT = "text"
     DATA = "data"  # JSON, shown as it is
@@ -59,7 +59,7 @@ class Piece(NamedTuple):
 
 
 class ToolCallText(NamedTuple):
-    """A call of a tool, as far as it can be understood."""
+    """A call of a tool, as far as it can be read."""
 
     name: str
     arguments: str
@@ -68,7 +68,7 @@ class ToolCallText(NamedTuple):
 
 
 def pieces(content: object) -> Iterator[Piece]:
-    """The content piece by piece; nothing for a message that has none."""
+    """Yield the content piece by piece; nothing for a message without content."""
     if isinstance(content, str):
         if content:
             yield Piece(PieceKind.TEXT, clean(content))
@@ -80,33 +80,33 @@ def pieces(content: object) -> Iterator[Piece]:
 
 
 def calls(tool_calls: object) -> Iterator[ToolCallText]:
-    """The calls in a message, in the form of any provider."""
+    """Yield the calls in a message, in the form of any provider."""
     for one in cast("list[object]", tool_calls) if isinstance(tool_calls, list) else ():
         call = cast("dict[str, Any]", one) if isinstance(one, dict) else {"arguments": one}
         inner = call.get("function")
         if isinstance(inner, dict):
             call = cast("dict[str, Any]", inner)
-        given = next((call[name] for name in ("arguments", "input", "args") if name in call), None)
-        arguments = _decoded(given)
+        raw = next((call[name] for name in ("arguments", "input", "args") if name in call), None)
+        arguments = _decoded(raw)
         shown = "" if arguments is None else pretty(arguments)
         yield ToolCallText(line(call.get("name") or "tool"), shown, _glimpse(arguments))
 
 
 def name_of(session: Exported) -> str:
-    """What to call the session: its title, what it began with, or its id."""
+    """Return the name of the session: its title, its first words, or its id."""
     return next((line(text) for key in ("title", "preview", "id") if (text := session.get(key))), "session")
 
 
 def speaker(message: Exported) -> str:
-    """Who said it."""
+    """Return the name of the message's role, and of its tool."""
     role = str(message.get("role") or "?")
-    said = ROLES.get(role) or line(role)
+    name = ROLES.get(role) or line(role)
     tool = message.get("tool_name")
-    return f"{said} {line(tool)}" if role == "tool" and tool else said
+    return f"{name} {line(tool)}" if role == "tool" and tool else name
 
 
 def marks(message: Exported) -> list[str]:
-    """What has to be known of a message besides what it says."""
+    """Return the remarks about a message: hidden, overheard, edited, cut off."""
     found: list[str] = []
     if hidden := message.get("hidden_because"):
         found.append(HIDDEN.get(str(hidden), line(hidden)))
@@ -122,7 +122,7 @@ def marks(message: Exported) -> list[str]:
 
 
 def thoughts(message: Exported) -> str:
-    """What the model wrote for itself."""
+    """Return the reasoning of the model."""
     return next(
         (
             clean(text)
@@ -134,7 +134,7 @@ def thoughts(message: Exported) -> str:
 
 
 def facts(session: Exported) -> Iterator[tuple[str, str]]:
-    """What stands above a session: a name and a value each."""
+    """Yield the facts above a session: a name and a value each."""
     yield "Session", line(session.get("id") or "?")
     yield "Source", line(session.get("source") or "?")
     if user := session.get("user_id"):
@@ -152,7 +152,7 @@ def facts(session: Exported) -> Iterator[tuple[str, str]]:
 
 
 def moment(seconds: object) -> str:
-    """The time in UTC, for people."""
+    """Return the time in UTC, for people."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return "unknown"
     try:
@@ -162,23 +162,23 @@ def moment(seconds: object) -> str:
 
 
 def machine_moment(seconds: object) -> str:
-    """The same for programs; empty if it is none."""
+    """Return the time in UTC, for programs; empty for a value that is no time."""
     text = moment(seconds)
     return "" if text == "unknown" else text.removesuffix(" UTC").replace(" ", "T") + "Z"
 
 
 def line(value: object, limit: int = 200) -> str:
-    """Anything on one line of bounded length."""
+    """Return any value on one line of bounded length."""
     return shortened(" ".join(clean(str(value)).split()), limit)
 
 
 def clean(text: str) -> str:
-    """The text with one kind of line end and without what no page can show."""
+    """Return the text with one kind of line end, and with marks for characters that no page can show."""
     return _UNPRINTABLE.sub("\ufffd", _LINE_END.sub("\n", text))
 
 
 def pretty(value: object) -> str:
-    """JSON for people."""
+    """Return a value as JSON for people."""
     if isinstance(value, str):
         return clean(value)
     return clean(json.dumps(value, ensure_ascii=False, indent=2, default=str))
@@ -200,7 +200,7 @@ def _piece(part: object) -> Piece:
 
 
 def _media(kind: str, members: dict[str, Any]) -> str:
-    """What it is and where it lies; the bytes themselves are nothing to read."""
+    """Return the kind of an attachment and its address; its bytes are nothing to read."""
     inner = cast("object", members.get(kind))
     place = (
         cast("dict[str, object]", inner) if isinstance(inner, dict) else cast("dict[str, object]", members)
@@ -227,7 +227,7 @@ def _sums(session: Exported) -> Iterator[tuple[str, str]]:
 
 
 def _glimpse(arguments: object) -> str:
-    """A call's arguments without the signs of JSON."""
+    """Return a call's arguments on a short line, without the signs of JSON."""
     if isinstance(arguments, dict):
         members = cast("dict[str, object]", arguments).items()
         return line(
