@@ -8,24 +8,25 @@ from typing import Final
 HIDDEN: Final = "***"
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)(\S*)")
 _PLACE = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:@/?#\[\]]*)(?::[0-9]{0,5})?")
-"""A host, and perhaps a port."""
+"""The pattern of a host, with or without a port."""
 _PARTS = re.compile(r"([^/?#]*)([^?#]*)(.*)", re.DOTALL)
 _SECRET_PART = re.compile(r"(?=[^/]*[0-9])(?=[^/]*[A-Za-z])[^/]{20,}|[^/]*:[^/]*")
-"""A part of a path that is long and random, or has a name and a key in it, as the addresses of bots have."""
+"""The pattern of a path's part that is long and random, or holds a name and a key, as addresses of bots
+do."""
 _SECRET_OPTION = re.compile(r"((?:pass\w*|pwd|secret|token|key)\s*=\s*)[^&\s]+", re.IGNORECASE)
 
 
 def without_secrets(text: str) -> str:
-    """Return the text with every address in it masked: host and path are told, the rest is not."""
+    """Return the text with every address in it masked: only host and path are shown."""
     return _SECRET_OPTION.sub(rf"\1{HIDDEN}", _ADDRESS.sub(lambda found: found[1] + _masked(found[2]), text))
 
 
 def _masked(rest: str) -> str:
-    """What follows `scheme://`. Of what is no plain address nothing is shown: any part may be a password."""
+    """Return the masked rest after `scheme://`; of an irregular address any part may be a password."""
     parts = _PARTS.fullmatch(rest)
     authority, path, options = parts.groups() if parts else ("", "", "")
     _, at, place = authority.rpartition("@")
-    # A password with `/`, `?` or `#` in it goes on behind what looks like the host.
+    # A password with `/`, `?` or `#` in it goes on after the part that looks like the host.
     if "@" in path + options or not _PLACE.fullmatch(place):
         return HIDDEN
     user = f"{HIDDEN}@" if at else ""

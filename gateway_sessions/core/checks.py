@@ -1,13 +1,11 @@
 """Checks of the types and ranges of values that callers and configurations give.
 
-Values of derived classes as the built-in values that a database, JSON and a platform know.
+Programs pass the values that their libraries return: a `str` with methods of its own, a read-only mapping, a
+number that prints in colour. Such a class may join, compare or print in its own way, so each value becomes
+the built-in one that a database, JSON and a platform know.
 
-Programs hand over what their libraries return: a `str` with methods of its own, a read-only mapping, a number
-that prints in colour. Such a class may join, compare or print in its own way, so nothing of it is kept.
-
-Whether what untyped callers hand over is what it should be: found at once, and told by its name.
-
-What the values of a configuration may be: each check says what is wrong with one key, or nothing.
+A wrong type is found at the call that passes it, and the error names the field. The checks of a configuration
+return what is wrong with one key, or None.
 """
 
 from __future__ import annotations
@@ -26,14 +24,14 @@ from gateway_sessions.errors import ConfigError, ConfigProblem, InvalidInputErro
 
 
 def plain_text(value: str) -> str:
-    """Return the characters of a text as a `str`, whatever a derived class makes of them."""
+    """Return the characters of a text as a `str`, without the methods of a derived class."""
     return value if type(value) is str else str.__str__(value)
 
 
 def plain_value(value: object) -> object:
-    """Return what JSON has for a value of a derived class; `InvalidInputError` if JSON has nothing for it.
+    """Return the built-in value for one of a derived class, or raise `InvalidInputError` without one in JSON.
 
-    It is the hook of every encoder that meets values of callers.
+    It is the hook of every encoder of callers' values.
     """
     match value:
         case str():
@@ -50,9 +48,9 @@ def plain_value(value: object) -> object:
 
 
 def check_types(what: str, record: object, types: Mapping[str, tuple[type, ...]]) -> None:
-    """Look at the fields of a record; `InvalidInputError` names the first that holds something else.
+    """Check the fields of a record; `InvalidInputError` names the first field of a wrong type.
 
-    A text or a number of a derived class is replaced by what it is without that, because the class may add or
+    A text or a number of a derived class is replaced by the built-in one, because the class may add or
     compare oddly.
     """
     for name, allowed in types.items():
@@ -69,14 +67,14 @@ def check_types(what: str, record: object, types: Mapping[str, tuple[type, ...]]
 
 
 def check_value(name: str, value: object, *allowed: type) -> None:
-    """Look at one value that a caller gives; `InvalidInputError` names it if it is of another type."""
+    """Check one value of a caller; `InvalidInputError` names it if its type is wrong."""
     if not _is_one_of(value, allowed):
         problem = f"{name} must be {_named(allowed)}, not {_type_of(value)}"
         raise InvalidInputError(problem)
 
 
 def check_each(name: str, values: tuple[object, ...], allowed: type) -> None:
-    """Look at what a field holds several of."""
+    """Check each of the values that a field holds."""
     for value in values:
         if not isinstance(value, allowed):
             problem = f"each of {name} must be {allowed.__name__}, not {_type_of(value)}"
@@ -84,7 +82,7 @@ def check_each(name: str, values: tuple[object, ...], allowed: type) -> None:
 
 
 def _replace(record: object, name: str, value: object) -> None:
-    """Change a field of a record that is being made, and that nobody has seen."""
+    """Change a field of a record that is being made, and that no other code has seen."""
     if isinstance(record, msgspec.Struct):
         force_setattr(record, name, value)
     else:
@@ -105,38 +103,38 @@ def _type_of(value: object) -> str:
 
 
 MOST: Final = 1_000_000
-"""More of anything is a mistake."""
+"""The largest count in a configuration: a larger one is a mistake."""
 
 Finding: TypeAlias = tuple[str, str] | None
-"""A key and what is wrong with it."""
+"""A key and its problem; None: the key is right."""
 
 
 def check_section(section: str, *findings: Finding) -> None:
-    """Raise `ConfigError` with all that was found wrong in a section."""
+    """Raise `ConfigError` with all problems that were found in a section."""
     problems = [ConfigProblem(f"{section}.{key}", message) for key, message in filter(None, findings)]
     if problems:
         raise ConfigError(section, problems)
 
 
 def choice(key: str, value: str, choices: type[StrEnum]) -> Finding:
-    """Say what is wrong with a word."""
+    """Return the problem of a word from a closed set."""
     return None if value in set(choices) else (key, f"must be one of {', '.join(choices)}")
 
 
 def count(key: str, value: int, *, most: int = MOST) -> Finding:
-    """Say what is wrong with a number of things."""
+    """Return the problem of a count."""
     return None if 1 <= value <= most else (key, f"must be from 1 to {most}")
 
 
 def time(key: str, value: timedelta, *, zero: bool = False) -> Finding:
-    """Say what is wrong with a duration."""
+    """Return the problem of a duration."""
     if value < timedelta(0) or (not value and not zero):
         return key, f"must be {'0 or more' if zero else 'more than 0'}"
     return None if value <= LONGEST else (key, "must be a century at most")
 
 
 def off_or_time(key: str, value: timedelta | None) -> Finding:
-    """Say what is wrong with a duration that can be off."""
+    """Return the problem of a duration that may be off."""
     if value is None or timedelta(0) < value <= LONGEST:
         return None
     return key, "must be 0 (off) or more, and a century at most"

@@ -1,8 +1,8 @@
 """Rules for several nodes on one database: who is alive, who leads, and which node serves a lane.
 
-A *node* is one opening of the store. It tells the database that it lives, again and again. Who has said
-nothing for too long is declared dead by the others, and its turns become theirs. Nobody can tell a dead node
-from one that merely cannot be heard; so a node that was not heard stops of its own accord, before that.
+A *node* is one opening of the store. It reports to the database again and again that it lives. The other
+nodes declare a node dead that has been silent for too long, and take over its turns. They cannot tell a dead
+node from one whose reports do not arrive; so a node whose reports fail stops by itself before that time.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from typing import Final
 from gateway_sessions.core.checks import Finding, check_section, time
 
 SHARDS: Final = 1024
-"""Lanes are dealt out in so many parts: few enough to be cheap, many enough to be even."""
+"""The parts into which lanes are divided: few enough to be cheap, many enough to be even."""
 SLOTS: Final = 2048
-"""So many nodes can live at once: each has a number of its own, which all ids that it makes end with."""
+"""The nodes that can live at once: each has a number of its own, with which all its ids end."""
+# Room for a machine's name and a directory.
 LONGEST_NAME: Final = 200
 POOL_SIZE: Final = 8
-"""Connections for the work of one process, if nobody says another number; one more says that it lives."""
+"""The default number of connections for the work of one process; one more reports that it lives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRules:
-    """How the nodes of one database get along."""
+    """The rules by which the nodes of one database cooperate."""
 
     name: str | None = None
     """What this process is called among those that have a database on a server open; None: after its machine
@@ -59,7 +60,7 @@ class ClusterRules:
 
     @property
     def trust(self) -> timedelta:
-        """For so long after it was heard, a node may be sure that nobody has declared it dead."""
+        """The time after a report for which a node may rely on not being declared dead."""
         return self.ttl * 3 / 4
 
 
@@ -72,56 +73,56 @@ class Node:
     name: str
     version: str
     first_id: int
-    """Whatever it makes has this id or a larger one."""
+    """The least id of rows that the node makes."""
     silent: bool
-    """Whether it has said nothing for too long."""
+    """Whether the node has been silent for longer than `ttl`."""
 
 
 def trusted_until(sent_at: float, rules: ClusterRules) -> float:
-    """How long a node may go on that said at that moment, by its own clock, that it lives."""
+    """Return until when a node may go on that reported at *sent_at*, both on its own clock, in seconds."""
     return sent_at + rules.trust.total_seconds()
 
 
 def leads(epoch: int, nodes: Collection[Node]) -> bool:
-    """Whether a node has the duties that only one may have: the oldest of those not declared dead does.
+    """Return whether a node has the duties that only one node may have: the oldest living node has them.
 
-    Later ones have larger numbers; so whoever has seen itself to be the oldest stays it until its end.
+    Later nodes have larger epochs, so a node that has found itself to be the oldest stays it until its end.
     """
     return bool(nodes) and epoch == min(one.epoch for one in nodes)
 
 
 def takes_over_first(epoch: int, nodes: Collection[Node]) -> bool:
-    """Whether a node is the one to see to the turns of dead ones; the others look later whether it did."""
+    """Return whether a node takes over the turns of dead nodes first; the other nodes check later."""
     return leads(epoch, [one for one in nodes if not one.silent])
 
 
 def lost(before: Iterable[Node], now: Collection[Node]) -> frozenset[int]:
-    """The nodes whose work somebody has to take over: silent ones, and those that are gone since."""
+    """Return the epochs of nodes whose work must be taken over: silent ones, and ones gone since."""
     there = {one.epoch for one in now}
     silent = {one.epoch for one in now if one.silent}
     return frozenset(silent | {one.epoch for one in before if one.epoch not in there})
 
 
 def free_slot(taken: Collection[int]) -> int | None:
-    """A number that no other node has; None if there are too many of them."""
+    """Return a number that no living node has; None if all are taken."""
     return next((one for one in range(SLOTS) if one not in taken), None)
 
 
 def made_by(row_id: int, nodes: Iterable[Node]) -> Node | None:
-    """The living node that has made a row, which its id tells; None if it is gone."""
+    """Return the living node that made a row, as the row's id tells; None if the node is gone."""
     slot = row_id % SLOTS
     return next((one for one in nodes if one.slot == slot and one.first_id <= row_id), None)
 
 
 def shard_of(session_key: str) -> int:
-    """The part of all lanes that a lane is in, for ever."""
+    """Return the part of all lanes to which a lane belongs for ever."""
     digest = sha256(session_key.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:2]) % SHARDS
 
 
 @lru_cache(maxsize=8 * SHARDS)
 def node_of(shard: int, names: frozenset[str]) -> str:
-    """The node that a part belongs to: when one comes or goes, only the parts that it gets or had move."""
+    """Return the node that serves a part; when a node comes or goes, only the parts of that node move."""
     return max(names, key=lambda name: (_weight(shard, name), name))
 
 

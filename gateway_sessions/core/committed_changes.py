@@ -1,7 +1,7 @@
 """Records of what a transaction changed (`Transition`, `SessionEnd`), passed on after its commit.
 
-A transaction says with a statement what that statement means. The driver passes it on once the commit stands,
-and only then; so nobody hears of anything that was undone.
+A transaction attaches such a record to the statement that makes the change. The driver passes the record on
+only once the commit stands, so nobody hears of a change that was rolled back.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ class Transition:
     at: datetime
     session_key: str
     session_id: str
-    """The session that the lane has from now on, or, where it loses its session, that one."""
+    """The id of the lane's session from now on; if the lane loses its session, the id of the lost one."""
     event: str
     from_state: str | None
     to_state: str
     reason: str | None
     actor: str
     previous_session_id: str | None = None
-    """The session that this one comes from, or takes the place of."""
+    """The id of the session that this one continues or replaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEnd:
-    """A session of a lane is over. One that had ended already does not end again."""
+    """The end of a lane's session; a session that has ended already does not end again."""
 
     at: datetime
     session_key: str

@@ -1,8 +1,8 @@
 """The frames and messages that a store's owner and its clients exchange over the control socket.
 
 A frame is four bytes with the length of a JSON text, then that text. The owner greets first; then the client
-asks and the owner answers, one request after another. Errors travel by the name of their class and the facts
-they were made of, and are the same class again on the other side.
+asks and the owner answers, one request after another. An error travels as the name of its class and the facts
+that it was made of, and becomes an error of the same class on the other side.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from gateway_sessions.core.sessions.boundaries import zone_named
 from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError
 
 PROTOCOL: Final = 1
-"""Raised when one side would misunderstand the other. Operations may come and go without."""
+"""The version of the protocol, raised when one side would misunderstand the other; a new operation needs
+none."""
+# A request names one operation: a megabyte also carries a long text for it.
 MAX_REQUEST_BYTES: Final = 1 << 20
+# An answer holds a page of sessions or messages.
 MAX_ANSWER_BYTES: Final = 4 << 20
 
 T = TypeVar("T")
@@ -33,7 +36,7 @@ _NULL: Final = msgspec.Raw(b"null")
 
 
 class Greeting(msgspec.Struct, frozen=True, kw_only=True):
-    """Who owns the store."""
+    """The first message of a store's owner."""
 
     protocol: int
     program: str
@@ -42,16 +45,16 @@ class Greeting(msgspec.Struct, frozen=True, kw_only=True):
     """The version of the database's schema."""
     pid: int
     database: str
-    """The path of the database, for those who read it themselves."""
+    """The path of the database, for clients that read it themselves."""
 
 
 class ControlRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One operation to carry out."""
+    """A request for one operation."""
 
     do: str
     parameters: msgspec.Raw = _NOTHING
     seconds: float
-    """How long the client waits; then nobody needs the answer any more."""
+    """The seconds that the client waits; after them the answer is not needed any more."""
 
 
 class ControlFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,14 +66,14 @@ class ControlFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ControlAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a request: a result, unless there is a failure."""
+    """The answer to a request: a result, unless there is a failure."""
 
     result: msgspec.Raw = _NULL
     failure: ControlFailure | None = None
 
 
 class Frames:
-    """Cuts what arrives into frames. Not more than one frame beyond what was taken is ever kept."""
+    """Cuts the bytes that arrive into frames. It never keeps more than one unfinished frame."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -82,7 +85,7 @@ class Frames:
         return bool(self._pending)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The frames that *data* completes; `InvalidInputError` once one announces more than the limit."""
+        """Yield the frames that *data* completes; raise `InvalidInputError` for one beyond the limit."""
         self._pending += data
         while len(self._pending) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._pending)
@@ -97,7 +100,7 @@ class Frames:
 
 
 def frame(value: object, limit: int) -> bytes:
-    """The frame that carries a value; `InvalidInputError` if no frame can."""
+    """Return the frame that carries a value, or raise `InvalidInputError` if no frame can."""
     body = encode(value)
     if len(body) > limit:
         raise _too_large(len(body), limit)
@@ -105,7 +108,7 @@ def frame(value: object, limit: int) -> bytes:
 
 
 def encode(value: object) -> bytes:
-    """The JSON text of a value of ours."""
+    """Return the JSON text of a value."""
     try:
         return msgspec.json.encode(with_text_ids(value), enc_hook=_plain)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -114,12 +117,12 @@ def encode(value: object) -> bytes:
 
 
 def decode(body: bytes | msgspec.Raw, kind: type[T]) -> T:
-    """The value of that type; `InvalidInputError` for what is none, or is nested without end."""
+    """Return the value of that type, or raise `InvalidInputError` for other JSON or endless nesting."""
     try:
         if not bears_ids(cast("Any", kind)):
             return msgspec.json.decode(body, type=kind, dec_hook=_revived)
-        told = with_number_ids(msgspec.json.decode(body), kind)
-        return msgspec.convert(told, type=kind, dec_hook=_revived)
+        numbered = with_number_ids(msgspec.json.decode(body), kind)
+        return msgspec.convert(numbered, type=kind, dec_hook=_revived)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         name = getattr(kind, "__name__", str(kind)).removeprefix("Control")
         problem = f"not a {name} as expected: {error}"
@@ -127,13 +130,13 @@ def decode(body: bytes | msgspec.Raw, kind: type[T]) -> T:
 
 
 def failure_of(error: GatewaySessionsError) -> ControlFailure:
-    """The error as it travels."""
+    """Return the error in the form that travels."""
     facts = {name: value for name, value in vars(error).items() if _travels(value)}
     return ControlFailure(kind=type(error).__name__, message=str(error), facts=facts)
 
 
 def error_of(failure: ControlFailure) -> GatewaySessionsError:
-    """The error again: of its own class, or, if a newer program has others than we, a `ControlError`."""
+    """Return the error of its own class, or a `ControlError` for a class that only a newer program knows."""
     kind = _ERRORS.get(failure.kind)
     if kind is None:
         problem = f"answered with {failure.kind}: {failure.message}"

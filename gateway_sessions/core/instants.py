@@ -10,20 +10,21 @@ from gateway_sessions.errors import InvalidInputError, StorageCorruptError
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 RESOLUTION: Final = timedelta(microseconds=1)
 LONGEST: Final = timedelta(days=36_525)
-"""A century: longer is a mistake, and would leave the calendar when added to a date."""
+"""The longest duration: a longer one is a mistake, and would leave the calendar when added to a date."""
 LARGEST_SECONDS: Final = 10_000_000_000
-"""The year 2286: a number of seconds above it is one of milliseconds."""
+"""The largest number of seconds, in the year 2286: a larger number counts milliseconds."""
 ID_BITS: Final = 11
-"""Below the microseconds in ids that rise with time: room for two thousand in each of them."""
+"""The bits below the microseconds in ids that rise with time: room for two thousand ids in each
+microsecond."""
 
 
 def to_micros(instant: datetime) -> int:
-    """Microseconds since the epoch, exactly."""
+    """Return the microseconds since the epoch, exactly."""
     return (instant - EPOCH) // RESOLUTION
 
 
 def from_micros(micros: int) -> datetime:
-    """The instant that many microseconds after the epoch; `StorageCorruptError` if no calendar has it."""
+    """Return the instant so many microseconds after the epoch; `StorageCorruptError` beyond the calendar."""
     try:
         return EPOCH + micros * RESOLUTION
     except OverflowError:
@@ -32,23 +33,23 @@ def from_micros(micros: int) -> datetime:
 
 
 def nearest(micros: int) -> datetime:
-    """The same for what merely has to be done by then: out of the calendar is its beginning or its end."""
+    """Return that instant, or the nearest one of the calendar, for work that only has to be done by then."""
     return from_micros(min(max(micros, _FIRST), _LAST))
 
 
 _FIRST: Final = to_micros(datetime(1, 1, 2, tzinfo=UTC))
 _LAST: Final = to_micros(datetime(9999, 12, 30, tzinfo=UTC))
-"""A day off the ends, so that every zone has them."""
+"""The ends of the calendar less a day, so that every zone has them."""
 
 
 def as_utc(moment: datetime, *, naive_zone: tzinfo = UTC) -> datetime:
-    """A plain UTC datetime for any datetime a caller gives; one without a zone is read in *naive_zone*."""
+    """Return a plain UTC datetime for any datetime of a caller; a naive one is read in *naive_zone*."""
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=naive_zone)
     return EPOCH + (aware.astimezone(UTC) - EPOCH)
 
 
 def duration(name: str, **amount: float) -> timedelta:
-    """That much time, or `InvalidInputError` if a caller's *name* is no time or more than a century."""
+    """Return a duration, or raise `InvalidInputError` if *name* is no number or more than a century."""
     try:
         span = timedelta(**amount)
     except (OverflowError, TypeError, ValueError):
@@ -60,7 +61,7 @@ def duration(name: str, **amount: float) -> timedelta:
 
 
 def first_change_id(now: datetime, last: int) -> int:
-    """Where the ids of one process begin: above all used before, and rising with time across processes.
+    """Return the first id of a process: above all used before, and rising with time across processes.
 
     63 bits hold microseconds with room for two thousand ids in each of them.
     """
@@ -68,9 +69,9 @@ def first_change_id(now: datetime, last: int) -> int:
 
 
 def instant_of(name: str, given: object) -> datetime | None:
-    """The instant that a caller says: a datetime, seconds or milliseconds since the epoch, or ISO text.
+    """Return the instant of a datetime, of seconds or milliseconds since the epoch, or of ISO text.
 
-    None stays None; anything else is an `InvalidInputError` about *name*.
+    None stays None; another value raises an `InvalidInputError` about *name*.
     """
     if given is None:
         return None

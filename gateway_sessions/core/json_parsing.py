@@ -1,8 +1,8 @@
 """A JSON parser for files that may be damaged: it splits an object into members before it reads them.
 
-The members of the outermost object are found without reading them, so that one that is damaged or nested
-without end spoils nothing but itself. Where even the outermost object is broken, what follows is split where
-a line begins as the first member's did: files of ours and of Hermes begin a line with each.
+The members of the outermost object are found without reading their values, so that a member that is damaged
+or nested endlessly spoils no other one. Where the outermost object itself is broken, the rest is split at
+lines that begin like the first member's line: files of ours and of Hermes begin a line with each member.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from gateway_sessions.errors import InvalidInputError
 
+# Deeper than any real entry or message, and far from the depth at which a JSON reader overflows its stack.
 MAX_DEPTH: Final = 64
 
 Member: TypeAlias = tuple[bytes | None, bytes]
-"""The name and the value of a member, both as they stand in the file; no name: damage, not a member."""
+"""The name and the value of a member as they stand in the file; the name None: damage, and no member."""
 
 _STRING = rb'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
 _OPENING = re.compile(rb"[ \t\r\n]*+\{")
@@ -30,13 +31,13 @@ _LEFT_OVER: Final = b" \t\r\n,}"
 
 
 def members_of(raw: bytes) -> Iterator[Member] | None:
-    """The members of the object that *raw* is, in order; None if it does not even begin as one."""
+    """Return the members of the object in *raw*, in order; None if *raw* does not begin as an object."""
     opening = _OPENING.match(raw)
     return None if opening is None else _members(raw, opening.end())
 
 
 def decode_text(raw: bytes) -> Any:
-    """The JSON value; `InvalidInputError` for what is none, nested too deep, or names a member twice."""
+    """Return the JSON value, or raise `InvalidInputError` for bad JSON, deep nesting or duplicate members."""
     if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and nesting(raw) > MAX_DEPTH:
         raise unusable("value", f"is nested more than {MAX_DEPTH} deep")
     try:
@@ -48,7 +49,7 @@ def decode_text(raw: bytes) -> Any:
 
 
 def unusable(what: str, problem: str) -> InvalidInputError:
-    """The error for something stored that cannot be used."""
+    """Return the error for a stored thing that cannot be used."""
     return InvalidInputError(f"{what} {problem}")
 
 
@@ -69,7 +70,7 @@ def _members(raw: bytes, at: int) -> Iterator[Member]:
 
 
 def _salvaged(raw: bytes, at: int) -> Iterator[Member]:
-    """What can still be told apart after the object broke off; at least one piece of damage."""
+    """Yield the members readable after the object broke off, and at least one piece of damage."""
     line_start = _INDENTATION.match(raw)
     pieces = re.split(re.escape(line_start[1]) + b'(?=")', raw[at:]) if line_start else [raw[at:]]
     damaged = False
@@ -86,7 +87,7 @@ def _salvaged(raw: bytes, at: int) -> Iterator[Member]:
 
 
 def _value_end(raw: bytes, at: int) -> int | None:
-    """Where the value that begins there ends; None: nowhere."""
+    """Return the end of the value that begins there; None if the value does not end."""
     if scalar := _SCALAR.match(raw, at):
         return scalar.end()
     depth = 0
@@ -99,7 +100,7 @@ def _value_end(raw: bytes, at: int) -> int | None:
 
 
 def nesting(raw: bytes) -> int:
-    """How deep arrays and objects stand in each other."""
+    """Return the depth to which arrays and objects are nested."""
     depth = deepest = at = 0
     while bracket := _NEXT_BRACKET.match(raw, at):
         at = bracket.end()

@@ -9,21 +9,22 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkProgress:
-    """How far a work of several steps is."""
+    """The progress of a work of several steps."""
 
     doing: str
-    """What is being done, in words for people."""
+    """The current step, in words for people."""
     done: int = 0
+    """The number of units that are done."""
     total: int | None = None
-    """How many there are of what is done; None: nobody knows."""
+    """The number of all units; None: unknown."""
 
 
 OnProgress: TypeAlias = Callable[[WorkProgress], object]
-"""Called now and then with how far it is, on the loop; not awaited."""
+"""A function that is called now and then with the progress, on the event loop; it is not awaited."""
 
 
 class Steps:
-    """Tells of one step after the other, if anybody wants to know."""
+    """Reports one step after the other, if a caller asked for reports."""
 
     def __init__(self, tell: OnProgress | None, total: int) -> None:
         self._tell = tell
@@ -31,7 +32,7 @@ class Steps:
         self._done = 0
 
     def begin(self, doing: str) -> None:
-        """The next one begins; the one before is done."""
+        """Report that the next step begins, and count the step before as done."""
         if self._tell is not None:
             self._tell(WorkProgress(doing=doing, done=self._done, total=self._total))
         self._done += 1

@@ -9,11 +9,11 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCounts:
-    """What the cache knows of agents now, and how often it had the right one."""
+    """The counts of a process's cache of agents, and its hits and misses."""
 
     idle: int
     room: int
-    """For so many idle ones."""
+    """The number of idle agents that the cache may keep."""
     lent: int
     closing: int
     weight: int
@@ -23,15 +23,16 @@ class AgentCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopLag:
-    """How long what was ready had to wait for its turn of the event loop, in the last minute or so."""
+    """The time that ready callbacks waited for the event loop, in about the last minute."""
 
     usual_ms: float
-    """One wait of two was no longer."""
+    """The median wait, in milliseconds."""
     worst_ms: float
+    """The longest wait, in milliseconds."""
 
     @classmethod
     def of(cls, late: Sequence[float]) -> Self | None:
-        """Of waits in seconds; None if there were none yet."""
+        """Return the lag from waits in seconds; None without waits."""
         if not late:
             return None
         ordered = sorted(late)

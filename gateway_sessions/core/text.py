@@ -1,13 +1,10 @@
 """Storable and displayable text: characters that a database refuses and names that could pose as more.
 
-What may be stored: text that every database can hold, and values that JSON can.
+Halves of surrogate pairs and NUL become U+FFFD; a value that cannot be stored truly is refused, never bent.
 
-Halves of surrogate pairs and NUL become U+FFFD; what cannot be stored truly is refused, never bent.
-
-Names are data: whatever people call themselves and their chats reaches an agent as one inert line.
-
-Display names, topics and titles are typed by strangers. Each rendering here is bounded, stays on its line and
-shows every character it holds, so that a name can neither pose as an instruction nor hide one.
+Display names, topics and titles are typed by strangers, and reach an agent as data. Each rendering here is
+bounded, stays on its line and shows every character that it holds, so that a name can neither pose as an
+instruction nor hide one.
 """
 
 from __future__ import annotations
@@ -27,7 +24,9 @@ from gateway_sessions.errors import InvalidInputError
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
+# 16 MiB: far larger than any real message.
 MAX_TEXT_BYTES: Final = 16 << 20
+# Longer than any real name of a model, a tool or a reason.
 MAX_WORD: Final = 256
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -36,18 +35,18 @@ REPLACEMENT: Final = "\ufffd"
 
 
 class Intake:
-    """Takes in what is about to be stored, and keeps count of it."""
+    """Prepares values for storage, and counts their bytes."""
 
     __slots__ = ("replaced", "size")
 
     def __init__(self) -> None:
         self.size = 0
-        """Bytes taken in so far."""
+        """The number of bytes prepared so far."""
         self.replaced = False
-        """Whether any character had to be replaced."""
+        """Whether a character had to be replaced."""
 
     def text(self, name: str, value: object) -> str | None:
-        """The text as it can be stored; `InvalidInputError` for what is none, or is too long."""
+        """Return the text in storable form, or raise `InvalidInputError` for no text or a long one."""
         if value is None:
             return None
         if not isinstance(value, str):
@@ -64,7 +63,7 @@ class Intake:
             return self._counted(name, text, len(text.encode()))
 
     def json(self, name: str, value: object) -> str | None:
-        """The value as JSON; `InvalidInputError` for what JSON cannot say, or for what is nested too deep."""
+        """Return the value as JSON, or raise `InvalidInputError` if JSON cannot hold it or it is deep."""
         if value is None:
             return None
         text = self.text(name, _dumped(name, value))
@@ -91,7 +90,7 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=plain_value)
 
 
 def record_text(name: str, record: msgspec.Struct, given: Mapping[str, Any]) -> str:
-    """A record as JSON that every database can hold; *given* are members of it that a caller made up."""
+    """Return a record as JSON that every database can hold; *given* are its members from a caller."""
     intake = Intake()
     if not given:
         try:
@@ -106,7 +105,7 @@ def record_text(name: str, record: msgspec.Struct, given: Mapping[str, Any]) -> 
 
 
 def storable_text(text: str) -> str:
-    """The text as every database can hold it, and every platform: what is said is what is kept."""
+    """Return the text as every database and platform can hold it: the sent one equals the stored one."""
     text = plain_text(text)
     if "\x00" not in text:
         try:
@@ -119,19 +118,19 @@ def storable_text(text: str) -> str:
 
 
 def brief_text(text: str, limit: int) -> str:
-    """The beginning of a text that a program made up, as every database can hold it."""
+    """Return the beginning of a text that a program made, as every database can hold it."""
     return _UNSTORABLE.sub(REPLACEMENT, text[:limit])
 
 
 def check_word(name: str, value: object, limit: int = MAX_WORD) -> str:
-    """Return a name that a program gave, or `InvalidInputError` unless it is one short line."""
+    """Return a name from a program, or raise `InvalidInputError` unless it is one short line."""
     if not isinstance(value, str) or not 0 < len(value) <= limit or _CONTROL.search(value):
         raise _refused(name, f"must be one line of 1 to {limit} characters")
     return plain_text(value)
 
 
 def check_choice(name: str, value: str, choices: type[Choice]) -> Choice:
-    """Return one of a closed set of words, or `InvalidInputError` if there is no such word."""
+    """Return one of a closed set of words, or raise `InvalidInputError` if there is no such word."""
     try:
         return choices(value)
     except ValueError:
@@ -184,7 +183,7 @@ _JOINED_SCRIPTS = re.compile(
 _EMOJI = re.compile("[\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]")
 _ENDS_EMOJI = frozenset("\ufe0f\u20e3")
 _VIRAMA: Final = 9
-"""The combining class of the sign that takes a letter's vowel away; a joiner behind it shows."""
+"""The combining class of the sign that removes a letter's vowel; a joiner after it is visible."""
 _LINE_END = re.compile("\r\n?|[\x85\u2028\u2029]")
 _CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -203,20 +202,20 @@ def without_invisible(text: str) -> str:
 
 
 def _joiner(found: re.Match[str]) -> str:
-    """Return what stays of a run of joiners: one of them, or nothing."""
+    """Return the part of a run of joiners that stays: one of them, or nothing."""
     before = found.string[found.start() - 1 : found.start()]
-    behind = found.string[found.end() : found.end() + 1]
+    after = found.string[found.end() : found.end() + 1]
     joiner = found[0][0]
     if joiner == "\u200d" and before and unicodedata.combining(before) == _VIRAMA:
         return joiner
-    if _joins_letters(before) and _joins_letters(behind):
+    if _joins_letters(before) and _joins_letters(after):
         return joiner
-    emoji = _EMOJI.match(behind) and (before in _ENDS_EMOJI or _EMOJI.match(before))
+    emoji = _EMOJI.match(after) and (before in _ENDS_EMOJI or _EMOJI.match(before))
     return joiner if joiner == "\u200d" and emoji else ""
 
 
 def _joins_letters(character: str) -> bool:
-    """Whether a character is a letter, or a sign on one, of a script whose letters join."""
+    """Return whether a character is a letter, or a mark on one, of a script whose letters join."""
     return bool(_JOINED_SCRIPTS.match(character)) and unicodedata.category(character)[0] in "LM"
 
 
