@@ -1,9 +1,10 @@
 """`ScriptedAgent`: agents that play a script turn by turn and record what was done with them.
 
-agent = ScriptedAgent("first answer", [says("a moment"), calls_tool("search"), answers("second answer")])
+    agent = ScriptedAgent("first answer", [says("a moment"), calls_tool("search"), answers("second answer")])
 
-Each argument is one turn: an answer, or a list of steps of which the first that answers ends the turn. A turn
-that has no script is answered with `you said: …`. A step is any async function of the turn.
+Each argument is the script of one turn: an answer, or a list of steps. The first step that returns an answer
+ends the turn. A turn without a script is answered with `you said: …`. A step is any async function that
+takes the turn.
 """
 
 from __future__ import annotations
@@ -27,28 +28,28 @@ Script: TypeAlias = str | Reply | Sequence[Step]
 
 
 class Gate:
-    """A place where an agent stops until the test lets it go on: `await gate.reached()`, `gate.open()`."""
+    """Stops an agent until the test lets it go on: `await gate.reached()`, `gate.open()`."""
 
     def __init__(self) -> None:
         self._reached = anyio.Event()
         self._opened = anyio.Event()
 
     async def reached(self) -> None:
-        """Wait until an agent stands here."""
+        """Wait until an agent has stopped at the gate."""
         await self._reached.wait()
 
     def open(self) -> None:
-        """Let everybody pass from now on."""
+        """Let all agents pass from now on."""
         self._opened.set()
 
     async def passage(self) -> None:
-        """Stop here. For agents."""
+        """Stop at the gate. Agents call this."""
         self._reached.set()
         await self._opened.wait()
 
 
 def answers(answer: Reply | str) -> Step:
-    """End the turn with this."""
+    """Return a step that ends the turn with *answer*."""
 
     async def step(turn: TurnContext) -> Answer:
         return answer
@@ -57,7 +58,7 @@ def answers(answer: Reply | str) -> Step:
 
 
 def says(text: str) -> Step:
-    """Send something before the reply."""
+    """Return a step that sends a message before the reply."""
 
     async def step(turn: TurnContext) -> Answer:
         await turn.say(text)
@@ -67,7 +68,7 @@ def says(text: str) -> Step:
 
 
 def streams(*pieces: str) -> Step:
-    """Let the reply grow piece by piece."""
+    """Return a step that lets the reply grow piece by piece."""
 
     async def step(turn: TurnContext) -> Answer:
         stream = turn.stream()
@@ -79,7 +80,7 @@ def streams(*pieces: str) -> Step:
 
 
 def shows(text: str) -> Step:
-    """Show how the reply looks so far."""
+    """Return a step that shows the reply so far."""
 
     async def step(turn: TurnContext) -> Answer:
         await turn.show(text)
@@ -89,7 +90,7 @@ def shows(text: str) -> Step:
 
 
 def calls_tool(name: str, result: str | None = "done", **arguments: Any) -> Step:
-    """Append the call of a tool, then its result; without a result, the call stays open."""
+    """Return a step that appends the call of a tool and its result; without *result*, the call stays open."""
 
     async def step(turn: TurnContext) -> Answer:
         call_id = f"call_{turn.seq}_{turn.progress_count}"
@@ -105,7 +106,7 @@ def calls_tool(name: str, result: str | None = "done", **arguments: Any) -> Step
 
 
 def waits_at(gate: Gate, *, sub_work: bool = False) -> Step:
-    """Stop until the test opens the gate; with *sub_work*, as somebody who must not be interrupted."""
+    """Return a step that stops at the gate; with *sub_work*, as work that must not be interrupted."""
 
     async def step(turn: TurnContext) -> Answer:
         if not sub_work:
@@ -119,7 +120,7 @@ def waits_at(gate: Gate, *, sub_work: bool = False) -> Step:
 
 
 def takes(seconds: float) -> Step:
-    """Let time pass on the clock of the turn."""
+    """Return a step that lets time pass on the clock of the turn."""
 
     async def step(turn: TurnContext) -> Answer:
         await turn.clock.sleep(seconds)
@@ -129,7 +130,7 @@ def takes(seconds: float) -> Step:
 
 
 def uses(**facts: Unpack[UsageFacts]) -> Step:
-    """Report the use of a model."""
+    """Return a step that reports the use of a model."""
 
     async def step(turn: TurnContext) -> Answer:
         turn.report_usage(**facts)
@@ -139,7 +140,7 @@ def uses(**facts: Unpack[UsageFacts]) -> Step:
 
 
 def fails(error: Exception) -> Step:
-    """Raise this."""
+    """Return a step that raises *error*."""
 
     async def step(turn: TurnContext) -> Answer:
         raise error
@@ -148,18 +149,18 @@ def fails(error: Exception) -> Step:
 
 
 def hangs() -> Step:
-    """Never go on, until the turn is stopped."""
+    """Return a step that never ends, unless the turn is stopped."""
     return waits_at(Gate())
 
 
 class ScriptedAgent:
-    """Plays one script after another, a turn each."""
+    """Plays one script for each turn."""
 
     def __init__(self, *scripts: Script, closing: Callable[[], Awaitable[object]] | None = None) -> None:
-        """*closing* is awaited by `aclose`; it may fail or hang."""
+        """`aclose` awaits *closing*, which may fail or hang."""
         self.turns: list[TurnContext] = []
         self.histories: list[list[Chat]] = []
-        """The conversation as it was when each turn began."""
+        """The conversation as it was at the beginning of each turn."""
         self.finished: list[TurnContext] = []
         """The turns that were answered; all others failed or were stopped."""
         self.endings: list[SessionEnding] = []
@@ -168,7 +169,7 @@ class ScriptedAgent:
         self._closing = closing
 
     def following(self, scripts: Iterator[Script]) -> ScriptedAgent:
-        """The same agent, playing scripts that it shares with others."""
+        """Play *scripts*, which other agents play as well, and return the agent."""
         self._scripts = scripts
         return self
 
@@ -182,7 +183,7 @@ class ScriptedAgent:
         return f"you said: {turn.text}" if script is None else answer
 
     async def on_session_ending(self, ending: SessionEnding) -> None:
-        """Note the end."""
+        """Note the end of a session."""
         self.endings.append(ending)
 
     async def aclose(self) -> None:
@@ -201,26 +202,26 @@ class ScriptedAgent:
 
 
 class SteerableScriptedAgent(ScriptedAgent):
-    """The same, for a gateway that may steer it."""
+    """Plays scripts, and can be steered."""
 
     def __init__(self, *scripts: Script, takes_it: bool = True) -> None:
         super().__init__(*scripts)
         self.takes_it = takes_it
         self.steered: list[InboundMessage] = []
-        """What it was told on the way, taken or not."""
+        """The messages of `steer`, taken or not."""
 
     async def steer(self, message: InboundMessage) -> bool:
-        """Note the message, and take it or not."""
+        """Note the message; return True if the agent takes it."""
         self.steered.append(message)
         return self.takes_it
 
 
 class ScriptedAgents:
-    """A factory: each lane plays the scripts in order, also if its agent or its turn is made anew."""
+    """Makes agents: each lane plays the scripts in order, even if its agent or its turn is made anew."""
 
     def __init__(self, *scripts: Script, kind: Callable[[], ScriptedAgent] = ScriptedAgent) -> None:
         self.made: list[tuple[str, ScriptedAgent]] = []
-        """Session key and agent, in the order of their making."""
+        """The session key and the agent, in the order in which agents were made."""
         self._scripts = scripts
         self._kind = kind
         self._lanes: dict[str, Iterator[Script]] = {}
@@ -234,10 +235,10 @@ class ScriptedAgents:
 
     @property
     def open(self) -> list[ScriptedAgent]:
-        """Those that are not closed."""
+        """Return the agents that are not closed."""
         return [agent for _, agent in self.made if not agent.closes]
 
     @property
     def closed_twice(self) -> list[ScriptedAgent]:
-        """Those that were closed more than once."""
+        """Return the agents that were closed more than once."""
         return [agent for _, agent in self.made if agent.closes > 1]

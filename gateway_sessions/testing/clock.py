@@ -1,9 +1,5 @@
 """`FakeClock`: time that a test advances, and that waits until every task rests again.
 
-A clock whose time passes when a test says so, and that waits for what each moment set going.
-
-Whether the tasks of an event loop rest, as far as can be seen from outside.
-
 A task rests while it waits for another task: for a lock, an event, a queue, a task group or a fake clock. It
 works while it moves, and while it waits for something that no other task will bring: a thread, a socket, a
 future that somebody completes. The innermost frame of its stack tells which.
@@ -27,7 +23,7 @@ from gateway_sessions.ports import Agenda
 
 AnyTask: TypeAlias = asyncio.Task[Any]
 
-# Modules whose waits are ended by another task, and the functions in them of which this is not true.
+# Modules in which a task waits for another task, with the exceptions: functions that wait for something else.
 _WAITS_FOR_TASKS: Final = {
     "anyio._backends._asyncio": {"run_sync_in_worker_thread"},
     "asyncio.locks": set[str](),
@@ -44,40 +40,40 @@ _SERVES: Final = {
     ("gateway_sessions.storage.control.server", "_next"),
     ("gateway_sessions.storage.engines.sqlite.worker", "run"),
 }
-# A wait for a thread, in whatever words.
+# A wait for a thread, whatever its innermost frame is.
 _WORKS: Final = {("gateway_sessions.storage.files.threads", "in_thread")}
 _NAMED: Final = {function for _, function in _SERVES | _WORKS}
 
 
-# Where waits for threads begin that always answer, however slow the disk is.
+# Modules that wait for threads which always answer, however slow the disk is.
 _ANSWERED: Final = ("gateway_sessions.storage.", "aiosqlite.", "asyncio.threads")
 
 
 class Working(NamedTuple):
-    """The tasks that do not rest."""
+    """Holds the tasks that do not rest."""
 
     busy: list[AnyTask]
-    """They have moved since the last look, or wait for a thread that always answers."""
+    """Tasks that have moved since the last look, or wait for a thread that always answers."""
     waiting: list[AnyTask]
-    """They wait for something outside, which may never come."""
+    """Tasks that wait for something outside the loop, which may never come."""
     ended: bool = False
-    """Whether a task has ended since the last look: whoever it has woken may not have moved yet."""
+    """True if a task has ended since the last look: a task that waited for it may not have moved yet."""
 
 
 class Stillness:
-    """Watches the tasks of the running loop, all but the one that asks."""
+    """Watches the tasks of the running loop, without the one that asks."""
 
     def __init__(self) -> None:
         self._places: WeakKeyDictionary[AnyTask, object] = WeakKeyDictionary()
         self._idle: WeakKeyDictionary[AnyTask, object] = WeakKeyDictionary()
         self._alive: frozenset[int] = frozenset()
-        """By identity; a new task at an old place has moved anyhow."""
+        """Tasks by identity. A new task with the identity of an old one has moved anyhow."""
 
     def working(self, woken: Collection[AnyTask], asleep: Collection[AnyTask]) -> Working:
         """List the tasks that have moved since the last call, or wait for something outside the loop.
 
-        A real timer counts as such for *woken* tasks only: others may poll whatever they like. *asleep* are
-        known to rest, however deep in a generator.
+        A real timer counts as work for *woken* tasks only: others may poll as they like. Tasks in *asleep*
+        are known to rest, however deep in a generator.
         """
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         before, self._alive = self._alive, frozenset(map(id, tasks))
@@ -93,7 +89,7 @@ class Stillness:
         return found
 
     def call_idle(self, tasks: Collection[AnyTask]) -> None:
-        """Take the present waits of *tasks* for rest from now on: they have lasted too long for work."""
+        """Count the present waits of *tasks* as rest from now on: they have lasted too long for work."""
         for task in tasks:
             self._idle[task] = _innermost(task.get_coro())[0]
 
@@ -106,9 +102,9 @@ def where(task: AnyTask) -> str:
 
 
 def _innermost(awaited: Any) -> tuple[object, FrameType | None]:
-    """Find what a coroutine waits for in the end, and the frame that waits for it; none if it just serves.
+    """Find what a coroutine waits for, and the frame that waits; no frame if it waits as a service.
 
-    A test asks this for every task in every turn of its loop: nothing is looked up that need not be.
+    Tests call this for every task in every turn of the loop, so it looks nothing up that is not needed.
     """
     frame: FrameType | None = None
     following = awaited
@@ -149,7 +145,9 @@ def _is_timer(frame: FrameType | None) -> bool:
 
 START: Final = "2026-01-01T00:00:00+00:00"
 PATIENCE: Final = timedelta(seconds=10)
+"""The real time that one moment's work may take."""
 GRACE: Final = timedelta(seconds=3)
+"""The real time after which tasks that wait for something outside the loop count as idle."""
 
 _ZERO: Final = timedelta()
 _BACKWARDS: Final = "time only passes forward; to set the wall clock back, use step()"
@@ -160,7 +158,7 @@ _STOOD_STILL: Final = timedelta(milliseconds=50)  # a turn that takes longer is 
 
 
 class TasksStillBusyError(GatewaySessionsError, TimeoutError):
-    """Time cannot go on: tasks woken by it are neither asleep again nor finished."""
+    """Time cannot advance: the tasks that it woke neither sleep again nor have ended."""
 
     def __init__(self, tasks: Collection[AnyTask], patience: timedelta) -> None:
         self.tasks = tuple(tasks)
@@ -170,7 +168,7 @@ class TasksStillBusyError(GatewaySessionsError, TimeoutError):
 
 
 class TooFewSleepersError(GatewaySessionsError, TimeoutError):
-    """The tasks that a test waits for did not come to sleep on its clock."""
+    """Fewer tasks than expected have come to sleep on the clock."""
 
     def __init__(self, found: int, expected: int) -> None:
         self.found = found
@@ -186,9 +184,9 @@ class _Sleeper(NamedTuple):
 
 
 class _Patience:
-    """How long the loop has turned, and how much of it with nobody busy.
+    """Counts how long the loop has turned, and how much of that without a busy task.
 
-    A machine that stood still meanwhile has given the tasks no time.
+    While the machine stood still, the tasks had no time: such a pause counts as `_STOOD_STILL` at most.
     """
 
     def __init__(self) -> None:
@@ -197,7 +195,7 @@ class _Patience:
         self._looked = asyncio.get_running_loop().time()
 
     def turned(self, *, busy: bool) -> None:
-        """Count the time since the last look; *busy*: whether a task is that goes on by itself."""
+        """Count the time since the last look; *busy* is True if a task goes on by itself."""
         now = asyncio.get_running_loop().time()
         passed = min(timedelta(seconds=now - self._looked), _STOOD_STILL)
         self._looked = now
@@ -214,10 +212,10 @@ class _Skipping:
     period: timedelta
     agenda: Agenda
     state: object
-    """Of the agenda, when it was asked."""
+    """The state of the agenda when it was asked."""
 
     def next_end(self, elapsed: timedelta) -> timedelta:
-        """Return when the period ends that *elapsed* lies in."""
+        """Return the end of the period in which *elapsed* lies."""
         return _end_of_period(self.began, self.period, elapsed)
 
 
@@ -243,7 +241,7 @@ class FakeClock:
 
     @property
     def sleepers(self) -> int:
-        """How many tasks sleep on this clock."""
+        """Return how many tasks sleep on this clock."""
         return len(self._asleep)
 
     def now(self) -> datetime:
@@ -267,7 +265,8 @@ class FakeClock:
     async def skip_idle_periods(self, period: timedelta, agenda: Agenda) -> None:
         """Wait until the end of the first period, counted from now, in which the agenda has work.
 
-        As soon as the state of the agenda changes, or the wall clock is set, the present period is the last.
+        When the state of the agenda changes, or the wall clock is set, the wait ends with the present
+        period.
         """
         began, state = self._elapsed, self._state_of(agenda)
         due = await agenda.next_due()
@@ -313,7 +312,7 @@ class FakeClock:
             while self._asleep and self._asleep[0].deadline <= end:
                 woke = True
                 self._wake_next()
-                # Where periods are skipped the next moment may be far: first comes what this one set going.
+                # The next moment may be far if periods are skipped: let all work of this one end first.
                 await self._rest(everybody=bool(self._skipping))
                 self._ask_again()
             self._elapsed = end
@@ -347,7 +346,7 @@ class FakeClock:
             patience.turned(busy=True)
 
     def _fall_asleep(self, task: AnyTask, deadline: timedelta) -> _Sleeper:
-        """Note that a task sleeps until then."""
+        """Note that a task sleeps until *deadline*."""
         sleeper = _Sleeper(deadline, next(self._numbers), task, asyncio.get_running_loop().create_future())
         insort(self._asleep, sleeper)
         self._awake.discard(task)
@@ -356,11 +355,11 @@ class FakeClock:
         return sleeper
 
     def _state_of(self, agenda: Agenda) -> object:
-        """Return what the next instant with work depends on."""
+        """Return a value that changes when the next work may come earlier."""
         return self._steps, agenda.state()
 
     def _ask_again(self) -> None:
-        """Let those who skip periods wake at the end of the present one, if anything has happened."""
+        """Let tasks that skip periods wake at the end of the present one, if their agenda has changed."""
         for one in self._skipping:
             deadline = one.next_end(self._elapsed)
             if deadline < one.sleeper.deadline and self._state_of(one.agenda) != one.state:
@@ -369,7 +368,7 @@ class FakeClock:
                 insort(self._asleep, one.sleeper)
 
     def _wake_next(self) -> None:
-        """Go to the earliest deadline and wake everybody who waits for it."""
+        """Advance to the earliest deadline, and wake all tasks that sleep until then."""
         self._elapsed = self._asleep[0].deadline
         while self._asleep and self._asleep[0].deadline <= self._elapsed:
             sleeper = self._asleep.pop(0)
@@ -383,7 +382,7 @@ class FakeClock:
         calm = False
         for turn in itertools.count():
             if any(task.done() for task in self._awake):
-                everybody = True  # whoever waited for its end goes on now
+                everybody = True  # tasks that waited for its end go on now
                 self._awake = {task for task in self._awake if not task.done()}
             if not everybody and not self._awake:
                 return
@@ -396,11 +395,13 @@ class FakeClock:
                     self._awake.clear()
                     return
                 calm = rests
-            for _ in range(_CALM_ROUNDS if calm else 1):  # whoever moves meanwhile is seen to wait elsewhere
+            for _ in range(
+                _CALM_ROUNDS if calm else 1
+            ):  # a task that moves meanwhile waits at another place then
                 await self._pause(eager=turn < _EAGER_ROUNDS or calm)
 
     def _waited_enough(self, patience: _Patience, working: Collection[AnyTask]) -> bool:
-        """Tell whether others may be left alone; raise if a task woken here still works."""
+        """Return True if other tasks may be left alone; raise an error if a task woken here still works."""
         others_may_go = not self._awake and patience.calm >= GRACE
         if patience.waited < self._patience and not others_may_go:
             return False
@@ -424,7 +425,7 @@ class FakeClock:
 
 
 def _end_of_period(began: timedelta, period: timedelta, elapsed: timedelta) -> timedelta:
-    """Return the end of the period that *elapsed* lies in, counted from *began*; at least one has passed."""
+    """Return the end of the period in which *elapsed* lies, counted from *began*; at least one passes."""
     periods = max(1, -((began - elapsed) // period))
     return began + periods * period
 

@@ -45,7 +45,7 @@ Failure: TypeAlias = Callable[[], Exception]
 
 
 class NoReplyError(GatewaySessionsError, TimeoutError):
-    """The reply that a test waits for did not come."""
+    """The reply for which a test waits did not come."""
 
     def __init__(self, chat: str | None, seen: Sequence[Sent]) -> None:
         self.seen = tuple(seen)
@@ -62,18 +62,18 @@ class Sent:
     message: OutboundMessage
     idempotency_key: str
     before: list[OutboundMessage] = field(default_factory=list[OutboundMessage])
-    """What it said before it was edited."""
+    """Its contents before it was edited."""
     read: bool = False
 
     @property
     def text(self) -> str:
-        """What it says now."""
+        """Return its present text."""
         return self.message.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A call of `send`, whatever became of it."""
+    """A call of `send`, whatever its outcome."""
 
     target: ReplyTarget
     message: OutboundMessage
@@ -82,14 +82,14 @@ class Attempt:
 
 @dataclass(slots=True)
 class _Mishap:
-    """What happens to the next sends instead of what should."""
+    """Makes one of the next sends fail."""
 
     error: Failure
     shown: bool = False
 
 
 class FakePlatform:
-    """One account of a platform that exists in a test only; several of them may have the same *platform*.
+    """One account of a platform that exists in a test only; several may have the same *platform*.
 
     A chat is a name: that of a person for a private one, any other for a group.
     """
@@ -104,14 +104,14 @@ class FakePlatform:
         patience: timedelta = PATIENCE,
         run: str | None = None,
     ) -> None:
-        """*run* tells its message ids from those of other instances; with "" they are m1, m2 and so on."""
+        """Message ids begin with *run*, which differs between instances; with "" they are m1, m2, …"""
         self.platform = platform
         self.name = name
         self.capabilities = capabilities
         self.sent: list[Sent] = []
-        """What people see, in the order in which it came."""
+        """All messages that people see, in the order in which they came."""
         self.attempts: list[Attempt] = []
-        """What the adapter was asked to send."""
+        """All calls of `send`."""
         self.typing_shown: list[ReplyTarget] = []
         self._clock = clock
         self._patience = patience
@@ -119,7 +119,7 @@ class FakePlatform:
         self._calls: set[anyio.CancelScope] = set()
         self._events: dict[str, InboundMessage] = {}
         self._numbers = count(1)
-        # A store outlives the program that filled it: an id that came twice would be a repetition to it.
+        # A store outlives the test that filled it, and would take a second message of an id for a repetition.
         self._run = f"{token_hex(4)}-" if run is None else run
         self._down = False
         self._mishaps: deque[_Mishap] = deque()
@@ -140,7 +140,7 @@ class FakePlatform:
         reply_to: ReplyTo | None = None,
         message_id: str | None = None,
     ) -> Receipt:
-        """A person writes, in a chat with the agent or in a group."""
+        """Let a person write, in a chat with the agent or in a group."""
         message = InboundMessage(
             source=self.source(person, chat=chat, thread=thread),
             text=text,
@@ -153,32 +153,32 @@ class FakePlatform:
         return await self.delivers(message)
 
     async def edits(self, message_id: str, text: str) -> Receipt:
-        """Whoever wrote a message changes it."""
+        """Let the author of a message edit it."""
         last = self._event(message_id)
         return await self.delivers(
             msgspec.structs.replace(last, kind=MessageKind.EDIT, revision=last.revision + 1, text=text)
         )
 
     async def deletes(self, message_id: str) -> Receipt:
-        """Whoever wrote a message takes it away."""
+        """Let the author of a message delete it."""
         last = self._event(message_id)
         return await self.delivers(msgspec.structs.replace(last, kind=MessageKind.DELETE, text=""))
 
     async def redelivers(self, message_id: str | None = None) -> Receipt:
-        """The platform delivers once more what it delivered last, about any message or about that one."""
+        """Deliver the last event once more, or the last one of that message."""
         return await self.delivers(self._event(message_id or self.last_message_id))
 
     @property
     def last_message_id(self) -> str:
-        """The id of the message that was delivered, edited or deleted last."""
+        """Return the id of the message that was delivered, edited or deleted last."""
         return next(reversed(self._events), "")
 
     async def delivers(self, message: InboundMessage) -> Receipt:
-        """The platform delivers any message."""
+        """Deliver any message."""
         if self._submit is None:
             raise AdapterUnavailableError(self.platform, "is not connected")
         if message.message_id is not None:
-            self._events.pop(message.message_id, None)  # the last one stands last
+            self._events.pop(message.message_id, None)  # moves to the end: `last_message_id` reads it there
             self._events[message.message_id] = message
         with anyio.CancelScope() as call:
             self._calls.add(call)
@@ -189,7 +189,7 @@ class FakePlatform:
         raise AdapterUnavailableError(self.platform, "was disconnected before the message was taken")
 
     def source(self, person: str, *, chat: str | None = None, thread: str | None = None) -> SessionSource:
-        """Where a message of that person comes from."""
+        """Return the source of a message of that person."""
         return SessionSource(
             platform=self.platform,
             account=self.name,
@@ -205,7 +205,7 @@ class FakePlatform:
 
     @contextmanager
     def outage(self) -> Generator[None]:
-        """Within the block the platform cannot be reached."""
+        """Let the platform be unreachable within the block."""
         self._down = True
         try:
             yield
@@ -213,20 +213,20 @@ class FakePlatform:
             self._down = False
 
     def rate_limit(self, retry_after: float | None = 30.0, *, times: int = 1) -> None:
-        """The next sends are too many."""
+        """Let the next sends exceed the rate limit."""
         self._plan(lambda: RateLimitedError(self.platform, retry_after), times)
 
     def refuses(self, problem: str = "the chat is gone", *, times: int = 1) -> None:
-        """The next sends are impossible."""
+        """Let the platform refuse the next sends for good."""
         self._plan(lambda: DeliveryRefusedError(self.platform, problem), times)
 
     def fails_ambiguously(self, *, shown: bool = True, times: int = 1) -> None:
-        """The next sends end without an answer; people see the message, or do not."""
+        """Let the next sends end without an answer; people see the messages if *shown*."""
         self._plan(lambda: ConnectionResetError(AMBIGUOUS), times, shown=shown)
 
     @contextmanager
     def late_ack(self) -> Generator[None]:
-        """Within the block messages are shown, and the platform tells nobody so until its end."""
+        """Within the block, show messages at once and acknowledge them at its end."""
         self._acknowledging.clear()
         try:
             yield
@@ -236,11 +236,14 @@ class FakePlatform:
     # What people see
 
     def shown(self, chat: str | None = None) -> list[str]:
-        """The texts in a chat, or in all, as they are now."""
+        """Return the texts in a chat, or in all, as they are now."""
         return [one.text for one in self._in(chat)]
 
     async def wait_for_reply(self, chat: str | None = None, *, notices: bool = False) -> Sent:
-        """The first reply in a chat, or in any, that was not returned before; notices only if asked for."""
+        """Wait for the first reply in a chat, or in any, that was not returned before.
+
+        Notices count only if they are asked for.
+        """
         with anyio.move_on_after(self._patience.total_seconds()):
             while True:
                 for one in self._in(chat):
@@ -251,14 +254,14 @@ class FakePlatform:
         raise NoReplyError(chat, self._in(chat))
 
     async def wait_until_idle(self) -> None:
-        """Wait until nothing moves any more: what was set going is done, or waits for a clock or an event.
+        """Wait until nothing moves: all work is done, or waits for a clock, an event or a person.
 
         A turn that waits is idle as well, and not `settled`, for which `Gateway.settled` waits.
         """
         await FakeClock(patience=self._patience).advance()
 
     async def settles(self) -> None:
-        """Wait until nothing moves any more, by the name that this had before."""
+        """Wait until nothing moves. This is the old name of `wait_until_idle`."""
         warn("FakePlatform.settles() is called wait_until_idle()", DeprecationWarning, stacklevel=2)
         await self.wait_until_idle()
 
@@ -266,7 +269,7 @@ class FakePlatform:
 
     @asynccontextmanager
     async def connect(self, submit: Submit) -> AsyncGenerator[None]:
-        """People can write within the block; what is not taken at its end has to be delivered again."""
+        """Let people write within the block; a message that is not taken at its end has to come again."""
         self._submit = submit
         try:
             yield
@@ -278,7 +281,7 @@ class FakePlatform:
     async def send(
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
     ) -> str | None:
-        """Show a message, or whatever was planned."""
+        """Show a message, or fail as planned."""
         self.attempts.append(Attempt(target=target, message=message, idempotency_key=idempotency_key))
         self._check_reachable()
         _on_the_wire(message)
@@ -294,7 +297,7 @@ class FakePlatform:
         return sent.message_id
 
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
-        """Let a message say something else."""
+        """Change a message that was sent."""
         self._check_reachable()
         _on_the_wire(message)
         for one in self._in(target.chat_id):
@@ -329,7 +332,7 @@ class FakePlatform:
         return [one for one in self.sent if chat in (None, one.target.chat_id)]
 
     def _unused_id(self) -> str:
-        """An id that no test has given to a message."""
+        """Return an id that no test has given to a message."""
         ids = (f"m{self._run}{number}" for number in self._numbers)
         return next(one for one in ids if one not in self._events)
 
@@ -347,11 +350,11 @@ class FakePlatform:
             raise AdapterUnavailableError(self.platform, "cannot be reached")
 
     def _tell(self) -> None:
-        """Wake whoever waits for something new."""
+        """Wake all that wait for a message."""
         self._news.set()
         self._news = asyncio.Event()
 
 
 def _on_the_wire(message: OutboundMessage) -> bytes:
-    """What would be sent: a text that no platform can be told, such as half a character, fails here too."""
+    """Encode a message, as an adapter would: text that cannot be sent, such as half a character, fails."""
     return msgspec.json.encode(message)

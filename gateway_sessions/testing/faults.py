@@ -1,14 +1,13 @@
 """Faults on purpose: file calls that fail, and crashes at named failpoints.
 
-A disk that fails at the moment a test chooses, and a record of what was asked of it.
+`FaultyFiles` is a disk that fails at a call which the test chooses, and records all calls. `crash_at` ends or
+fails a program at a named point, for tests of crash recovery.
 
-Ending or failing a program at a named point: what a test of crash recovery needs.
+    with crash_at("before_commit", nth=3):       # in a child process: SIGKILL at the third pass
+        asyncio.run(work())
 
-with crash_at("before_commit", nth=3):       # in a child process: SIGKILL at the third pass
-asyncio.run(work())
-
-with crash_at("before_commit", action=raising(OSError("disk"))):   # here: the commit fails
-...
+    with crash_at("before_commit", action=raising(OSError("disk"))):   # here: the commit fails
+        ...
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ T = TypeVar("T")
 
 
 class Killed(BaseException):
-    """The process is gone: from now on every call raises this, so that nothing is cleaned up."""
+    """The process counts as dead: from now on every call raises this, so that nothing is cleaned up."""
 
 
 class Fault(StrEnum):
-    """What happens at the chosen call."""
+    """States what happens at the chosen call."""
 
     KILL = "kill"  # the process dies before the call does anything
     EIO = "eio"  # the disk reports an error, once
@@ -50,22 +49,22 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileCall:
-    """A call that took effect, in the order of the calls."""
+    """Records a call that took effect."""
 
     operation: str
     path: Path
     """The file or directory; of `link` and `replace` the new name."""
     source: Path | None = None
-    """The name that a file was linked or renamed from."""
+    """The name from which a file was linked or renamed."""
     data: bytes = b""
-    """What was written."""
+    """The bytes that were written."""
 
 
 _ERRNO: Final = {Fault.EIO: errno.EIO, Fault.ENOSPC: errno.ENOSPC}
 
 
 class FaultyFiles(Files):
-    """Files whose *at_call*-th call fails in one of four ways; without one, the calls are only recorded."""
+    """Makes file calls, of which the *at_call*-th fails in one of four ways, and records them."""
 
     def __init__(self, *, at_call: int = 0, fault: Fault = Fault.KILL) -> None:
         self.calls: list[FileCall] = []
@@ -109,7 +108,7 @@ class FaultyFiles(Files):
         return self._attempt(partial(super().read, descriptor, size), self._on("read", descriptor))
 
     def fsync(self, descriptor: int) -> None:
-        """Make the content last, or fail."""
+        """Flush the content, or fail."""
         self._attempt(partial(super().fsync, descriptor), self._on("fsync", descriptor))
 
     def close(self, descriptor: int) -> None:
@@ -121,19 +120,19 @@ class FaultyFiles(Files):
             raise
 
     def link(self, source: Path, target: Path) -> None:
-        """Give a second name, or fail."""
+        """Link a file, or fail."""
         self._attempt(partial(super().link, source, target), lambda _: FileCall("link", target, source))
 
     def replace(self, source: Path, target: Path) -> None:
-        """Rename, or fail."""
+        """Rename a file, or fail."""
         self._attempt(partial(super().replace, source, target), lambda _: FileCall("replace", target, source))
 
     def unlink(self, path: Path) -> None:
-        """Take a name away, or fail."""
+        """Remove a name, or fail."""
         self._attempt(partial(super().unlink, path), lambda _: FileCall("unlink", path))
 
     def fsync_directory(self, directory: Path) -> None:
-        """Make the names last, or fail."""
+        """Flush the names of a directory, or fail."""
         self._attempt(
             partial(super().fsync_directory, directory), lambda _: FileCall("fsync_directory", directory)
         )
@@ -209,12 +208,12 @@ FAILPOINTS: Final[Mapping[str, str]] = MappingProxyType(
         "before_marker": "all work is done, the marker of an orderly end is not written",
     }
 )
-"""Every point, and what has happened when it is passed."""
+"""Every point, with the state of the program when it is passed."""
 
 
 @dataclass(slots=True)
 class Crash:
-    """What became of an armed point."""
+    """Tells whether an armed point was passed."""
 
     fired: bool = False
 
@@ -227,7 +226,7 @@ def die() -> None:
 
 
 def raising(error: BaseException) -> Callable[[], object]:
-    """An action for `crash_at` that lets the call at the point fail."""
+    """Return an action for `crash_at` that lets the call at the point fail."""
 
     def fail() -> None:
         raise error
@@ -257,7 +256,7 @@ def crash_at(name: str, *, nth: int = 1, action: Callable[[], object] = die) -> 
 
 @contextmanager
 def count_passes() -> Generator[Counter[str]]:
-    """How often each point is passed within the block."""
+    """Count how often each point is passed within the block."""
     passes: Counter[str] = Counter()
     arm(lambda point: passes.update((point,)))
     try:

@@ -73,4 +73,4 @@ class SessionDBContract(
     RestartingContract,
     MetadataContract,
 ):
-    """The whole contract. Inherit from it, and give it the fixture `open_db`."""
+    """All contract tests of a database. Inherit from it, and give it the fixture `open_db`."""

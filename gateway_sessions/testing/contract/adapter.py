@@ -1,10 +1,7 @@
 """`AdapterContract`: the tests that every adapter must pass, and the bench that plays its platform.
 
-What every adapter promises, as tests: inherit from `AdapterContract`, and give it the fixture `bench`.
-
-A bench is the platform as a test needs it: somebody who writes there, what people see, and what goes wrong.
-
-The platform's side of an adapter, as a test plays it.
+Inherit from `AdapterContract`, and give it the fixture `bench`: a platform as a test needs it, with a person
+who writes there, the messages that people see, and faults.
 """
 
 from __future__ import annotations
@@ -37,47 +34,47 @@ PATIENCE_SECONDS: Final = 10
 
 
 class Ability(StrEnum):
-    """What a platform may have or lack besides what its capabilities tell."""
+    """Names what a platform may have or lack beside its capabilities."""
 
     ACKNOWLEDGES = "acknowledges"  # it learns whether a message was taken, and keeps it if it was not
     REDELIVERS = "redelivers"  # its messages have ids, and may come twice
 
 
 class AdapterBench(ABC):
-    """A platform, and the adapter to it. One person writes in one chat."""
+    """Plays a platform with one person in one chat, and makes the adapter to it."""
 
     adapter: Adapter
 
     @abstractmethod
     async def says(self, text: str) -> bool:
-        """That person writes a new message. Where the platform learns it: whether the message was taken."""
+        """Let the person write a message; return whether it was taken, if the platform learns that."""
 
     @abstractmethod
     async def garbles(self) -> bool:
-        """The platform brings something that the mapping cannot read: whether it will not bring that again.
+        """Deliver an event that the adapter cannot read; return True if it will not come again.
 
-        True as well where there is nothing that could not be read.
+        Return True as well if the platform has no such events.
         """
 
     @abstractmethod
     async def shown(self) -> str:
-        """What people see, the oldest first, in one text; of attachments their names and addresses."""
+        """Return all that people see, the oldest first, in one text; of attachments names and addresses."""
 
     @abstractmethod
     def hanging(self) -> AbstractAsyncContextManager[None]:
-        """Within the block the platform answers to no send."""
+        """Answer no send within the block."""
 
     async def delivers_again(self) -> bool:
-        """The platform delivers its last message once more; asked only of those that can."""
+        """Deliver the last message once more. Only platforms that redeliver are asked."""
         raise NotImplementedError
 
     def failing(self, how: SendFailure) -> AbstractAsyncContextManager[None]:
-        """Within the block each send fails like that; asked only for what stands in `failures`."""
+        """Let each send fail like that within the block. Only failures in `failures` are asked for."""
         raise NotImplementedError
 
 
 class Inbox:
-    """Takes what an adapter hands over, as a gateway does."""
+    """Takes messages from an adapter, as a gateway does."""
 
     def __init__(self) -> None:
         self.messages: list[InboundMessage] = []
@@ -89,7 +86,7 @@ class Inbox:
         self._changed = asyncio.Condition()
 
     async def __call__(self, message: InboundMessage) -> Receipt:
-        """Take it, once the inbox is open, or fail."""
+        """Take a message once the inbox is open, or fail."""
         self.calls += 1
         self.under_way += 1
         await self._tell()
@@ -109,20 +106,20 @@ class Inbox:
         )
 
     async def wait_for(self, count: int) -> list[InboundMessage]:
-        """What has arrived, once it is so many."""
+        """Wait until so many messages have arrived, and return them."""
         await self._until(lambda: len(self.messages) >= count)
         return self.messages
 
     async def wait_for_text(self, text: str) -> None:
-        """Wait until a message of that text has arrived, whatever comes before it."""
+        """Wait until a message with that text has arrived, whatever comes before it."""
         await self._until(lambda: any(one.text == text for one in self.messages))
 
     async def wait_for_call(self) -> None:
-        """Wait until something is being handed over, or was."""
+        """Wait until a message is being handed over, or was."""
         await self._until(lambda: self.calls > 0)
 
     async def wait_for_rest(self) -> None:
-        """Wait until nothing is being handed over."""
+        """Wait until no message is being handed over."""
         await self._until(lambda: self.under_way == 0)
 
     async def _until(self, met: Callable[[], bool]) -> None:
@@ -137,7 +134,7 @@ class Inbox:
 
 @asynccontextmanager
 async def nothing_left() -> AsyncGenerator[None]:
-    """No task that was started in the block is there behind it, given a moment."""
+    """Check that no task of the block lives on after it, given a moment."""
     before = asyncio.all_tasks()
     yield
     if left := asyncio.all_tasks() - before:
@@ -148,36 +145,36 @@ async def nothing_left() -> AsyncGenerator[None]:
 __all__ = ["Ability", "AdapterBench", "AdapterContract", "Inbox", "SendFailure"]
 
 LONG: Final = 20_000
-"""A text of so many characters is sent whole where there is no limit."""
+"""A text with so many characters is sent whole where there is no limit."""
 MIXED: Final = "Grüße\n\n漢字 😀 “quoted” <b>&amp;</b> %s {0} \\n"
 
 
 def said(text: str) -> OutboundMessage:
-    """A message of that text."""
+    """Return a message with that text."""
     return OutboundMessage(text=text)
 
 
 class AdapterContract:
-    """The whole contract. What a platform cannot do is not skipped: it is asked something else."""
+    """All contract tests of an adapter. If a platform lacks an ability, its absence is tested instead."""
 
     pytestmark: ClassVar = pytest.mark.asyncio
     abilities: ClassVar[frozenset[Ability]] = frozenset()
     failures: ClassVar[frozenset[SendFailure]] = frozenset()
-    """How the bench can let a send fail."""
+    """The ways in which the bench can let a send fail."""
 
     @pytest.fixture
     def bench(self) -> AdapterBench:
-        """Override it: a platform on which nothing was said yet, and an adapter that is not connected."""
+        """Override this fixture: a platform without messages, and an adapter that is not connected."""
         raise NotImplementedError
 
     @pytest.fixture
     def inbox(self) -> Inbox:
-        """Where the adapter hands messages over."""
+        """Return the inbox to which the adapter hands messages."""
         return Inbox()
 
     @asynccontextmanager
     async def talking(self, bench: AdapterBench, inbox: Inbox) -> AsyncGenerator[ReplyTarget]:
-        """A connected adapter on which somebody has said something, and where to answer."""
+        """Connect an adapter, let the person write, and yield the target of a reply."""
         async with bench.adapter.connect(inbox):
             await bench.says("hello")
             (message,) = await inbox.wait_for(1)
@@ -273,7 +270,7 @@ class AdapterContract:
             inbox.failure = None
             assert await bench.says("next")
             await inbox.wait_for_text("next")
-        # A platform that keeps what was not taken may bring it again by then, before the next or after it.
+        # A platform that keeps refused messages may deliver this one again by then, before or after the next.
         texts = sorted(one.text for one in inbox.messages)
         assert texts in (["next"], ["lost", "next"])
 

@@ -1,8 +1,6 @@
 """The fixtures of the database contract, and short functions that fill and read a database.
 
-What all topics of the contract stand on: the one fixture that an engine gives, and an open database.
-
-Short ways to fill a database and to look at it, through `SessionDB` alone.
+An engine gives one fixture, `open_db`. The functions use `SessionDB` alone.
 """
 
 from __future__ import annotations
@@ -20,11 +18,11 @@ from gateway_sessions import Message, Scope, SessionDB, SessionRecord
 from gateway_sessions.testing import FakeClock
 
 OpenDB: TypeAlias = Callable[[], SessionDB]
-"""Makes a `SessionDB` that is not open yet; each call one on the same data."""
+"""Makes a `SessionDB` that is not open yet; all that one factory makes have the same data."""
 
 
 class Capability(StrEnum):
-    """What an engine may have or lack. All else is promised by every engine."""
+    """Names what an engine may have or lack. Every engine promises all else."""
 
     ONE_OWNER = "one_owner"  # a second program that opens the data is refused; without it, many may write
     UPKEEP = (
@@ -33,30 +31,30 @@ class Capability(StrEnum):
 
 
 class DatabaseContract:
-    """Gives each test an open database without anything in it."""
+    """Gives each test an open, empty database."""
 
     pytestmark: ClassVar = pytest.mark.asyncio
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     @pytest.fixture
     def clock(self) -> FakeClock:
-        """The time that the database lives by; it stands still until the test moves it."""
+        """Return the clock of the database, which stands still until the test advances it."""
         return FakeClock()
 
     @pytest.fixture
     def open_db(self) -> OpenDB:
-        """Override it: a factory of databases that live by `clock`, on data that is empty at first."""
+        """Override this fixture: a factory of databases with `clock`, on data that is empty at first."""
         raise NotImplementedError
 
     @pytest_asyncio.fixture
     async def db(self, open_db: OpenDB) -> AsyncIterator[SessionDB]:
-        """The database, open."""
+        """Open the database."""
         async with open_db() as opened:
             yield opened
 
     @pytest_asyncio.fixture
     async def session(self, db: SessionDB) -> str:
-        """A session of Alice's in which nothing was said."""
+        """Return a session of Alice's without messages."""
         return await db.create_session("s", "cli", user_id="alice")
 
 
@@ -69,58 +67,58 @@ Settle: TypeAlias = Callable[[SessionDB], Awaitable[None]]
 
 
 async def talk(db: SessionDB, session_id: str, *said: str, user: str = "alice", **more: Any) -> str:
-    """A session in which a person said those things."""
+    """Create a session with these messages of a person."""
     await db.create_session(session_id, more.pop("source", "cli"), user_id=user, **more)
     await db.append_messages(session_id, [Message("user", text) for text in said])
     return session_id
 
 
 async def talks(db: SessionDB, clock: FakeClock, *ids: str, **more: Any) -> None:
-    """Sessions, each begun and used a minute after the one before."""
+    """Create sessions, each begun and used a minute after the one before."""
     for session_id in ids:
         clock.step(timedelta(minutes=1))
         await talk(db, session_id, f"hello {session_id}", **more)
 
 
 async def split(db: SessionDB, *ids: str) -> None:
-    """Compress the first session, its continuation, and so on."""
+    """Compress the first session, then its continuation, and so on."""
     for old, new in itertools.pairwise(ids):
         await db.split_session(old, new, SUMMARY)
 
 
 async def record(db: SessionDB, session_id: str) -> SessionRecord:
-    """What is known of a session that is there."""
+    """Return the record of a session that exists."""
     found = await db.get_session(session_id)
     assert found is not None, session_id
     return found
 
 
 async def contents(db: SessionDB, session_id: str, **options: Any) -> list[Any]:
-    """What was said in a session."""
+    """Return the texts of a session's messages."""
     return [one.content for one in await db.get_messages(session_id, **options)]
 
 
 async def in_order(found: AsyncIterator[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What an asynchronous iterator yields."""
+    """Return all that an asynchronous iterator yields."""
     return [one async for one in found]
 
 
 async def everything(db: SessionDB) -> list[dict[str, Any]]:
-    """All that an export shows of all sessions: the past of a database, to be compared."""
+    """Return all that an export shows of all sessions, to compare two states of a database."""
     return await in_order(db.export_all(scope=EVERYTHING))
 
 
 async def there(db: SessionDB) -> set[str]:
-    """The ids of all sessions."""
+    """Return the ids of all sessions."""
     return {one["id"] for one in await everything(db)}
 
 
 async def found(db: SessionDB, query: str, *, scope: Scope = EVERYTHING, **options: Any) -> list[str]:
-    """The messages that a search finds, in their order, as their snippets show them."""
+    """Return the snippets of the messages that a search finds, in their order."""
     result = await db.search_messages(query, scope=scope, **options)
     return [hit.snippet.replace(">>>", "").replace("<<<", "") for hit in result.hits]
 
 
 async def listed(db: SessionDB, scope: Scope = EVERYTHING, **asked: Any) -> list[str]:
-    """The ids of a list, in its order."""
+    """Return the ids of a list, in its order."""
     return [one.session_id for one in await db.list_sessions_rich(scope=scope, **asked)]

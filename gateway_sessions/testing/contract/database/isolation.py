@@ -1,11 +1,4 @@
-"""Contract tests of scopes, of concurrent and cancelled calls, and of reopening.
-
-Two people on one database: whatever is read across sessions is read for somebody.
-
-Many callers at once, and callers that do not wait for the end.
-
-A database that was closed and is opened again is what it was.
-"""
+"""Contract tests of scopes, of concurrent and cancelled calls, and of reopening."""
 
 from __future__ import annotations
 
@@ -123,7 +116,7 @@ async def _conversations(found: Awaitable[Any]) -> set[str]:
 
 
 class IsolationContract(DatabaseContract):
-    """What a scope sees, and that nothing else ever shows."""
+    """Tests that a scope shows its own sessions, and no other call shows anything else."""
 
     @pytest.mark.parametrize("read", READS)
     async def test_every_read_across_sessions_shows_what_its_scope_sees_and_no_more(
@@ -183,11 +176,11 @@ CALLS: Final[Mapping[str, Call]] = {
     "import_sessions": lambda db, one: db.import_sessions([imported(one)]),
 }
 TURNS: Final = 4
-"""How long, in turns of the loop, a caller waits at most before it is cancelled."""
+"""The most turns of the loop for which a caller waits before it is cancelled."""
 
 
 class ConcurrencyContract(DatabaseContract):
-    """Order among callers, and cancellation."""
+    """Tests the order of concurrent calls, and their cancellation."""
 
     async def test_the_writers_of_many_sessions_do_not_mix_them_up(self, db: SessionDB) -> None:
         ids = [await talk(db, f"s{n}") for n in range(8)]
@@ -246,20 +239,20 @@ class ConcurrencyContract(DatabaseContract):
 
 
 def imported(session_id: str) -> dict[str, Any]:
-    """A session as somebody exported it."""
+    """Return a session as another program exported it."""
     said = [{"role": "user", "content": str(n), "timestamp": n} for n in range(3)]
     return {"id": f"{session_id}_next", "source": "cli", "started_at": 1, "messages": said}
 
 
 async def prepared(db: SessionDB, session_id: str) -> str:
-    """Make a session with something in it; its past."""
+    """Create a session with messages, and return its export."""
     await talk(db, session_id, "hello")
     await db.append_message(session_id, "user", "said on a platform", platform_message_id="1")
     return await past(db, session_id)
 
 
 async def past(db: SessionDB, session_id: str) -> str:
-    """A session and what came from it, as an export shows it at one moment, whatever its id is."""
+    """Return a session and its descendants as one export shows them, without its id."""
     told = io.BytesIO()
     await db.write_export(told, scope=EVERYTHING)
     shown = [one for one in map(json.loads, told.getvalue().splitlines()) if one["id"].startswith(session_id)]
@@ -276,7 +269,7 @@ async def cancelled(call: Awaitable[object], turns: int) -> None:
 
 
 class RestartingContract(DatabaseContract):
-    """Opening, closing, and what stays."""
+    """Tests that a database which is opened again is as it was closed."""
 
     async def test_all_is_there_after_a_restart(self, open_db: OpenDB, clock: FakeClock) -> None:
         async with open_db() as db:

@@ -9,7 +9,7 @@ from gateway_sessions.testing.contract.database.bench import DatabaseContract, O
 
 
 class MetadataContract(DatabaseContract):
-    """What is kept under a name is found again."""
+    """Tests that a fact is found again under its name."""
 
     async def test_a_fact_is_kept_until_it_is_forgotten(self, db: SessionDB) -> None:
         assert await db.get_meta("last_auto_prune") is None

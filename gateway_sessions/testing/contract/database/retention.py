@@ -1,8 +1,6 @@
 """Contract tests of deletion, pruning and erasure.
 
-What goes, and what stays.
-
-Forgetting a person: nothing of them is left to be seen, and what they sent before is refused.
+After an erasure no trace of the person is left, and messages that they sent before are refused.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ async def begin(
     ended: bool = True,
     **members: Any,
 ) -> None:
-    """A session that began and was last used so many days ago, and has ended since, or not."""
+    """Create a session that began and was last used so many days ago, and has ended or not."""
     began = clock.now() - timedelta(days=days)
     await db.create_session(session_id, "telegram", started_at=began, **members)
     await db.append_messages(
@@ -53,7 +51,7 @@ async def begin(
 
 
 class RetentionContract(DatabaseContract):
-    """Deletion and pruning."""
+    """Tests deletion and pruning."""
 
     async def test_nothing_of_a_deleted_session_is_found_any_more(
         self, db: SessionDB, clock: FakeClock
@@ -225,7 +223,7 @@ class RetentionContract(DatabaseContract):
 
 
 async def some_sessions(db: SessionDB, clock: FakeClock, chance: random.Random) -> set[str]:
-    """Many sessions of any age and descent; those that are pinned."""
+    """Create many sessions of any age and descent; return the pinned ones."""
     names: list[str] = []
     pinned: set[str] = set()
     for number in range(40):
@@ -245,7 +243,7 @@ PERSON = "main:cli:user:alice"
 
 
 class ErasureContract(DatabaseContract):
-    """Erasure of an owner, as far as it can be seen through the database itself."""
+    """Tests the erasure of an owner, as far as the database itself shows it."""
 
     async def test_nothing_of_an_erased_person_is_left_and_others_keep_all(
         self, db: SessionDB, clock: FakeClock

@@ -56,17 +56,17 @@ REFUSED: Final[tuple[tuple[dict[str, Any], str], ...]] = (
 async def say(
     db: SessionDB, session_id: str, *texts: str, role: str = "user", source: str = "cli", **session: Any
 ) -> list[int]:
-    """A session in which those things were said; the ids of the messages."""
+    """Create a session with these messages, and return their ids."""
     await db.create_session(session_id, source, **session)
     return await db.append_messages(session_id, [{"role": role, "content": text} for text in texts])
 
 
 class SearchingContract(DatabaseContract):
-    """Search: complete at once, whatever has become of the index."""
+    """Tests that searches are complete at once, whatever the state of the search index is."""
 
     @pytest.fixture(params=["tail", "index"])
     def settled(self, request: pytest.FixtureRequest) -> Settle:
-        """With "index", everything is in the index before it is searched; with "tail", nothing need be."""
+        """With "index", wait until all messages are indexed; with "tail", do not wait."""
 
         async def settle(db: SessionDB) -> None:
             if request.param == "index":

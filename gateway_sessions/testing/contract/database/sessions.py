@@ -1,11 +1,4 @@
-"""Contract tests of session records, lineage, compressions and branches.
-
-Sessions made by hand, and what is known of any session.
-
-From any session to where its conversation began, goes on, or spread.
-
-Compressions and branches: one step each, all or nothing, and nothing is lost of what was said.
-"""
+"""Contract tests of session records, lineage, compressions and branches."""
 
 from __future__ import annotations
 
@@ -41,7 +34,7 @@ from gateway_sessions.testing.contract.database.bench import (
 
 
 class SessionRowsContract(DatabaseContract):
-    """The rows of sessions: made once, ended once, counted as far as one may see them."""
+    """Tests that sessions are created once, ended once, and counted as far as a scope shows them."""
 
     async def test_a_session_is_what_it_was_made_as(self, db: SessionDB, clock: FakeClock) -> None:
         settings = {"temperature": 0.5}
@@ -185,7 +178,7 @@ class SessionRowsContract(DatabaseContract):
 
 
 class LineageContract(DatabaseContract):
-    """Roots, tips, lines and families of sessions."""
+    """Tests roots, tips, conversations and families of sessions."""
 
     async def test_a_session_that_was_never_compressed_is_its_own_line(self, db: SessionDB) -> None:
         await talk(db, "a", "hello")
@@ -285,7 +278,7 @@ KEPT: Final = (
 
 
 class SplittingContract(DatabaseContract):
-    """Sessions that come from others by a split or as a branch."""
+    """Tests compressions and branches: each is done as a whole or not at all, and loses no message."""
 
     async def test_a_summary_goes_on_in_a_new_session(self, db: SessionDB, clock: FakeClock) -> None:
         await talk(db, "a", "one", "two")

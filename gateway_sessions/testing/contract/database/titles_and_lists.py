@@ -1,10 +1,7 @@
 """Contract tests of titles, of lookup by id or title, and of lists.
 
-What sessions are called: one line, unique for each owner, numbered along a lineage.
-
-The session that somebody means by its id, the beginning of that, or its title.
-
-Lists: each conversation once, page by page, and only what may be seen.
+A title is one line, unique for each owner, and numbered along a lineage. A lookup finds a session by its id,
+the beginning of its id, or its title. A list has each conversation once, page by page, within a scope.
 """
 
 from __future__ import annotations
@@ -42,12 +39,12 @@ from gateway_sessions.testing.contract.database.bench import (
 
 
 async def titled_by(db: SessionDB, session_id: str) -> str | None:
-    """Who gave a session its title."""
+    """Return who gave a session its title."""
     return (await record(db, session_id)).title_by
 
 
 class TitlesContract(DatabaseContract):
-    """Titles that people give, and those that come about by themselves."""
+    """Tests titles of people and of the store."""
 
     async def test_a_session_is_called_what_a_person_says(self, db: SessionDB) -> None:
         await talk(db, "a")
@@ -209,7 +206,7 @@ class TitlesContract(DatabaseContract):
 
 
 class ResolvingContract(DatabaseContract):
-    """From what a person types to one session, and to the tip of its conversation."""
+    """Tests the way from a text to one session, and to the tip of its conversation."""
 
     async def test_the_newest_numbered_title_wins_over_the_base(
         self, db: SessionDB, clock: FakeClock
@@ -315,7 +312,7 @@ class ResolvingContract(DatabaseContract):
 
 
 async def paged(db: SessionDB, size: int, scope: Scope = EVERYTHING, **asked: Any) -> list[str]:
-    """The whole list, page by page."""
+    """Return the whole list, read page by page."""
     found: list[SessionSummary] = []
     after = None
     while page := await db.list_sessions_rich(scope=scope, limit=size, after=after, **asked):
@@ -326,11 +323,11 @@ async def paged(db: SessionDB, size: int, scope: Scope = EVERYTHING, **asked: An
 
 
 class ListingContract(DatabaseContract):
-    """Lists for people who look for a conversation."""
+    """Tests lists of conversations."""
 
     @pytest.fixture(params=["recent", "recent_of_few"])
     def way(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-        """Both ways to find a page, which must find the same."""
+        """Return one of two ways to find a page, which must find the same."""
         if request.param == "recent":
             monkeypatch.setattr(lists, "FEW", 0)
         return str(request.param)

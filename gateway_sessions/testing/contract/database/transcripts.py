@@ -1,13 +1,4 @@
-"""Contract tests of messages: append, rewind, edit, windows, and the conversation of a model.
-
-What was said is stored in order, comes back as it was given, and adds up.
-
-Messages are taken back, brought back, replaced, and changed where they were said.
-
-Looking around a message, at both ends of a session, and at what people said last.
-
-A session as it goes to a model, with what was said before it was compressed.
-"""
+"""Contract tests of messages: append, rewind, edit, windows, and the conversation of a model."""
 
 from __future__ import annotations
 
@@ -65,7 +56,7 @@ CONTENTS: Final[list[Any]] = [
 
 
 class MessagesContract(DatabaseContract):
-    """Messages: appended, read by page, added up."""
+    """Tests that messages are stored in order, read page by page, and counted."""
 
     async def test_a_message_comes_back_with_everything_that_was_said_of_it(
         self, db: SessionDB, session: str
@@ -179,11 +170,11 @@ class MessagesContract(DatabaseContract):
 
 
 class ChangesContract(DatabaseContract):
-    """Changes of a transcript: each of them can be told, and most of them undone."""
+    """Tests changes of a transcript: each is recorded, and most can be undone."""
 
     @pytest_asyncio.fixture
     async def three_turns(self, db: SessionDB, session: str) -> list[int]:
-        """The ids of three turns and their answers."""
+        """Return the ids of three turns and their answers."""
         return await db.append_messages(
             session, [Message(("user", "assistant")[at % 2], text) for at, text in enumerate("aAbBcC")]
         )
@@ -333,16 +324,16 @@ class ChangesContract(DatabaseContract):
 
 
 def shown(window: MessageWindow) -> tuple[str, int, int]:
-    """What a window shows, and how much of it stands before and after the message."""
+    """Return the texts of a window, and the counts before and after its message."""
     return " ".join(one.text for one in window.messages), window.messages_before, window.messages_after
 
 
 class LookingContract(DatabaseContract):
-    """Views of a part of a transcript."""
+    """Tests views of a part of a transcript."""
 
     @pytest_asyncio.fixture
     async def twelve(self, db: SessionDB, session: str) -> list[int]:
-        """The ids of twelve messages, of which each third is a tool's."""
+        """Return the ids of twelve messages, of which each third is a tool's."""
         roles = ("user", "assistant", "tool")
         return await db.append_messages(session, [Message(roles[n % 3], str(n)) for n in range(12)])
 
@@ -416,24 +407,24 @@ class LookingContract(DatabaseContract):
 
 
 async def said(db: SessionDB, session: str, **options: Any) -> list[Any]:
-    """What a model is told."""
+    """Return the messages that a model is sent."""
     return [row["content"] for row in await db.get_messages_as_conversation(session, **options)]
 
 
 def exchange(*texts: str) -> list[Message]:
-    """Messages of a person and a model in turn."""
+    """Return messages of a person and a model in turn."""
     return [Message(("user", "assistant")[at % 2], text) for at, text in enumerate(texts)]
 
 
 async def continued(
     db: SessionDB, parent: str, child: str, relation: Relation = Relation.CONTINUATION
 ) -> str:
-    """A session that comes from another."""
+    """Create a session that comes from another."""
     return await db.create_session(child, "cli", parent_session_id=parent, relation=relation)
 
 
 class ConversationsContract(DatabaseContract):
-    """What goes to a model."""
+    """Tests the conversation that goes to a model."""
 
     async def test_a_conversation_shows_what_is_active_and_meant_for_a_model(
         self, db: SessionDB, session: str

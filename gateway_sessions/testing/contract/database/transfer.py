@@ -1,10 +1,6 @@
 """Contract tests of exports, imports, and round trips of both.
 
-What an export shows, and to whom.
-
-What an import takes in, what it reports, and what it leaves as it is.
-
-Whatever a database holds survives an export and an import, and the receipt of an erasure outlives both.
+A round trip keeps all sessions of a database, and the receipt of an erasure survives an import.
 """
 
 from __future__ import annotations
@@ -42,7 +38,7 @@ from gateway_sessions.testing.contract.database.unstorable_values import nested
 
 
 async def fill(db: SessionDB) -> None:
-    """Two sessions of Alice's, of which one continues the other, and one of Bob's."""
+    """Create two sessions of Alice's, of which one continues the other, and one of Bob's."""
     await db.create_session("a1", "cli", user_id="alice", model="m", model_config={"temperature": 0.5})
     await db.append_messages("a1", [{"role": "user", "content": f"question {number}"} for number in range(3)])
     await db.create_session("b1", "telegram", user_id="bob")
@@ -53,14 +49,14 @@ async def fill(db: SessionDB) -> None:
 
 
 async def lines(db: SessionDB, **asked: Any) -> list[dict[str, Any]]:
-    """The lines that an export writes."""
+    """Return the lines that an export writes."""
     stream = io.BytesIO()
     await db.write_export(stream, scope=EVERYTHING, **asked)
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
 class ExportingContract(DatabaseContract):
-    """Sessions on their way out."""
+    """Tests the content of exports, and their scopes."""
 
     async def test_an_export_has_the_established_members_and_its_messages(self, db: SessionDB) -> None:
         await fill(db)
@@ -166,7 +162,7 @@ BY_OTHERS: Final[list[dict[str, Any]]] = [
     {"id": 5, "role": "user", "content": "back", "active": 0},
     {"id": 6, "role": "user", "content": "\x00json:broken", "active": 0},
 ]
-"""Messages in another program's words."""
+"""Messages in the words of another program."""
 UNUSABLE: Final[tuple[dict[str, Any], ...]] = (
     {"messages": 7},
     {"messages": [7]},
@@ -201,23 +197,23 @@ UNUSABLE: Final[tuple[dict[str, Any], ...]] = (
 
 
 def exported_by_others(session_id: str, **more: Any) -> dict[str, Any]:
-    """A session as some other program exports it."""
+    """Return a session as another program exports it."""
     message = {"role": "user", "content": f"hello from {session_id}", "timestamp": T}
     return {"id": session_id, "source": "cli", "started_at": T, "messages": [message]} | more
 
 
 def told(report: ImportReport) -> list[tuple[str, str | None, int | None]]:
-    """The findings of a report, briefly."""
+    """Return the findings of a report, briefly."""
     return [(str(one.kind), one.session_id, one.line) for one in report.findings]
 
 
 async def exported(db: SessionDB, session_id: str) -> dict[str, Any]:
-    """A session as it is exported."""
+    """Return a session as it is exported."""
     return await db.export_session(session_id, scope=EVERYTHING)
 
 
 class ImportingContract(DatabaseContract):
-    """Sessions on their way in."""
+    """Tests imports and their reports."""
 
     async def test_a_second_import_changes_nothing(self, db: SessionDB) -> None:
         given = [exported_by_others("a"), exported_by_others("b", parent_session_id="a", title="Trip")]
@@ -507,7 +503,7 @@ class ImportingContract(DatabaseContract):
 
 
 async def live(db: SessionDB, clock: FakeClock) -> None:
-    """A past with everything in it that an export tells of."""
+    """Fill a database with all that an export shows."""
     await db.create_session("a", "cli", user_id="alice", model="m", model_config={"t": 0.5}, extra={"x": [1]})
     call = {"id": "c", "function": {"name": "look", "arguments": "{}"}}
     await db.append_messages(
@@ -533,7 +529,7 @@ async def live(db: SessionDB, clock: FakeClock) -> None:
 
 
 class RoundTripsContract(DatabaseContract):
-    """Out, and in again."""
+    """Tests that an import of an export gives the same sessions."""
 
     async def test_what_was_exported_comes_back_exactly_after_it_was_deleted(
         self, db: SessionDB, clock: FakeClock

@@ -12,7 +12,7 @@ from gateway_sessions.testing.contract.database.bench import DatabaseContract
 
 
 def nested(depth: int) -> list[Any]:
-    """A list in a list, and so on."""
+    """Return lists that are nested so deep."""
     value: list[Any] = []
     for _ in range(depth):
         value = [value]
@@ -49,7 +49,7 @@ UNSTORABLE: Final[dict[str, dict[str, Any]]] = {
 
 
 class Markup(str):
-    """A text as template engines and model libraries return it: it joins and prints in its own way."""
+    """A text of the kind that template engines return: it joins and prints in its own way."""
 
     __slots__ = ()
 
@@ -61,11 +61,11 @@ class Markup(str):
 
 
 class Tokens(int):
-    """A number that says how it was counted."""
+    """A number of the kind that model libraries return: it tells how it was counted."""
 
 
 class PoisonContract(DatabaseContract):
-    """Values that break a database or a file, if they get there."""
+    """Tests values that would break a database or a file."""
 
     @pytest.mark.parametrize(
         ("given", "stored"),

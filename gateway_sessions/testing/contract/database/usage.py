@@ -1,8 +1,6 @@
 """Contract tests of use, costs and the insights report.
 
-An event counts once, and every sum is that of its events.
-
-A report equals what plain Python counts over the same rows, for every scope, source, span and zone.
+A report must equal the counts of plain Python over the same rows, for every scope, source, span and zone.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from gateway_sessions.testing.contract.database.bench import EVERYTHING, Databas
 
 
 class UsageContract(DatabaseContract):
-    """What models were used for, and what that cost."""
+    """Tests that each event counts once, and that sums are those of the events."""
 
     async def test_the_counters_of_a_session_are_the_sums_of_its_turns(
         self, db: SessionDB, session: str
@@ -166,7 +164,7 @@ LANE: Final = "agent:main:discord:dm:9"
 
 @dataclass
 class Past:
-    """A session as the test remembers it."""
+    """Holds a session as the test remembers it."""
 
     id: str
     platform: str
@@ -179,12 +177,12 @@ class Past:
 
     @property
     def owner(self) -> str:
-        """Whose it is."""
+        """Return its owner."""
         return f"main:{self.platform}:" + (f"user:{self.user}" if self.user else "local")
 
 
 def some_past(chance: random.Random, now: datetime) -> list[Past]:
-    """Sessions of some weeks, their messages, and what they used."""
+    """Make sessions of some weeks, with messages and use."""
     made: list[Past] = []
     for number in range(30):
         began = now - timedelta(minutes=chance.randrange(50 * 24 * 60))
@@ -211,7 +209,7 @@ def some_past(chance: random.Random, now: datetime) -> list[Past]:
 
 
 async def lived(db: SessionDB, past: Sequence[Past]) -> None:
-    """Put that past into a database."""
+    """Write these sessions into a database."""
     for one in past:
         await db.create_session(
             one.id, one.platform, user_id=one.user, session_key=one.key, started_at=one.began
@@ -234,7 +232,7 @@ async def lived(db: SessionDB, past: Sequence[Past]) -> None:
 
 
 def check(report: Insights, past: Sequence[Past], since: datetime, zone: str) -> None:
-    """Compare a report with what that past adds up to."""
+    """Compare a report with these sessions."""
     used = [one for one in past if one.last >= since]
     events = [(one, event) for one in past for event in one.events if event.at >= since]
     platforms = {one.platform for one in [*used, *(one for one, _ in events)]}
@@ -256,7 +254,7 @@ def check(report: Insights, past: Sequence[Past], since: datetime, zone: str) ->
 
 
 def check_messages(report: Insights, said: Sequence[tuple[datetime, str | None]], zone: str) -> None:
-    """Compare what a report says of messages with these."""
+    """Compare the messages of a report with these."""
     assert report.overview.messages == len(said)
     tools = Counter(tool for _, tool in said if tool is not None)
     assert {tool.name: tool.calls for tool in report.tools} == tools
@@ -268,7 +266,7 @@ def check_messages(report: Insights, said: Sequence[tuple[datetime, str | None]]
 
 
 def check_top(top: TopSessions, used: Sequence[Past]) -> None:
-    """Compare the sessions that stand out with those that do."""
+    """Compare the outstanding sessions of a report with the right ones."""
 
     def best(amount: Callable[[Past], int]) -> list[tuple[str, int]]:
         ordered = sorted(used, key=lambda one: (-amount(one), one.id))
@@ -285,7 +283,7 @@ def check_top(top: TopSessions, used: Sequence[Past]) -> None:
 
 
 def someone(*users: str, platform: str = "telegram") -> Scope:
-    """What those people see."""
+    """Return the scope of these people."""
     return Scope(owners=frozenset(f"main:{platform}:user:{user}" for user in users))
 
 
@@ -300,7 +298,7 @@ SCOPES: Final[Mapping[Scope, Callable[[Past], bool]]] = {
 
 
 class InsightsContract(DatabaseContract):
-    """Reports on what happened."""
+    """Tests the insights report."""
 
     async def test_a_report_counts_exactly_what_its_scope_sees(self, db: SessionDB, clock: FakeClock) -> None:
         past = some_past(random.Random(7), clock.now())

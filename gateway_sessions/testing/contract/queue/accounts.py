@@ -43,14 +43,14 @@ BOTH: Final = (("telegram", "support"), ("telegram", "sales"))
 
 
 def as_before(text: str, account: str, *, source: SessionSource = ALICE) -> InboundMessage:
-    """A message as version 0.1 took it in: its account stands in no source, and so in no key."""
+    """Accept a message as version 0.1 did: without its account in the source, and so in the session key."""
     message = said(text, source=source, message_id=f"{text} {account}")
     force_setattr(message, "account", account)
     return message
 
 
 async def exchange(store: SessionStore, message: InboundMessage, *, answered: bool = True) -> None:
-    """Take a message in, and answer it as well."""
+    """Accept a message and answer it."""
     receipt = await store.enqueue(message, rules=APART)
     assert isinstance(receipt, Accepted), receipt
     if answered:
@@ -61,17 +61,17 @@ async def exchange(store: SessionStore, message: InboundMessage, *, answered: bo
 
 
 async def adopt(store: SessionStore, serving: Iterable[tuple[str, str]] = BOTH) -> None:
-    """Do what a gateway with these accounts does when it starts."""
+    """Do what a gateway with these accounts does at its start."""
     await store.adopt_lanes(list(serving))
 
 
 async def session_at(store: SessionStore, source: SessionSource) -> str:
-    """The session that a message from there goes on with, or begins."""
+    """Return the session that a message from there goes on with, or begins."""
     return (await store.get_or_create_session(source)).session_id
 
 
 class AccountsContract(StoreContract):
-    """What accounts have to do with lanes."""
+    """Tests which lanes a named account has."""
 
     async def test_each_account_has_lanes_and_owners_of_its_own(self, store: SessionStore) -> None:
         receipts = [await accept(store, "one", source=source) for source in (ALICE, SUPPORT, SALES)]

@@ -1,8 +1,6 @@
 """Contract tests of admission: each message once, in order, or refused with a reason.
 
-Taking messages in: each once, in an order without gaps, or not at all and told so.
-
-Messages one after another: what a process knows of their lane saves it a look, and proves nothing.
+A process may remember the state of a lane, which saves it a query and must prove nothing.
 """
 
 from __future__ import annotations
@@ -56,11 +54,11 @@ ROOM = SessionSource(platform="telegram", chat_type="group", chat_id="room", use
 TASKS = 16
 MIB = 1 << 20
 IMPOSSIBLE = ((1 << 63) - 1, 1 << 62, -(1 << 62), -1)
-"""What no number of turns on a lane can be that has taken in a few messages."""
+"""Numbers of turns that a lane with a few messages cannot have."""
 
 
 class AdmissionContract(StoreContract):
-    """What becomes of a message that is handed over."""
+    """Tests the receipt and the place of each message."""
 
     async def test_messages_are_taken_in_one_after_another(self, store: SessionStore) -> None:
         first = await accept(store, "one")
@@ -345,7 +343,7 @@ class AdmissionContract(StoreContract):
 
 
 def _miscount(wrong: int, of: int | None = None) -> Transaction[None]:
-    """Let the lane say that so many turns wait there, *of* so many messages that ever came."""
+    """Let the row of a lane count so many waiting turns, *of* so many messages in all."""
     lane = yield from load_lane(LANE, locked=True)
     lane.waiting, lane.next_seq = wrong, of or lane.next_seq
     yield from put_lane(lane)
@@ -355,13 +353,13 @@ WELL = [("user", "one"), ("assistant", "yes"), ("user", "two"), ("assistant", "y
 
 
 async def start(store: SessionStore, text: str, **members: Any) -> Turn | None:
-    """Let a message begin its turn, if it may, in the commit that takes it in."""
+    """Accept a message, and let its turn begin in the same commit if it may."""
     _, turn = await store.ledger.enqueue(said(text, **members), APART, here=BEGINS_HERE)
     return turn
 
 
 async def exchange(store: SessionStore, *texts: str) -> Turn:
-    """Say something and answer, again and again; the last of the turns."""
+    """Accept messages and answer each; return the last turn."""
     last: Turn | None = None
     for text in texts:
         last = await start(store, text)
@@ -372,7 +370,7 @@ async def exchange(store: SessionStore, *texts: str) -> Turn:
 
 
 class KnownLanesContract(StoreContract):
-    """What happens to a lane between two messages that begin their turns at once."""
+    """Tests changes of a lane between two messages whose turns begin at once."""
 
     async def test_turns_of_a_lane_that_nobody_else_touches(self, store: SessionStore) -> None:
         turns = [await exchange(store, text) for text in ("one", "two", "three")]
@@ -510,7 +508,7 @@ class KnownLanesContract(StoreContract):
         assert [text for role, text in talk if role == "user"] == [*stands, "two"]
 
     async def test_a_message_is_read_as_it_is_stored(self, store: SessionStore) -> None:
-        """With what no database can hold, or an adapter has added: its turn sees what a later try would."""
+        """Values that a database cannot hold are replaced at once, so each try of the turn sees the same."""
         odd = said("a\x00b", message_id="1", metadata={"thread": (1, 2)})
         _, turn = await store.ledger.enqueue(odd, APART, here=BEGINS_HERE)
         assert turn is not None

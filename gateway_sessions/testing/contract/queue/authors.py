@@ -46,7 +46,7 @@ Path = Callable[[SessionStore, str], Awaitable[None]]
 
 
 async def everything_in(store: SessionStore) -> str:
-    """All rows of all tables, as text."""
+    """Return all rows of all tables, as text."""
     found: list[Any] = [await store.db.read(copy_store.facts)]
     for table, after in copy_store.BEGINNINGS.items():
         page = await store.db.read(partial(copy_store.page, table, after, 10_000))
@@ -55,14 +55,14 @@ async def everything_in(store: SessionStore) -> str:
 
 
 async def turn(store: SessionStore, source: SessionSource, text: str, key: str) -> None:
-    """Somebody says something and is answered."""
+    """Accept a message and answer it."""
     await accept(store, text, source=source)
     async with await begin(store, key) as one:
         await one.commit([reply(f"noted: {text}")])
 
 
 async def conversation(store: SessionStore) -> str:
-    """Alice tells a secret, and ends the conversation; its id."""
+    """Let Alice tell a secret and end the session; return its id."""
     await turn(store, ALICE, f"my secret is {WORD}", LANE)
     entry = await store.get_session(LANE)
     assert entry is not None
@@ -70,19 +70,19 @@ async def conversation(store: SessionStore) -> str:
 
 
 async def repeat(store: SessionStore, text: str) -> None:
-    """Bob says something, and the agent repeats what it was told first."""
+    """Let Bob write, and the agent repeat what it was told first."""
     await accept(store, text, source=BOB)
     async with await begin(store, OTHER_LANE) as one:
         await one.commit([reply(f"{text}; before that: {WORD}")])
 
 
 async def bobs(store: SessionStore) -> str:
-    """The session that Bob has now."""
+    """Return the session that Bob has now."""
     return (await store.get_or_create_session(BOB)).session_id
 
 
 async def _here(_: SessionStore, __: str) -> None:
-    """Nothing more happens."""
+    """Expect that nothing more happens."""
 
 
 async def _ended(store: SessionStore, _: str) -> None:
@@ -218,7 +218,7 @@ WAYS: Final[tuple[Path, ...]] = (
 
 
 class AuthorsContract(StoreContract):
-    """Who said what, and what follows from it."""
+    """Tests that each message keeps its author, and what follows for erasure and search."""
 
     async def test_each_message_of_a_turn_tells_who_said_it_and_where(self, open_store: OpenStore) -> None:
         async with open_store(group_sessions_per_user=False) as store:
@@ -355,7 +355,7 @@ class AuthorsContract(StoreContract):
         clock.step(timedelta(minutes=1))
         await store.erase(ALICE)
         left = await store.db.get_messages(session_id)
-        # What the agent answered may repeat what it was told before.
+        # The agent's answers may repeat earlier messages.
         assert [(one.seq, one.role, one.text) for one in left] == [(1, "user", "I have it")]
         record = await store.db.get_session(session_id)
         assert record is not None

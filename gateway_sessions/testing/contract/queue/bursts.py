@@ -32,9 +32,9 @@ from gateway_sessions.testing.contract.queue.bench import COLLECTING, OpenStore,
 
 SIZES: Final = range(2, 9)
 MARKED: Final = "hunter2"
-"""Stands in every message that is changed: nobody may find it afterwards."""
+"""The text of every message that is changed: nobody may find it afterwards."""
 many: Final = pytest.mark.timeout(120)
-"""For tests of many bursts, which take a server a while."""
+"""Marks tests of many bursts, which take a server a while."""
 ROOM: Final = SessionSource(
     platform="telegram", chat_type="group", chat_id="room", user_id="alice", user_name="Alice"
 )
@@ -42,7 +42,7 @@ ROOM: Final = SessionSource(
 
 @dataclass(slots=True)
 class Burst:
-    """What one person says at once, and the one message of it that is changed."""
+    """A burst, and the one message of it that is changed."""
 
     size: int
     at: int
@@ -55,31 +55,31 @@ class Burst:
 
     @property
     def lane(self) -> str:
-        """Where it is said."""
+        """Return the lane of the burst."""
         return build_session_key(self.source)
 
     @property
     def texts(self) -> list[str]:
-        """What its messages say."""
+        """Return the texts of its messages."""
         return [f"{MARKED} {one}" if one == self.at else f"text {one}" for one in range(self.size)]
 
     @property
     def left(self) -> str:
-        """What they say together once the change was carried out."""
+        """Return the text of its turn after the change."""
         texts: list[str | None] = [*self.texts]
         texts[self.at] = "better" if self.kind is MessageKind.EDIT else None
         return "\n".join(one for one in texts if one is not None)
 
     @property
     def change(self) -> InboundMessage:
-        """The edit or the deletion."""
+        """Return the edit or the deletion."""
         text = "better" if self.kind is MessageKind.EDIT else ""
         return self.message(self.at, text, kind=self.kind, revision=int(self.kind is MessageKind.EDIT))
 
     def message(
         self, at: int, text: str, *, kind: MessageKind = MessageKind.NEW, revision: int = 0
     ) -> InboundMessage:
-        """Something that the platform delivers about one of its messages."""
+        """Return an event about one of its messages."""
         return InboundMessage(
             source=self.source, text=text, message_id=f"m{at}", kind=kind, revision=revision
         )
@@ -91,7 +91,7 @@ BURSTS: Final = [
     for size in SIZES
     for at in range(size)
 ]
-"""Of 2 to 8 messages, any of which is edited or deleted."""
+"""Bursts of 2 to 8 messages, any of which is edited or deleted."""
 SAMPLE: Final = [
     Burst(size, at, kind)
     for kind in (MessageKind.EDIT, MessageKind.DELETE)
@@ -100,7 +100,7 @@ SAMPLE: Final = [
 
 
 async def say(store: SessionStore, bursts: Sequence[Burst], clock: FakeClock) -> None:
-    """Let all of them wait for their turns, each as one."""
+    """Accept all bursts, each as one turn."""
     for burst in bursts:
         for at, text in enumerate(burst.texts):
             receipt = await store.enqueue(burst.message(at, text), rules=COLLECTING)
@@ -110,20 +110,20 @@ async def say(store: SessionStore, bursts: Sequence[Burst], clock: FakeClock) ->
 
 
 async def change(store: SessionStore, burst: Burst) -> None:
-    """Carry the change out, which comes twice."""
+    """Deliver the change twice, and carry it out."""
     applied(await store.enqueue(burst.change))
     again = await store.enqueue(burst.change)
     assert isinstance(again, Duplicate), again
 
 
 def applied(receipt: Receipt) -> None:
-    """It was carried out."""
+    """Expect that the change was carried out."""
     assert isinstance(receipt, Accepted), receipt
     assert receipt.disposition is Disposition.APPLIED
 
 
 async def finish(store: SessionStore, burst: Burst) -> None:
-    """Answer it, and see that a model is told exactly what is left of it, and nobody finds more."""
+    """Answer the turn; check that a model is sent what is left, and that nobody finds the old text."""
     turn = await begin(store, burst.lane)
     assert "\n".join(one.text for one in turn.messages) == burst.left
     await commit(turn)
@@ -131,12 +131,12 @@ async def finish(store: SessionStore, burst: Burst) -> None:
 
 
 async def commit(turn: Turn) -> None:
-    """Answer what the turn is about."""
+    """Answer the messages of the turn."""
     await turn.commit([reply("well")])
 
 
 async def look(store: SessionStore, burst: Burst) -> None:
-    """See that the transcript has exactly what is left, in one row, and that a model is told nothing else."""
+    """Check that the transcript has one row with what is left, and that a model is sent nothing else."""
     session_id = await store.peek_session_id(burst.lane) or ""
     (row,) = [one for one in await store.db.get_messages(session_id) if one.role == "user"]
     assert row.text == burst.left
@@ -153,14 +153,14 @@ async def look(store: SessionStore, burst: Burst) -> None:
 
 
 async def nobody_finds_what_was_changed(store: SessionStore) -> None:
-    """No search finds it, and the store is as it should be."""
+    """Check that no search finds the old text, and that the store has no faults."""
     found = await store.db.search_messages(MARKED, scope=Scope.operator())
     assert found.hits == ()
     assert await store.db.read(consistency.findings) == []
 
 
 class BurstContract(StoreContract):
-    """Edits and deletions of single messages of bursts, at any time, once and again."""
+    """Tests edits and deletions of single messages of bursts, at any time, once and again."""
 
     @many
     async def test_before_the_turn(self, store: SessionStore, clock: FakeClock) -> None:

@@ -30,4 +30,4 @@ class LedgerContract(
     AccountsContract,
     TriesContract,
 ):
-    """The whole contract. Inherit from it, and give it the fixture `open_store`."""
+    """All contract tests of the queue. Inherit from it, and give it the fixture `open_store`."""

@@ -48,32 +48,32 @@ ENDS: Final[dict[str, Callable[[Turn], Awaitable[object]]]] = {
 
 
 async def edits(store: SessionStore, which: str, text: str, source: SessionSource = ALICE) -> None:
-    """Let somebody edit what they said."""
+    """Let the author edit a message."""
     message = said(text, source=source, message_id=which, kind=MessageKind.EDIT, revision=len(text))
     await applied(store, message)
 
 
 async def deletes(store: SessionStore, which: str, source: SessionSource = ALICE) -> None:
-    """Let somebody delete what they said."""
+    """Let the author delete a message."""
     await applied(store, said("", source=source, message_id=which, kind=MessageKind.DELETE))
 
 
 async def applied(store: SessionStore, message: InboundMessage) -> None:
-    """Have a change carried out."""
+    """Expect that a change was carried out."""
     receipt = await store.enqueue(message)
     assert isinstance(receipt, Accepted), receipt
     assert receipt.disposition is Disposition.APPLIED
 
 
 async def start(store: SessionStore, text: str, source: SessionSource = ALICE) -> Turn:
-    """Let a message begin its turn in the commit that takes it in."""
+    """Accept a message, and let its turn begin in the same commit."""
     _, turn = await store.ledger.enqueue(said(text, source=source), APART, here=BEGINS_HERE)
     assert turn is not None
     return turn
 
 
 async def nobody_finds(store: SessionStore, text: str) -> None:
-    """It is in no transcript, is found by no search, and is not among what is kept."""
+    """Check that the text is in no search, dead letter, queue or transcript."""
     found = await store.db.search_messages(text.rsplit(maxsplit=1)[-1], scope=Scope.operator())
     assert found.hits == ()
     letters = await store.dead_letters()
@@ -86,14 +86,14 @@ async def nobody_finds(store: SessionStore, text: str) -> None:
 
 
 async def versions_in(store: SessionStore, session_id: str) -> list[object]:
-    """What the messages of a session said before they were edited."""
+    """Return the texts that the messages of a session had before they were edited."""
     stored = await store.db.get_messages(session_id, include_hidden=True)
     found = [await store.db.get_message_versions(session_id, one.message_id) for one in stored]
     return [version.content for versions in found for version in versions]
 
 
 class ChangedContract(StoreContract):
-    """Edits and deletions of what a turn is about that runs, was cut off, or has failed."""
+    """Tests edits and deletions of messages whose turn runs, was cut off, or has failed."""
 
     @pytest.mark.parametrize("appends", [False, True])
     @pytest.mark.parametrize("end", sorted(ENDS))
@@ -361,7 +361,7 @@ class ChangedContract(StoreContract):
     async def test_an_edit_that_changes_nothing_leaves_no_version_and_no_time(
         self, store: SessionStore, end: str
     ) -> None:
-        """Platforms send one when all that is new is the preview of a link."""
+        """Some platforms send an edit when only the preview of a link is new."""
         turn = await start(store, "one")
         await turn.append(reply("let me see"))
         await accept(store, "two")
@@ -378,7 +378,7 @@ class ChangedContract(StoreContract):
         assert await versions_in(store, turn.entry.session_id) == []
 
     async def test_what_was_edited_while_its_turn_ran_goes_on_being_known(self, store: SessionStore) -> None:
-        """The lane is calm again, and its next message finds that out as ever."""
+        """The lane is calm again after the edit, so its next message begins its turn at once."""
         turn = await start(store, "one")
         await edits(store, "one", "one, better")
         await turn.commit([reply("yes")])
@@ -393,7 +393,7 @@ class ChangedContract(StoreContract):
     async def test_what_is_asked_again_is_changed_wherever_it_is(
         self, store: SessionStore, clock: FakeClock, when: str
     ) -> None:
-        """It had no id any more: only the row that nobody reads was changed."""
+        """The change must reach the rows of the new try, and not only the hidden rows of the first one."""
         await accept(store, "one", "two", PRIVATE, rules=COLLECTING)
         clock.step(timedelta(seconds=5))
         turn = await begin(store)

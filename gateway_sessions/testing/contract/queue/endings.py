@@ -28,11 +28,11 @@ from gateway_sessions.testing.contract.queue.bench import (
 )
 
 STARTED: Final = [("user", "one"), ("assistant", "let me see")]
-"""What a turn has put into the transcript when `begun` returns."""
+"""The rows that a turn has added to the transcript when `begun` returns."""
 
 
 class EndingsContract(StoreContract):
-    """All ways to end a turn but a plain commit."""
+    """Tests all ways to end a turn but a plain commit."""
 
     async def test_what_fails_for_good_is_kept_and_can_be_tried_again(
         self, store: SessionStore, clock: FakeClock
@@ -285,7 +285,7 @@ class EndingsContract(StoreContract):
 
 
 class SteeringContract(StoreContract):
-    """Messages that reach a turn while it runs."""
+    """Tests messages that reach a turn while it runs."""
 
     async def test_what_led_a_burst_comes_before_the_rest_of_it_if_its_turn_dies(
         self, store: SessionStore, clock: FakeClock

@@ -36,19 +36,19 @@ ROOM_FOR_ONE: Final = BusyRules(max_queued=1, debounce=timedelta(), drop=DropPol
 
 
 async def half_answered(store: SessionStore) -> None:
-    """Let the lane's next turn show something, and then wait for another try."""
+    """Let the lane's next turn show a part of its reply, and then wait for another try."""
     turn = await begin(store)
     await turn.note_growing(SHOWN)
     await turn.release()
 
 
 async def told(store: SessionStore, clock: FakeClock) -> list[tuple[str, str | None]]:
-    """What is owed next, and in the place of what."""
+    """Return the reply that is owed next, and the message that it replaces."""
     return [(one.message.text, one.message.replaces) for one in await replies(store, clock)]
 
 
 class GrowingContract(StoreContract):
-    """Where a reply grows outlives the try that began it."""
+    """Tests that the next try of a turn goes on with the message in which its reply grows."""
 
     async def test_the_next_try_knows_where_the_reply_has_grown_and_another_turn_does_not(
         self, store: SessionStore

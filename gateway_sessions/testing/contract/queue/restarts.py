@@ -1,9 +1,4 @@
-"""Contract tests of recovery after a restart, and of the erasure of queued messages.
-
-What the next process finds of the queue, when the one before it has ended somehow.
-
-What is forgotten of a person, and told to them, of what they sent and are owed.
-"""
+"""Contract tests of recovery after a restart, and of the erasure of queued messages."""
 
 from __future__ import annotations
 
@@ -54,13 +49,13 @@ from gateway_sessions.testing.contract.queue.bench import (
 )
 
 SELDOM: Final = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=100_000)
-"""Sessions end, but not in any of these tests because of that."""
+"""Sessions expire, but none of these tests lasts that long."""
 CAROL: Final = SessionSource(platform="telegram", chat_id="3", user_id="carol")
 THIRD_LANE: Final = build_session_key(CAROL)
 
 
 async def waits_for_the_rest(store: SessionStore, clock: FakeClock) -> None:
-    """What a clock has put off that was ahead begins; a burst is waited for as long as it may pause."""
+    """Check that a message from ahead of the clock begins, and that a burst waits for its pause alone."""
     assert (await begin(store, OTHER_LANE)).seq == 1
     assert [one.text for one in (await begin(store, THIRD_LANE)).messages] == ["ahead"]
     clock.step(timedelta(seconds=0.3))
@@ -70,7 +65,7 @@ async def waits_for_the_rest(store: SessionStore, clock: FakeClock) -> None:
 
 
 class LedgerRestartsContract(StoreContract):
-    """Exactly what was under way is taken up again."""
+    """Tests that a restart takes up the turns that were running, and no others."""
 
     async def test_what_waits_waits_on_and_what_ran_is_next(self, open_store: OpenStore) -> None:
         async with open_store() as store:
@@ -141,13 +136,13 @@ class LedgerRestartsContract(StoreContract):
     async def test_a_turn_that_was_cut_off_long_ago_is_put_aside_when_somebody_asks_for_that(
         self, open_store: OpenStore, clock: FakeClock
     ) -> None:
-        """However soon it is found after the start: what counts is when it was last known to live."""
+        """The age of a turn counts from the last sign of life, not from the time at which it is found."""
         async with open_store(session_reset=SELDOM) as store:
             await accept(store, "one", "two")
             first = await begin(store)
             await first.append(reply("let me see"))
             clock.step(timedelta(minutes=50))
-            await accept(store, "three")  # so its process lived until then
+            await accept(store, "three")  # a sign of life of its process
             clock.step(timedelta(minutes=50))
         async with open_store(session_reset=SELDOM) as store:
             assert await store.ledger.put_aside_stale(None) == 0
@@ -196,7 +191,7 @@ class LedgerRestartsContract(StoreContract):
     async def test_a_turn_that_works_for_long_is_as_young_as_its_process(
         self, open_store: OpenStore, clock: FakeClock
     ) -> None:
-        """Nothing is written while an agent thinks, and yet nobody may take it for dead."""
+        """Nothing is written while an agent thinks, so the age counts from the last sign of life."""
         async with open_store(session_reset=SELDOM) as store:
             await accept(store, "one")
             first = await begin(store)
@@ -253,7 +248,7 @@ class LedgerRestartsContract(StoreContract):
             await accept(store, "one", rules=COLLECTING)
             assert await store.claim() is None
             if not restarts:
-                for _ in range(2):  # each node notices it by itself
+                for _ in range(2):  # each node has to notice the death by itself
                     await store.ledger.pull_forward()
                 await waits_for_the_rest(store, clock)
         if restarts:
@@ -427,7 +422,7 @@ class LedgerRestartsContract(StoreContract):
     async def test_turns_that_may_have_ended_the_process_too_often_wait_for_a_while(
         self, open_store: OpenStore, clock: FakeClock
     ) -> None:
-        """An orderly end is no crash: nothing is held back then."""
+        """An orderly end is no crash, and delays no turn."""
         for attempt in (1, 2):
             async with open_store() as store:
                 if attempt == 1:
@@ -441,7 +436,7 @@ ROOM = SessionSource(platform="telegram", chat_type="group", chat_id="room", use
 
 
 class ErasedLanesContract(StoreContract):
-    """What is forgotten of a person, and told to them, of what they sent."""
+    """Tests the erasure of queued messages and of replies that are owed."""
 
     async def test_nothing_that_an_erased_person_sent_or_is_owed_is_left(
         self, open_store: OpenStore, clock: FakeClock

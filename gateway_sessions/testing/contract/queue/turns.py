@@ -1,8 +1,6 @@
 """Contract tests of claims and tries: one turn on a lane, in order, only its token may write.
 
-Giving turns out: one at a time on a lane, in order, and only its turn may write.
-
-How often a turn was cut off counts for that turn, wherever it waits, and for no other.
+The number of tries belongs to one turn, wherever the turn waits.
 """
 
 from __future__ import annotations
@@ -57,34 +55,34 @@ OWNER: Final = "main:telegram:user:alice"
 
 
 async def stop(store: SessionStore) -> object:
-    """Nothing goes on."""
+    """Do nothing more."""
     return await store.stop_turn(LANE)
 
 
 async def reset(store: SessionStore) -> object:
-    """A new session."""
+    """Give the lane a new session."""
     return await store.reset_session(LANE)
 
 
 async def undo(store: SessionStore) -> object:
-    """The session before."""
+    """Give the lane its former session."""
     return await store.undo_reset(LANE)
 
 
 async def switch(store: SessionStore) -> object:
-    """A session that was on no lane."""
+    """Give the lane a session that was on no lane."""
     target = await store.db.create_session("elsewhere", "telegram", user_id="alice")
     return await store.switch_session(LANE, target, scope=OPERATOR, move=True)
 
 
 async def resume(store: SessionStore) -> object:
-    """The same, by its name."""
+    """Give the lane that session by its title."""
     await store.db.create_session("elsewhere", "telegram", user_id="alice")
     return await store.resume_session(LANE, "elsewhere", scope=OPERATOR)
 
 
 async def branch(store: SessionStore) -> object:
-    """A copy of the session."""
+    """Give the lane a copy of its session."""
     return await store.branch_session(LANE)
 
 
@@ -103,7 +101,7 @@ WRITES: Final[dict[str, Callable[[Turn], Awaitable[object]]]] = {
 
 
 class TurnsContract(StoreContract):
-    """Leases, fences, and what a turn may do while it has its lane."""
+    """Tests claims, tokens, and the calls that a turn may make."""
 
     async def test_all_that_is_owed_is_listed_also_before_its_time(
         self, store: SessionStore, clock: FakeClock
@@ -252,7 +250,7 @@ class TurnsContract(StoreContract):
         turn = await begin(store)
         ended = await turn.commit([reply("hi")], go_on=OTHER_LANE)
         assert ended.waiting == 1
-        # Where other nodes use the database, it waits until somebody claims it.
+        # If other nodes use the database, the turn waits until one of them claims it.
         following = ended.next or await begin(store, OTHER_LANE)
         assert (following.session_key, following.attempt, following.messages[0].text) == (
             OTHER_LANE,
@@ -262,7 +260,7 @@ class TurnsContract(StoreContract):
         assert await store.claim(OTHER_LANE) is None
         second = await begin(store)
         assert (second.seq, second.token) == (2, turn.token + 1)
-        assert (await second.commit(go_on=OTHER_LANE)).next is None  # as one runs there
+        assert (await second.commit(go_on=OTHER_LANE)).next is None  # a turn runs there
         await following.commit([reply("hi")])
         assert await fates(store) == {"turned": 2}
         assert await fates(store, OTHER_LANE) == {"turned": 1}
@@ -404,20 +402,20 @@ class TurnsContract(StoreContract):
 
 
 async def cut_off(store: SessionStore, session_key: str = LANE, *, times: int = 1) -> None:
-    """Let the next turn of a lane begin and not come to an end."""
+    """Let the next turn of a lane begin and be cut off."""
     for _ in range(times):
         await (await begin(store, session_key)).release(counted=True)
 
 
 async def next_turn(store: SessionStore, session_key: str = LANE) -> tuple[tuple[int, ...], int]:
-    """What the next turn is about and which try that is, after which it has ended."""
+    """Complete the next turn; return its text and the number of its try."""
     async with await begin(store, session_key) as turn:
         await turn.commit()
     return turn.seqs, turn.attempt
 
 
 class TriesContract(StoreContract):
-    """The tries of a turn when others are put before it, and when those go."""
+    """Tests the number of tries when other turns are put before a turn, and when these end."""
 
     async def test_a_turn_that_is_put_before_one_that_was_cut_off_is_new(self, store: SessionStore) -> None:
         await accept(store, "one", "two")

@@ -41,14 +41,14 @@ ROOM = SessionSource(platform="telegram", chat_type="group", chat_id="room", use
 
 
 async def reword(store: SessionStore, which: InboundMessage, text: str | None) -> Reworded | None:
-    """Let a message say something else, or take it back."""
+    """Edit a message, or delete it."""
     kind = MessageKind.DELETE if text is None else MessageKind.EDIT
     new = msgspec.structs.replace(which, text=text or "", kind=kind)
     return await store.ledger.change(partial(edits.reword, new, LANE, "person"))
 
 
 class WaitingContract(StoreContract):
-    """The queue of a lane as people change it."""
+    """Tests the changes that people make to the queue of a lane."""
 
     async def test_a_waiting_turn_can_be_taken_out_and_a_running_one_cannot(
         self, store: SessionStore
