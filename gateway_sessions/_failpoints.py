@@ -8,12 +8,12 @@ _armed: Callable[[str], None] | None = None
 
 
 def failpoint(name: str) -> None:
-    """Pass the point *name*."""
+    """Run the armed action, if there is one, for the point *name*."""
     if _armed is not None:
         _armed(name)
 
 
 def arm(action: Callable[[str], None] | None) -> None:
-    """Call *action* at every point passed from now on; None disarms."""
+    """Call *action* at every point that is passed from now on; None disarms all points."""
     global _armed  # noqa: PLW0603 -- one process-wide switch, set only by tests
     _armed = action

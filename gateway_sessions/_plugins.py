@@ -1,4 +1,4 @@
-"""What other packages bring along for this one."""
+"""Entry points by which other packages extend this one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
 PROVIDERS: Final = "gateway_sessions.providers"
-"""Kinds of databases. The name of an entry point is what their addresses begin with."""
+"""The group of packages that bring a kind of database. The name of an entry point is the scheme of its
+addresses."""
 
 
 @cache
 def registered(group: str) -> Mapping[str, EntryPoint]:
-    """What packages bring along, by name.
+    """Return the entry points of a group, by name.
 
-    The first to ask looks at all packages, on the disk: only who needs to know should ask, and in a thread.
+    The first call reads the list of all installed packages from the disk, so it should be made in a thread,
+    and only if needed.
     """
     return {one.name: one for one in entry_points(group=group)}

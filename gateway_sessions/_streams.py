@@ -1,4 +1,4 @@
-"""Connections, waited for and let go of in the same way wherever they are used."""
+"""Connections that are accepted and closed in the same way by all servers and clients of the package."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import anyio
 
 
 async def accept(listener: socket.socket) -> socket.socket:
-    """Whoever comes next; who comes just as the wait is cancelled is left to the next that asks.
+    """Return the next connection. If the wait is cancelled, the connection is left to the next call.
 
-    The loop's own `sock_accept` would take them in for nobody, and report an error about it.
+    The loop's own `sock_accept` would accept the connection for a caller that is gone, and log an error.
     """
     while True:
         await anyio.wait_readable(listener)
-        with contextlib.suppress(BlockingIOError):  # gone again, or another process was quicker
+        with contextlib.suppress(BlockingIOError):  # the client is gone, or another process has accepted it
             connection, _ = listener.accept()
             connection.setblocking(False)  # noqa: FBT003 -- the only form there is
             return connection
@@ -31,6 +31,7 @@ async def closing(writer: asyncio.StreamWriter) -> AsyncGenerator[None]:
         yield
     finally:
         writer.close()
+        # A second is enough for a live peer; a dead one must not keep the caller from its end.
         with anyio.move_on_after(1, shield=True) as patience, contextlib.suppress(OSError):
             await writer.wait_closed()
         if patience.cancelled_caught:

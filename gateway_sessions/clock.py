@@ -1,4 +1,4 @@
-"""The one place that asks what time it is."""
+"""`SystemClock`: the machine's time. No other module asks what time it is."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gateway_sessions.core.instants import EPOCH
 
 
 class SystemClock:
-    """The machine's clock: UTC instants, and sleeping on the event loop."""
+    """Reads the machine's clock in UTC, and sleeps on the event loop."""
 
     def now(self) -> datetime:
-        """The present instant in UTC, a plain `datetime` even while a test has frozen time."""
+        """Return the present instant in UTC, as a plain `datetime` even while a test has frozen time."""
         return EPOCH + timedelta(microseconds=time.time_ns() // 1000)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long."""
+        """Wait for that many seconds."""
         await anyio.sleep(seconds)

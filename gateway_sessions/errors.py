@@ -1,7 +1,5 @@
 """All errors that a caller can meet, in one tree under `GatewaySessionsError`.
 
-Every error a caller can meet, in one tree.
-
     GatewaySessionsError
     ├── InvalidInputError
     │   ├── InvalidSourceError          a message origin that cannot name a lane
@@ -62,7 +60,7 @@ StorageError
     ├── BrokenProviderError         a package brings one along that cannot be used
     └── OperatorsTaskError          only whoever runs the server can do that
 
-What can go wrong with a model at an endpoint. Each is a `GatewaySessionsError`, too.
+The errors of a model at an endpoint belong to the same tree.
 
     ModelError                      a model has not answered
     ├── ModelUnavailableError       it cannot be reached, or is too busy: later it may answer
@@ -70,9 +68,7 @@ What can go wrong with a model at an endpoint. Each is a `GatewaySessionsError`,
     │   └── ContextTooLongError     the conversation does not fit into it any more
     └── ModelAnswerError            what came is no answer, or broke off
 
-None of them holds a key: what an endpoint says is quoted without it.
-
-What some errors list: values that know how to say themselves.
+None of them holds a key: the answer of an endpoint is quoted without it.
 """
 
 from __future__ import annotations
@@ -87,7 +83,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SessionCandidate:
-    """A session that somebody may have meant."""
+    """A session that an ambiguous text may stand for."""
 
     session_id: str
     title: str | None
@@ -99,7 +95,7 @@ class SessionCandidate:
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """One thing that is wrong in a configuration: where, what, and what may have been meant."""
+    """One problem of a configuration: its place, its message, and a suggestion."""
 
     path: str
     message: str
@@ -150,7 +146,7 @@ class InvalidSessionIdError(InvalidInputError):
 
 
 class InvalidTitleError(InvalidInputError):
-    """A title that is empty or too long once everything invisible is gone."""
+    """A title that is empty or too long without its invisible characters."""
 
     def __init__(self, length: int, limit: int) -> None:
         self.length = length
@@ -160,7 +156,7 @@ class InvalidTitleError(InvalidInputError):
 
 
 class TitleTakenError(InvalidInputError):
-    """Another session of the same owner is called that; `holder` is its id, if whoever asked may see it."""
+    """Another session of the same owner has that title; `holder` is its id, if the caller may see it."""
 
     def __init__(self, title: str, holder: str | None) -> None:
         self.title = title
@@ -170,7 +166,7 @@ class TitleTakenError(InvalidInputError):
 
 
 class AmbiguousSessionError(InvalidInputError):
-    """Several sessions could be meant; the `candidates` tell which."""
+    """A text stands for several sessions, which `candidates` lists."""
 
     def __init__(self, text: str, candidates: Sequence[SessionCandidate]) -> None:
         self.text = text
@@ -190,11 +186,11 @@ class InvalidPolicyError(InvalidInputError):
 
 
 class NotGivenUpError(InvalidInputError):
-    """Something is to be tried again that was not given up: it is not there, or is being tried already."""
+    """A retry was asked for, and nothing of that number was given up, or its retry runs already."""
 
 
 class ConfigError(InvalidInputError):
-    """A configuration with problems; all of them are listed."""
+    """A configuration has problems; `problems` lists all of them."""
 
     def __init__(self, origin: str, problems: Sequence[ConfigProblem]) -> None:
         self.origin = origin
@@ -215,7 +211,7 @@ class InvalidTransitionError(GatewaySessionsError):
 
 
 class AliasUnknownError(GatewaySessionsError):
-    """Nobody can say now by which name a person goes; nothing was done, so deliver their message again."""
+    """An alias of a person cannot be resolved now; nothing was done, so deliver the message again."""
 
     def __init__(self, platform: str, problem: str) -> None:
         self.platform = platform
@@ -224,7 +220,7 @@ class AliasUnknownError(GatewaySessionsError):
 
 
 class SessionNotFoundError(GatewaySessionsError, LookupError):
-    """No session with that id is visible to the one who asks."""
+    """No session with that id is visible to the caller."""
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
@@ -261,7 +257,7 @@ class SessionBusyError(GatewaySessionsError):
 
 
 class FencedError(GatewaySessionsError):
-    """A turn does not have its lane any more: it was stopped or overtaken, and nothing it writes counts."""
+    """A turn has lost its lane: it was stopped or overtaken, and its changes are refused."""
 
     def __init__(self, session_key: str, token: int) -> None:
         self.session_key = session_key
@@ -271,14 +267,14 @@ class FencedError(GatewaySessionsError):
 
 
 class NoTurnError(GatewaySessionsError, LookupError):
-    """Somebody asked for the current turn where none runs."""
+    """The current turn was asked for where no turn runs."""
 
     def __init__(self) -> None:
         super().__init__("no turn runs here: current_turn() is for agents and what they call")
 
 
 class CancelledItselfError(GatewaySessionsError):
-    """Foreign code ended by a cancellation that nobody had asked for."""
+    """Foreign code ended by a cancellation of its own."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -295,7 +291,7 @@ class TurnEndedError(GatewaySessionsError):
 
 
 class NothingToUndoError(GatewaySessionsError):
-    """A lane has no earlier session that a reset took away, or a session no turns that were taken back."""
+    """A lane has no session to bring back after a reset, or a session has no turns to bring back."""
 
     def __init__(self, where: str, why: str) -> None:
         self.where = where
@@ -303,7 +299,7 @@ class NothingToUndoError(GatewaySessionsError):
 
 
 class SentBeforeErasureError(GatewaySessionsError):
-    """A message was sent before its owner was erased: drop it. What is sent later is welcome."""
+    """A message was sent before its owner was erased: drop it. Later messages are accepted."""
 
     def __init__(self, session_id: str, erased_at: datetime) -> None:
         self.session_id = session_id
@@ -313,12 +309,12 @@ class SentBeforeErasureError(GatewaySessionsError):
 
 
 class StorageError(GatewaySessionsError):
-    """The store could not do its work; what was acknowledged before is not affected."""
+    """The store could not do its work; changes that were acknowledged before are safe."""
 
     def __init__(self, what: str, problem: str, *, in_doubt: bool = False) -> None:
         self.what = what
         self.problem = problem
-        self.in_doubt = in_doubt  # whether what was to be changed may be changed all the same
+        self.in_doubt = in_doubt  # True if the change may have been committed all the same
         super().__init__(f"{what}: {problem}")
 
 
@@ -342,15 +338,15 @@ class StorageUnavailableError(StorageError):
 
 
 class NodeSilentError(StorageUnavailableError):
-    """Nobody heard of this node for too long: until it has joined the others anew, it changes nothing."""
+    """The node was silent for too long, and changes nothing until it has joined the cluster anew."""
 
 
 class StorageLockedError(StorageUnavailableError):
-    """Another program has locked the database, and did not let go of it in time."""
+    """Another program has locked the database, and did not release the lock in time."""
 
 
 class NoStoreError(StorageUnavailableError):
-    """Nobody has made a store there yet."""
+    """There is no store yet; its owner creates it."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "there is no store here yet; its owner makes it")
@@ -384,7 +380,7 @@ class SchemaTooNewError(StorageError):
 
 
 class MigrationError(StorageError):
-    """A store cannot be moved there, or has not arrived as it was; at its source nothing was changed."""
+    """A store cannot be moved to that target, or differs there; the source was not changed."""
 
 
 class UnsupportedStorageError(StorageError):
@@ -394,8 +390,8 @@ class UnsupportedStorageError(StorageError):
 class ControlError(StorageError):
     """The owner of a store could not be asked, or did not answer.
 
-    `may_have_happened` tells whether the operation can have been carried out: look before asking again.
-    `passing` tells that the owner is just ending: nothing has happened, and another one may be asked soon.
+    `may_have_happened` is True if the operation may have been carried out: check before a retry.
+    `passing` is True if the owner is just ending: nothing has happened, and another one may answer soon.
     """
 
     def __init__(self, what: str, problem: str, *, may_have_happened: bool, passing: bool = False) -> None:
@@ -405,7 +401,7 @@ class ControlError(StorageError):
 
 
 class EventLoopRunningError(GatewaySessionsError, RuntimeError):
-    """A blocking call was made in a thread whose event loop it would stop."""
+    """A blocking call was made in a thread whose event loop it would block."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -428,7 +424,7 @@ class AdapterUnavailableError(AdapterError):
 
 
 class RateLimitedError(AdapterError):
-    """The platform takes no messages for `retry_after` seconds, if it has said so; this one was not sent."""
+    """The platform takes no messages for `retry_after` seconds, if it named a time; nothing was sent."""
 
     def __init__(self, platform: str, retry_after: float | None = None) -> None:
         self.retry_after = retry_after
@@ -437,11 +433,11 @@ class RateLimitedError(AdapterError):
 
 
 class DeliveryRefusedError(AdapterError):
-    """The platform does not take this message, nor ever will: do not send it again."""
+    """The platform refuses this message for good: do not send it again."""
 
 
 class SnapshotError(GatewaySessionsError):
-    """sessions.json could not be written; `committed` tells that the database has the change all the same."""
+    """sessions.json could not be written; `committed` is True if the database has the change all the same."""
 
     def __init__(self, path: str, reason: str, *, committed: bool) -> None:
         self.path = path
@@ -455,17 +451,17 @@ class InvalidSnapshotError(GatewaySessionsError):
 
 
 class MissingRightError(StorageUnavailableError):
-    """The login may not do in the database what is needed; `problem` says what, in the server's words."""
+    """The login lacks a right in the database; `problem` names the right in the server's words."""
 
     @classmethod
     def at_opening(cls, what: str, problem: str) -> MissingRightError:
-        """The same where tables may have to be brought up to date, which few logins may do."""
+        """Return the error for an opening that has to migrate the tables, which few logins may do."""
         upgrade = "or let somebody who may change tables run: gateway-sessions sessiondb upgrade"
         return cls(what, f"{problem}, {upgrade}")
 
 
 class SchemaTooOldError(StorageUnavailableError):
-    """An older version wrote the database, and its tables were not brought up to date yet."""
+    """An older version wrote the database, and its tables were not migrated yet."""
 
     def __init__(self, path: str, *, found: int, ours: int) -> None:
         self.found = found
@@ -478,7 +474,7 @@ class SchemaTooOldError(StorageUnavailableError):
 
 
 class HermesDatabaseError(ForeignDatabaseError):
-    """The file is a database of Hermes, whose sessions can be taken in; it was left as it is."""
+    """The file is a database of Hermes, whose sessions can be imported; it was left as it is."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
@@ -487,19 +483,19 @@ class HermesDatabaseError(ForeignDatabaseError):
 
 
 class UnknownProviderError(UnsupportedStorageError):
-    """Nobody here knows that kind of database; `problem` says which there are, and what may be meant."""
+    """That kind of database is not installed; `problem` lists those that are, with a suggestion."""
 
 
 class BrokenProviderError(UnsupportedStorageError):
-    """A kind of database that a package brings along cannot be used; `problem` says why."""
+    """The provider of a package cannot be used; `problem` says why."""
 
 
 class OperatorsTaskError(UnsupportedStorageError):
-    """A database on a server is looked after by whoever runs the server, with means of their own."""
+    """The task belongs to the operator of the database server, who has tools for it."""
 
 
 class ModelError(GatewaySessionsError):
-    """A model has not answered; `endpoint` is the host that was asked."""
+    """A model did not answer; `endpoint` is the host that was asked."""
 
     def __init__(self, endpoint: str, problem: str) -> None:
         self.endpoint = endpoint
@@ -510,8 +506,8 @@ class ModelError(GatewaySessionsError):
 class ModelUnavailableError(ModelError):
     """The model cannot be reached or is too busy now; later it may answer.
 
-    `asked` tells whether it can have got the question, and `retry_after` for how many seconds it wants to be
-    left alone, if it has said so.
+    `asked` is True if the model may have received the question; `retry_after` is the number of seconds after
+    which a retry is allowed, if the model named one.
     """
 
     def __init__(
@@ -523,7 +519,7 @@ class ModelUnavailableError(ModelError):
 
 
 class ModelRefusedError(ModelError):
-    """The model will not answer as it was asked: a key, an address or a name has to be corrected first."""
+    """The model refuses the request: a key, an address or a name has to be corrected first."""
 
 
 class ContextTooLongError(ModelRefusedError):
@@ -531,4 +527,4 @@ class ContextTooLongError(ModelRefusedError):
 
 
 class ModelAnswerError(ModelError):
-    """What came is no answer, or broke off; the model may have worked on it all the same."""
+    """The answer of the model cannot be read, or broke off; the model may have worked on it all the same."""

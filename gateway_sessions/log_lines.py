@@ -1,4 +1,4 @@
-"""Records of the log as lines of text, and where warnings go in a program that has not set logging up."""
+"""Log records as lines of text, and a handler for programs that have not set logging up."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _OF_ANY_RECORD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
     "taskName",
 }
+"""Attributes that are not shown as facts: each record has them, or the line begins with them."""
 
 
 class LogLines(logging.Formatter):

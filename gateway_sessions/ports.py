@@ -1,4 +1,4 @@
-"""What the runtime needs from the world, as protocols; each has at least two forms."""
+"""Protocols for what the runtime needs from outside: a database, a clock, and functions of the program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows: TypeAlias = Sequence[Row]
 
 
 class Statement(NamedTuple):
-    """A named query and one row of parameters; `many` holds several rows instead.
+    """Names a query, with one row of parameters; `many` holds several rows instead.
 
     A query that returns no rows answers with one row that holds the number of rows it changed.
     """
@@ -27,44 +27,43 @@ class Statement(NamedTuple):
     params: Sequence[Any] = ()
     many: Sequence[Sequence[Any]] | None = None
     alone: bool = False
-    """The only writing statement of its transaction, so that nothing has to be undone if it fails."""
+    """True for the only writing statement of its transaction, which needs no rollback if it fails."""
     news: News | None = None
-    """What it means if it changes anything: passed on to whoever listens, once it is committed."""
+    """The meaning of a change, which listeners are told after the commit if any row changed."""
     lock: str | None = None
-    """What this statement and those behind it decide on, where many write at once.
+    """The lock that this statement and those behind it need, where several transactions write at once.
 
-    A transaction whose first statement names a lock runs beside others; each lock that it comes to is its own
-    until it has ended. A transaction whose first statement names none runs while no other one does.
-    """
+    A transaction whose first statement names a lock runs beside others, and keeps each of its locks until it
+    has ended. A transaction whose first statement names none runs alone."""
     said: Callable[[], Sequence[Searchable]] | None = None
-    """What each row says, if rows are messages: a database that keeps the search index makes it of that."""
+    """Returns the text of each row, if rows are messages: a database with a search column makes its tokens
+    of that."""
     parts: Sequence[Statement] = ()
-    """The statements that it stands for, if it was made by `together`."""
+    """The statements that `together` has joined."""
     moves: Sequence[StrEnum] = ()
-    """The events of a state machine that it carries out, one of them for each row that it changes."""
+    """The events of a state machine that it carries out, one for each row that it changes."""
 
 
 def together(*parts: Statement) -> Statement:
-    """Several statements at once; the answer has what each of them answers, in their order.
+    """Join several statements; the answer has the answer of each, in their order.
 
-    They need nothing of each other: none sees what another one changes, and no two change the same row.
-    A database for which each question is a way to go and come back is asked once.
+    They are independent: none sees the changes of another one, and no two change the same row. A database on
+    a server can answer them in one round trip.
     """
     return Statement("together", lock=parts[0].lock, parts=parts)
 
 
 Transaction: TypeAlias = Generator[Statement, Rows, T]
-"""A unit of work on the truth: yields statements, receives their rows, returns a value.
+"""A unit of work on the database: yields statements, receives their rows, returns a value.
 
-It never awaits, asks the time, makes randomness or calls user code; those arrive as arguments.
-"""
+It never awaits, asks the time, makes randomness or calls user code; those values arrive as arguments."""
 
 TransactionFactory: TypeAlias = Callable[[], Transaction[T]]
-"""Makes the transaction; a driver may have to run it afresh after a serialization failure."""
+"""Makes the transaction; a driver runs a new one after a conflict with another transaction."""
 
 
 class Reader(Protocol):
-    """Runs reading transactions, each on a consistent view of the database."""
+    """Runs reading transactions, each in one snapshot of the database."""
 
     async def read(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction that changes nothing."""
@@ -72,48 +71,48 @@ class Reader(Protocol):
 
 
 class Driver(Reader, Protocol):
-    """A database: runs transactions and speaks our errors."""
+    """Runs transactions on a database, and raises our errors."""
 
     def write(self, transaction: TransactionFactory[T]) -> Awaitable[T]:
-        """Run a transaction; when this is awaited, the outcome is durable."""
+        """Run a transaction; when the result is awaited, the outcome is durable."""
         ...
 
     def change(self, statement: Statement) -> Awaitable[int]:
-        """Run one changing statement, durably; how many rows it has changed."""
+        """Run one changing statement, durably; return how many rows it has changed."""
         ...
 
     def view(self) -> AbstractAsyncContextManager[Reader]:
-        """A reader whose transactions all see the same moment."""
+        """Lend a reader whose transactions all see the same snapshot."""
         ...
 
 
 class Clock(Protocol):
-    """Time as the runtime sees it."""
+    """Tells the time, and sleeps."""
 
     def now(self) -> datetime:
-        """The present instant, aware, in UTC."""
+        """Return the present instant, aware, in UTC."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long."""
+        """Wait for that many seconds."""
         ...
 
 
 class Agenda(Protocol):
-    """What a periodic duty has ahead of it, for a clock that may pass over periods without work."""
+    """Tells a clock when a periodic duty has work, so that the clock may skip periods without."""
 
     def state(self) -> object:
-        """Return a value that differs once anything has happened that may bring work forward."""
+        """Return a value that changes when work may come earlier than `next_due` has said."""
         ...
 
     async def next_due(self) -> datetime | None:
-        """Return when there is work next, as things are now; None if time alone brings none."""
+        """Return when the next work is due, as things are now; None if time alone brings none."""
         ...
 
 
 @runtime_checkable
 class SkippingClock(Clock, Protocol):
-    """A clock whose time passes when somebody says so; a year of it has no room for idle periods."""
+    """A clock whose time a test advances, and which can skip periods without work."""
 
     async def skip_idle_periods(self, period: timedelta, agenda: Agenda) -> None:
         """Wait until the end of the first period, counted from now, in which there is work."""
@@ -121,7 +120,7 @@ class SkippingClock(Clock, Protocol):
 
 
 AliasResolver: TypeAlias = Callable[[str, str], Awaitable[str]]
-"""Given a platform and an identifier, the one identifier that all its aliases share."""
+"""Returns the one identifier that all aliases of a person share, from a platform and an identifier."""
 
 HasActiveProcesses: TypeAlias = Callable[[str], bool | Awaitable[bool]]
-"""Given a session key, whether work is running that a reset would cut off."""
+"""Returns True if work of a session key is running that a reset would cut off."""

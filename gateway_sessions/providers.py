@@ -1,4 +1,4 @@
-"""What a package needs that brings a kind of database along: see docs/how-to/prove-a-database.md."""
+"""The names that a package needs to provide a kind of database; see docs/how-to/prove-a-database.md."""
 
 from gateway_sessions.storage.engines.protocol import Engine
 from gateway_sessions.storage.engines.registry import CONTRACT, SessionDBProvider, Wanted

@@ -1,8 +1,7 @@
-"""Fixtures for those who test against sessions: `fake_clock` and `session_store`.
+"""The fixtures `fake_clock` and `session_store`, for programs that test against sessions.
 
-The plugin is loaded in every test run of an environment that has this package. It asks for nothing but pytest
-itself, so that it cannot stop the tests of somebody who does not use the fixtures, and it loads nothing else
-before somebody does.
+Pytest loads the plugin in every environment with this package. So it imports nothing but pytest until a
+fixture is used, and cannot stop the tests of programs that do not use the fixtures.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ pytest.register_assert_rewrite("gateway_sessions.testing")
 
 @pytest.fixture
 def fake_clock() -> FakeClock:
-    """A clock that stands still until the test advances it."""
-    from gateway_sessions.testing import FakeClock  # noqa: PLC0415 -- only after the line above
+    """Return a clock that stands still until the test advances it."""
+    from gateway_sessions.testing import FakeClock  # noqa: PLC0415 -- after the rewriting is registered
 
     return FakeClock()
 
 
 @pytest.fixture
 def _session_store_class() -> type[SessionStore]:  # pyright: ignore[reportUnusedFunction]  # pytest uses it
-    """Loaded here, because it takes too long for an event loop."""
-    from gateway_sessions import SessionStore  # noqa: PLC0415 -- only for those who use it
+    """Import the class here, as the import takes too long for an event loop."""
+    from gateway_sessions import SessionStore  # noqa: PLC0415 -- slow, and most tests do without
 
     return SessionStore
 
@@ -40,7 +39,7 @@ def _session_store_class() -> type[SessionStore]:  # pyright: ignore[reportUnuse
 async def open_session_store(
     tmp_path: Path, fake_clock: FakeClock, _session_store_class: type[SessionStore]
 ) -> AsyncGenerator[SessionStore]:
-    """An open store in a directory of its own, living by `fake_clock`."""
+    """Open a store in a directory of its own, with `fake_clock`."""
     async with _session_store_class.open(tmp_path / "sessions", clock=fake_clock) as store:
         yield store
 

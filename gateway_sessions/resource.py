@@ -1,8 +1,8 @@
-"""What is opened with `async with`: one host task that owns everything the resource does in the background.
+"""`Resource`: opened with `async with`, it runs its background work in one host task.
 
 The task that opens a resource and the one that closes it may differ (test fixtures, start-up and shutdown
-callbacks of a bot library), and a task group may not. So each resource runs its task group inside a host task
-of its own, the only task this package creates outside a group.
+callbacks of a bot library), which a task group does not allow. So each resource runs its task group inside a
+host task of its own, the only task that this package creates outside a group.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gateway_sessions.errors import StoreStoppedError
 
 
 class Resource:
-    """Opens, serves and closes inside its host task; a crash in there surfaces in every later call."""
+    """Opens, serves and closes inside its host task; every later call raises a crash of that task."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -29,11 +29,11 @@ class Resource:
         self._running = False
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        """Acquire what is needed; start background tasks in *tasks*."""
+        """Open the resource, and start its background tasks in *tasks*."""
         raise NotImplementedError
 
     async def _finish(self) -> None:
-        """Do the last work, while everything still runs."""
+        """Do the last work, while the background tasks still run."""
 
     async def __aenter__(self) -> Self:
         if self._closing is not None:
@@ -50,7 +50,7 @@ class Resource:
             raise
         if self._host.done():
             _raise_crash(self._host)
-            raise StoreStoppedError(self._name)  # somebody who stopped all tasks stopped ours
+            raise StoreStoppedError(self._name)  # the program has cancelled all tasks, ours as well
         return self
 
     async def __aexit__(
@@ -89,12 +89,12 @@ class Resource:
 
 @cache
 def _load_event_loop_support() -> None:
-    """Let anyio import its half for asyncio, which takes long enough to be noticed on a busy loop."""
+    """Import anyio's part for asyncio, which would block the loop noticeably."""
     anyio.run(anyio.sleep, 0)
 
 
 async def _until_done(host: asyncio.Task[None]) -> asyncio.CancelledError | None:
-    """Wait for the end of *host* whatever happens; a cancellation of the waiter is returned, not lost."""
+    """Wait for the end of *host*, whatever happens; return a cancellation of the caller."""
     interrupted: asyncio.CancelledError | None = None
     while not host.done():
         try:
@@ -111,7 +111,7 @@ def _crash_of(host: asyncio.Task[None]) -> BaseException | None:
 
 
 def _innermost(crash: BaseException | None) -> BaseException | None:
-    """The one error in a group of one, so that callers can name it."""
+    """Return the only error of a group, so that callers can catch it by its class."""
     if not isinstance(crash, BaseExceptionGroup):
         return crash
     group = cast("BaseExceptionGroup[BaseException]", crash)
