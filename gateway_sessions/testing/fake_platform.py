@@ -104,7 +104,7 @@ class FakePlatform:
         patience: timedelta = PATIENCE,
         run: str | None = None,
     ) -> None:
-        """Message ids begin with *run*, which differs between instances; with "" they are m1, m2, …"""
+        """Message ids begin with *run*, which differs between instances; with "" they are m1, m2, m3."""
         self.platform = platform
         self.name = name
         self.capabilities = capabilities

@@ -57,13 +57,13 @@ BACKLOG: Final = 128
 MAX_RESULT_BYTES: Final = MAX_ANSWER_BYTES - 64
 """The rest of an answer's frame is for the members around its result."""
 FRAME_SECONDS: Final = 10.0
-"""How long one frame may take to arrive, or to be sent."""
+"""The time for one frame to arrive, or to be sent."""
 IDLE_SECONDS: Final = 600.0
-"""How long a client may send nothing between two requests."""
+"""The time that a client may take between two requests."""
 LONGEST_SECONDS: Final = 3600.0
 """The latest deadline that a request can have."""
 LAST_ANSWERS_SECONDS: Final = 5.0
-"""How long the end of the server waits for running requests."""
+"""The time for which the end of the server waits for running requests."""
 PAUSE_SECONDS: Final = 0.1
 """The pause after a failed accept, as when this process can open no more files."""
 

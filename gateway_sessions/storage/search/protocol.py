@@ -36,7 +36,7 @@ class IndexReport:
     problem: str | None = None
     """The reason why the index cannot be used, or was last made anew."""
     rebuilt: int = 0
-    """How often the index was made anew since the store was opened."""
+    """The number of times that the index was made anew since the store was opened."""
 
 
 class SearchIndex(Protocol):

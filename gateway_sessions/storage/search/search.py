@@ -159,7 +159,7 @@ def _between(after: int, request: SearchRequest) -> Look:
 WINDOW: Final = 2_000
 """The best matches are chosen among that many of the newest: ranking reads all of them."""
 ATTEMPTS: Final = 3
-"""How often an index is asked that changed while it answered; then messages are scanned."""
+"""The most tries of a search in an index that changes while it answers; then messages are scanned."""
 NOT_ALL_WORDS: Final = (
     f"words like those of the query were looked for in the {MOST_SCANNED_FOR_WORDS} newest messages only"
 )

@@ -148,7 +148,7 @@ class Standing:
     """States how far the index can be relied on."""
 
     retellings: int
-    """How often tokens that were in the index were changed or removed."""
+    """The number of changes and removals of tokens that were in the index."""
     being_forgotten: bool
     stemmed_by: str
 
@@ -277,7 +277,7 @@ FORGOTTEN: Final = 1_000
 GATHER_SECONDS: Final = 0.25
 """The pause in which changes gather that come one after another."""
 TRIES: Final = 3
-"""How often an index that does not follow snapshots is asked again when its tokens changed meanwhile."""
+"""The most tries of a search in an index that does not follow snapshots, if tokens change meanwhile."""
 RETRY_SECONDS: Final = 5.0
 """The first pause after an error; it doubles up to `MOST_DOUBLINGS` times, to five minutes."""
 MOST_DOUBLINGS: Final = 6

@@ -412,7 +412,7 @@ def _damage_seen() -> Generator[None]:
 
 
 ASIDE: Final = ".aside"
-"""The ending of the last index that was set aside, for whoever looks into its fault."""
+"""The ending of the last index that was set aside: an operator may want to look into its fault."""
 SIDECARS: Final = ("", "-wal", "-shm")
 
 

@@ -157,9 +157,9 @@ MOST_DOUBLINGS: Final = 6
 SAMPLES: Final = 50
 """Messages that a check looks up in the index."""
 CHECK_SECONDS: Final = 24 * 3600.0
-"""How often the whole index is verified."""
+"""The interval in which the whole index is verified."""
 SOON_SECONDS: Final = 300.0
-"""When the index is first verified after a crash; a start has other things to do."""
+"""The time after a crash at which the index is first verified; a start has other things to do."""
 MOST_DEAD: Final = 0.4
 """The share of dead documents above which the index is made anew."""
 

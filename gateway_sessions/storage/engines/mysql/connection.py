@@ -151,8 +151,8 @@ STORE: Final = 0
 KINDS: Final = ("lane", "session", "reply", "index")
 """The first words of lock names that have rows of their own."""
 GUESTS: Final = {"mail": "index"}
-"""Kinds of locks without rows of their own, and the kind whose rows they use. Whoever has such a lock has no
-other one, so nobody waits in a circle."""
+"""Kinds of locks without rows of their own, and the kind whose rows they use. A transaction with such a lock
+has no other one, so nobody waits in a circle."""
 OF_EACH_KIND: Final = 1024
 """The number of rows for each kind of lock, which the schema creates. More rows mean that fewer names share
 one."""

@@ -64,7 +64,7 @@ class ServerLimits:
     acquire_seconds: float = 5.0
     connections: int = POOL_SIZE
     attempts: int = 6
-    """How often a transaction is run after conflicts with others."""
+    """The most runs of a transaction that conflicts with others."""
 
 
 USUAL: Final = ServerLimits()
@@ -114,8 +114,8 @@ IN_DOUBT: Final = "the connection was lost while a change was committed; it may 
 _FIRST_PAUSE: Final = 0.01
 """Seconds. It doubles with each attempt, and a random part keeps two rivals from meeting again."""
 _LONGEST: Final = 2
-"""How many lock timeouts one transaction may wait in all, however many attempts are left: on some servers a
-lock timeout looks like a conflict, and each attempt would wait once more."""
+"""The most lock timeouts that one transaction may wait, even if attempts are left: on some servers a lock
+timeout looks like a conflict, and each attempt would wait once more."""
 
 T = TypeVar("T")
 
@@ -180,7 +180,7 @@ class ServerDriver(ABC):
         self.on_call: Callable[[frozenset[int]], object] = lambda _: None
         """Called with the epochs of the nodes that another node asks to look at once."""
         self.changes = 0
-        """How many commits of this process have changed what sessions.json shows."""
+        """The number of commits of this process that have changed what sessions.json shows."""
         self.on_change: Callable[[], None] = lambda: None
         """Called after a commit of this process that has changed what sessions.json shows."""
         self.on_news: Callable[[Sequence[News]], None] = lambda _: None

@@ -132,7 +132,7 @@ COMMITS: Final = 3
 TOLD_AT_ONCE: Final = 8
 """The number of callers that wake before the loop serves anything else."""
 LOOK_AROUND_SECONDS: Final = 1.0
-"""How often an idle thread checks that the main thread still lives."""
+"""The interval in which an idle thread checks that the main thread still lives."""
 WARY_BATCHES: Final = 64
 """The number of batches with savepoints after a rollback: the next such failure is often near."""
 READ: Final = "BEGIN"
