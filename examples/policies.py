@@ -11,7 +11,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo
 
-from gateway_sessions import SessionResetPolicy, next_reset
+from gateway_sessions import SessionResetPolicy
+from gateway_sessions.sessions import next_reset
 
 ZONE = ZoneInfo("America/New_York")
 SPRING, AUTUMN = date(2026, 3, 8), date(2026, 11, 1)

@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 
-from gateway_sessions import EventKind, Gateway, GatewayEvent, SessionStore, TurnContext
+from gateway_sessions import Gateway, SessionStore, TurnContext
+from gateway_sessions.events import EventKind, GatewayEvent
 from gateway_sessions.testing import FakeClock, FakePlatform
 
 COUNTED = {

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
-from gateway_sessions._moved import RENAMED, find_moved_modules, warn_of_old_name
+from gateway_sessions._moved import NAMES, RENAMED, find_moved_modules, find_moved_name
 from gateway_sessions.log_lines import UnconfiguredLogging
 
 if TYPE_CHECKING:
@@ -30,10 +30,9 @@ def __getattr__(name: str) -> Any:
     if PathFinder.find_spec(f"{__name__}.{name}", __path__) is not None:  # noqa: F405 -- every package has one
         # `from gateway_sessions import errors` asks here before it looks for a module of that name.
         raise AttributeError(_NO_NAME.format(name))
+    if name in NAMES or name in RENAMED:
+        return find_moved_name(name)
     public = import_module("gateway_sessions._public")
-    if name in RENAMED:
-        warn_of_old_name(name)
-        return getattr(public, RENAMED[name])
     if name != "__all__" and name not in public.__all__:
         raise AttributeError(_NO_NAME.format(name))
     globals().update({one: getattr(public, one) for one in ("__all__", *public.__all__)})

@@ -1,6 +1,6 @@
-"""Old names of modules that the documentation named: importing one warns and gives the module that moved.
+"""Old places of modules and names still work: whoever imports from one is warned, and gets what has moved.
 
-Both names mean one module object, so that a class is the same whichever name it was imported by.
+Both places have one object, so that a class is the same wherever it was imported from.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 MOVED: Final = {
     f"gateway_sessions.{old}": f"gateway_sessions.{new}"
@@ -31,6 +31,65 @@ MOVED: Final = {
     }.items()
 }
 """The old name of each module, and its new one. They go in the release after 0.2."""
+
+NAMES: Final = {
+    name: f"gateway_sessions.{module}"
+    for module, names in {
+        "adapters": """
+            AdapterCapabilities MessageKind OutboundMessage ReplyTarget ReplyTo
+        """,
+        "budgets": """
+            Allowed BudgetLimit BudgetOf BudgetPlan Budgets BudgetUnit BudgetUse plan_budget Spent
+            Stop UnknownPrices Warn
+        """,
+        "config": """
+            parse_config
+        """,
+        "errors": """
+            AdapterError AdapterUnavailableError AliasUnknownError AmbiguousSessionError
+            CancelledItselfError ConfigError ConfigProblem ControlError DeliveryRefusedError
+            EventLoopRunningError ForeignDatabaseError InvalidPolicyError InvalidSessionIdError
+            InvalidSnapshotError InvalidSourceError InvalidTitleError InvalidTransitionError
+            MigrationError MissingRightError NoStoreError NotGivenUpError NothingToUndoError
+            NoTurnError OperatorsTaskError RateLimitedError SchemaTooNewError SchemaTooOldError
+            SentBeforeErasureError SessionCandidate SessionEndedError SessionOnLaneError SnapshotError
+            StorageCorruptError StorageFullError StorageLockedError StorageUnavailableError
+            StoreStoppedError TitleTakenError TurnEndedError UnidentifiedSourceError
+            UnsupportedStorageError
+        """,
+        "events": """
+            EventKind Events GatewayEvent Hook Listener ObservedTurn Observer
+        """,
+        "operator": """
+            check_store CheckReport connect Control ErasureReceipt Incident Kept LanesReport LeftLane
+            LinkedLane migrate_store MigrationProgress MigrationReport MovedLane OwnerStatus
+            PruneReport repair_store RepairReport StartReport StoreClient VacuumReport WorkProgress
+        """,
+        "queue": """
+            DeadLetter Disposition DropPolicy Overtaken Owed OwedReply QueuedMessage RejectReason
+        """,
+        "search": """
+            ContextLine FoundMessage IndexReport IndexState Passage SearchHit SearchResult
+            SessionMatch SessionSearch SessionSearchResult Summariser
+        """,
+        "sessions": """
+            AliasResolver build_session_context build_session_context_prompt CachedAliases Explanation
+            FirstExchange HomeChannel is_shared_multi_user_session Isolation next_reset plain_titler
+            PRESETS Relation Require reset_due ResumeReason SessionContext SessionRecord
+            SessionSummary Titler WhatsAppAliasFiles
+        """,
+        "transcripts": """
+            AnchoredView ExportReport Finding FindingKind Hidden ImportReport MessageVersion
+            MessageWindow Rewind Role TransferProgress UserTurn
+        """,
+        "usage": """
+            Activity CostStatus Insights ModelUsage PlatformUse SessionUsage ToolUse TopSession
+            TopSessions Usage UsageSum
+        """,
+    }.items()
+    for name in names.split()
+}
+"""Each name that the package itself handed out once, and the public module that has it now."""
 
 RENAMED: Final = {"Seat": "StoreClient"}
 """The old name of each public class that has another one now. They go in the release after 0.2, too."""
@@ -60,10 +119,12 @@ class MovedModules(MetaPathFinder, Loader):
         sys.modules[module.__name__] = import_module(new)
 
 
-def warn_of_old_name(name: str) -> None:
-    """Warn that a public class is asked for by its old name, at the line that asks."""
-    new = RENAMED[name]
-    warnings.warn(f"gateway_sessions.{name} is {new} now.", DeprecationWarning, stacklevel=3)
+def find_moved_name(name: str) -> Any:
+    """Return what the package itself handed out as *name*, and warn at the line that asks."""
+    new = RENAMED.get(name, name)
+    module = NAMES[new]
+    warnings.warn(f"gateway_sessions.{name} is {module}.{new} now.", DeprecationWarning, stacklevel=3)
+    return getattr(import_module(module), new)
 
 
 def find_moved_modules() -> None:

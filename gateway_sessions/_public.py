@@ -1,151 +1,30 @@
-"""Every public name: `gateway_sessions` hands them out, and loads this when the first is asked for."""
+"""The names that `gateway_sessions` itself hands out, loaded when the first is asked for."""
 
 from gateway_sessions.clock import SystemClock
-from gateway_sessions.config import Config, load_config, parse_config
-from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, Reply, ReplyTarget
-from gateway_sessions.core.export.reports import (
-    ExportReport,
-    Finding,
-    FindingKind,
-    ImportReport,
-    TransferProgress,
-)
-from gateway_sessions.core.identity.account_lanes import LanesReport, LeftLane, LinkedLane, MovedLane
-from gateway_sessions.core.identity.keys import Isolation, build_session_key, is_shared_multi_user_session
+from gateway_sessions.config import Config, load_config
+from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.identity.keys import build_session_key
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import Platform, SessionSource
-from gateway_sessions.core.progress import WorkProgress
-from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
-from gateway_sessions.core.queue.inbound import (
-    Attachment,
-    AttachmentKind,
-    InboundMessage,
-    MessageKind,
-    ReplyTo,
-)
-from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
-from gateway_sessions.core.queue.receipts import (
-    Accepted,
-    Disposition,
-    Duplicate,
-    Receipt,
-    Rejected,
-    RejectReason,
-)
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
+from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected
 from gateway_sessions.core.queue.state_machine import TurnOutcome
-from gateway_sessions.core.search.excerpts import Passage
-from gateway_sessions.core.search.results import (
-    ContextLine,
-    FoundMessage,
-    SearchHit,
-    SearchResult,
-    SessionMatch,
-    SessionSearchResult,
-)
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
-from gateway_sessions.core.sessions.erasure import ErasureReceipt, Kept
 from gateway_sessions.core.sessions.reasons import EndReason
-from gateway_sessions.core.sessions.record import Relation, SessionRecord, SessionSummary
-from gateway_sessions.core.sessions.recovery import ResumeReason
-from gateway_sessions.core.sessions.reset_policy import (
-    PRESETS,
-    Require,
-    ResetMode,
-    SessionResetPolicy,
-    next_reset,
-    reset_due,
-)
-from gateway_sessions.core.sessions.retention import PruneReport
-from gateway_sessions.core.transcript.messages import (
-    AnchoredView,
-    Hidden,
-    Message,
-    MessageVersion,
-    MessageWindow,
-    Rewind,
-    Role,
-    UserTurn,
-)
-from gateway_sessions.core.transcript.system_prompt import (
-    HomeChannel,
-    SessionContext,
-    build_session_context_prompt,
-)
-from gateway_sessions.core.usage.budgets import (
-    Allowed,
-    BudgetLimit,
-    BudgetOf,
-    BudgetPlan,
-    Budgets,
-    BudgetUnit,
-    BudgetUse,
-    Spent,
-    Stop,
-    UnknownPrices,
-    Warn,
-    plan_budget,
-)
-from gateway_sessions.core.usage.insights import (
-    Activity,
-    Insights,
-    PlatformUse,
-    ToolUse,
-    TopSession,
-    TopSessions,
-)
-from gateway_sessions.core.usage.usage_events import CostStatus, ModelUsage, SessionUsage, Usage, UsageSum
+from gateway_sessions.core.sessions.reset_policy import ResetMode, SessionResetPolicy
+from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.errors import (
-    AdapterError,
-    AdapterUnavailableError,
-    AliasUnknownError,
-    AmbiguousSessionError,
-    CancelledItselfError,
-    ConfigError,
-    ConfigProblem,
-    ControlError,
-    DeliveryRefusedError,
-    EventLoopRunningError,
     FencedError,
-    ForeignDatabaseError,
     GatewaySessionsError,
     InvalidInputError,
-    InvalidPolicyError,
-    InvalidSessionIdError,
-    InvalidSnapshotError,
-    InvalidSourceError,
-    InvalidTitleError,
-    InvalidTransitionError,
-    MigrationError,
-    MissingRightError,
-    NoStoreError,
-    NotGivenUpError,
-    NothingToUndoError,
-    NoTurnError,
-    OperatorsTaskError,
-    RateLimitedError,
-    SchemaTooNewError,
-    SchemaTooOldError,
-    SentBeforeErasureError,
     SessionBusyError,
-    SessionCandidate,
-    SessionEndedError,
     SessionNotFoundError,
-    SessionOnLaneError,
-    SnapshotError,
-    StorageCorruptError,
     StorageError,
-    StorageFullError,
-    StorageLockedError,
-    StorageUnavailableError,
     StoreBusyError,
-    StoreStoppedError,
-    TitleTakenError,
-    TurnEndedError,
-    UnidentifiedSourceError,
-    UnsupportedStorageError,
 )
-from gateway_sessions.ports import AliasResolver, Clock
+from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.protocol import (
     Agent,
     AgentFactory,
@@ -153,227 +32,59 @@ from gateway_sessions.runtime.agents.protocol import (
     SessionEnding,
     current_turn,
 )
-from gateway_sessions.runtime.agents.search_tool import SessionSearch, Summariser
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnStream
-from gateway_sessions.runtime.duties.hooks import Hook, SessionFinalized
-from gateway_sessions.runtime.duties.restart_recovery import StartReport
-from gateway_sessions.runtime.duties.titles import FirstExchange, Titler, plain_titler
+from gateway_sessions.runtime.duties.hooks import SessionFinalized
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 from gateway_sessions.runtime.gateway.gateway import Gateway
-from gateway_sessions.runtime.gateway.observers import ObservedTurn, Observer
-from gateway_sessions.runtime.observability.events import EventKind, Events, GatewayEvent, Listener
-from gateway_sessions.runtime.observability.explain import Explanation
-from gateway_sessions.runtime.observability.incidents import Incident
-from gateway_sessions.runtime.operator.store_client import StoreClient, connect
-from gateway_sessions.runtime.queue.aliases import CachedAliases, WhatsAppAliasFiles
 from gateway_sessions.runtime.queue.turn import Turn
-from gateway_sessions.runtime.session_context import build_session_context
-from gateway_sessions.runtime.store.control import Control, OwnerStatus
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.engines.protocol import VacuumReport
-from gateway_sessions.storage.maintenance.copy_store import MigrationProgress, MigrationReport, migrate_store
-from gateway_sessions.storage.maintenance.repair import CheckReport, RepairReport, check_store, repair_store
-from gateway_sessions.storage.search.protocol import IndexReport, IndexState
-from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply
-from gateway_sessions.storage.transactions.queue.waiting import Overtaken
 
 __all__ = [
-    "PRESETS",
     "Accepted",
-    "Activity",
-    "AdapterCapabilities",
-    "AdapterError",
-    "AdapterUnavailableError",
     "Agent",
     "AgentFactory",
     "AgentFunction",
-    "AliasResolver",
-    "AliasUnknownError",
-    "Allowed",
-    "AmbiguousSessionError",
-    "AnchoredView",
     "Attachment",
     "AttachmentKind",
-    "BudgetLimit",
-    "BudgetOf",
-    "BudgetPlan",
-    "BudgetUnit",
-    "BudgetUse",
-    "Budgets",
     "BusyMode",
     "BusyRules",
-    "CachedAliases",
-    "CancelledItselfError",
-    "CheckReport",
     "Clock",
     "Command",
     "CommandCall",
     "Config",
-    "ConfigError",
-    "ConfigProblem",
-    "ContextLine",
-    "Control",
-    "ControlError",
-    "CostStatus",
-    "DeadLetter",
-    "DeliveryRefusedError",
-    "Disposition",
-    "DropPolicy",
     "Duplicate",
     "EndReason",
-    "ErasureReceipt",
-    "EventKind",
-    "EventLoopRunningError",
-    "Events",
-    "Explanation",
-    "ExportReport",
     "FencedError",
-    "Finding",
-    "FindingKind",
-    "FirstExchange",
-    "ForeignDatabaseError",
-    "FoundMessage",
     "Gateway",
-    "GatewayEvent",
     "GatewaySessionsError",
-    "Hidden",
-    "HomeChannel",
-    "Hook",
-    "ImportReport",
     "InboundMessage",
-    "Incident",
-    "IndexReport",
-    "IndexState",
-    "Insights",
     "InvalidInputError",
-    "InvalidPolicyError",
-    "InvalidSessionIdError",
-    "InvalidSnapshotError",
-    "InvalidSourceError",
-    "InvalidTitleError",
-    "InvalidTransitionError",
-    "Isolation",
-    "Kept",
-    "LanesReport",
-    "LeftLane",
-    "LinkedLane",
-    "Listener",
     "Message",
-    "MessageKind",
-    "MessageVersion",
-    "MessageWindow",
-    "MigrationError",
-    "MigrationProgress",
-    "MigrationReport",
-    "MissingRightError",
-    "ModelUsage",
-    "MovedLane",
-    "NoStoreError",
-    "NoTurnError",
-    "NotGivenUpError",
-    "NothingToUndoError",
-    "ObservedTurn",
-    "Observer",
-    "OperatorsTaskError",
-    "OutboundMessage",
-    "Overtaken",
-    "Owed",
-    "OwedReply",
-    "OwnerStatus",
-    "Passage",
     "Platform",
-    "PlatformUse",
-    "PruneReport",
-    "QueuedMessage",
-    "RateLimitedError",
     "Receipt",
-    "RejectReason",
     "Rejected",
-    "Relation",
-    "RepairReport",
     "Reply",
-    "ReplyTarget",
-    "ReplyTo",
-    "Require",
     "ResetMode",
-    "ResumeReason",
-    "Rewind",
-    "Role",
-    "SchemaTooNewError",
-    "SchemaTooOldError",
     "Scope",
-    "SearchHit",
-    "SearchResult",
-    "SentBeforeErasureError",
     "SessionBusyError",
-    "SessionCandidate",
-    "SessionContext",
     "SessionDB",
-    "SessionEndedError",
     "SessionEnding",
     "SessionEntry",
     "SessionFinalized",
-    "SessionMatch",
     "SessionNotFoundError",
-    "SessionOnLaneError",
-    "SessionRecord",
     "SessionResetPolicy",
-    "SessionSearch",
-    "SessionSearchResult",
     "SessionSource",
     "SessionState",
     "SessionStore",
-    "SessionSummary",
-    "SessionUsage",
-    "SnapshotError",
-    "Spent",
-    "StartReport",
-    "Stop",
-    "StorageCorruptError",
     "StorageError",
-    "StorageFullError",
-    "StorageLockedError",
-    "StorageUnavailableError",
     "StoreBusyError",
-    "StoreClient",
-    "StoreStoppedError",
-    "Summariser",
     "SystemClock",
-    "TitleTakenError",
-    "Titler",
-    "ToolUse",
-    "TopSession",
-    "TopSessions",
-    "TransferProgress",
     "Turn",
     "TurnContext",
-    "TurnEndedError",
     "TurnOutcome",
     "TurnStream",
-    "UnidentifiedSourceError",
-    "UnknownPrices",
-    "UnsupportedStorageError",
-    "Usage",
-    "UsageSum",
-    "UserTurn",
-    "VacuumReport",
-    "Warn",
-    "WhatsAppAliasFiles",
-    "WorkProgress",
-    "build_session_context",
-    "build_session_context_prompt",
     "build_session_key",
-    "check_store",
-    "connect",
     "current_turn",
-    "is_shared_multi_user_session",
     "load_config",
-    "migrate_store",
-    "next_reset",
-    "parse_config",
-    "plain_titler",
-    "plan_budget",
-    "repair_store",
-    "reset_due",
 ]

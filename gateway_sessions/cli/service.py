@@ -24,6 +24,7 @@ from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
 from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.exit_codes import AddressTakenError
 from gateway_sessions.config import ServeConfig
+from gateway_sessions.errors import ConfigError, ConfigProblem
 from gateway_sessions.log_lines import LogLines
 from gateway_sessions.runtime.gateway.gateway import ending_signals
 from gateway_sessions.storage.control.client import ask_to_drain
@@ -60,10 +61,8 @@ class Service:
             self._adapters.append(self._webhook)
         self._gateway: gs.Gateway | None = None
         if not self._adapters:
-            problem = gs.ConfigProblem(
-                "serve", "connects to nothing: set serve.webhook_port or serve.console"
-            )
-            raise gs.ConfigError(str(context.own_config_path or "configuration"), [problem])
+            problem = ConfigProblem("serve", "connects to nothing: set serve.webhook_port or serve.console")
+            raise ConfigError(str(context.own_config_path or "configuration"), [problem])
 
     async def run(self, **agent: Any) -> None:
         """Serve until a signal, or until another process wants the store; what runs may end."""

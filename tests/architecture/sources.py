@@ -5,9 +5,18 @@ import functools
 import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+PUBLIC_MODULES = [
+    import_module(f"gateway_sessions.{name}")
+    for name in (
+        "adapters", "agents", "blocking", "budgets", "config", "errors", "events", "operator", "providers",
+        "queue", "search", "sessions", "testing", "transcripts", "usage",
+    )
+]  # fmt: skip
+"""What programs import names from, besides the package itself."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -20,7 +21,6 @@ import gateway_sessions
 from gateway_sessions import (
     EndReason,
     GatewaySessionsError,
-    ResumeReason,
     SessionEntry,
     SessionFinalized,
     SessionSource,
@@ -28,7 +28,6 @@ from gateway_sessions import (
     SessionStore,
     errors,
 )
-from gateway_sessions.agents import __all__ as names_for_models
 from gateway_sessions.config import parse_config
 from gateway_sessions.core.queue.state_machine import (
     Cause,
@@ -41,12 +40,12 @@ from gateway_sessions.core.queue.state_machine import (
 from gateway_sessions.core.sessions.state_machine import Event
 from gateway_sessions.core.sessions_json.entries import entry_to_dict
 from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder
+from gateway_sessions.sessions import ResumeReason
 from gateway_sessions.storage.api.sessions import SessionRowMethods
 from gateway_sessions.storage.api.transcripts import TranscriptMethods
 from gateway_sessions.storage.tables.queries import load_migrations
-from gateway_sessions.testing import __all__ as names_for_tests
 from gateway_sessions.testing import clock as testing_clock
-from tests.architecture.sources import modules
+from tests.architecture.sources import PUBLIC_MODULES, modules
 from tests.programs import WarmPython
 
 ROOT = Path(__file__).parents[2]
@@ -93,8 +92,24 @@ def test_every_public_name_is_in_the_reference_of_the_api():
     known = words_in_code_style(page("reference/api.md")) | set(
         FIRST_CELL.findall(page("reference/errors.md"))
     )
-    missing = {*gateway_sessions.__all__, *names_for_tests, *names_for_models} - known
+    pages_of_their_own = {"gateway_sessions.config", "gateway_sessions.providers"}
+    listed = [one for one in PUBLIC_MODULES if one.__name__ not in pages_of_their_own]
+    missing = {*gateway_sessions.__all__, *(name for one in listed for name in one.__all__)} - known
     assert missing - {"ConfigProblem", "SessionCandidate"} == set()
+
+
+def test_the_reference_says_where_each_name_is_imported_from():
+    table = section(page("reference/api.md"), "Where names are")
+    rows = dict(re.findall(r"^\| `(gateway_sessions[\w.]*)` \| (.+) \|$", table, re.MULTILINE))
+    told = {name: set(re.findall(r"`(\w+)`", names)) for name, names in rows.items()}
+    assert told == {one.__name__: set(one.__all__) for one in told_of()}
+
+
+def told_of() -> list[ModuleType]:
+    """Return the package and the modules that exist only to hand out names."""
+    of_lists = {"budgets", "events", "operator", "queue", "search", "sessions", "transcripts", "usage"}
+    modules_of_lists = [one for one in PUBLIC_MODULES if one.__name__.partition(".")[2] in of_lists]
+    return [gateway_sessions, *modules_of_lists]
 
 
 def test_every_method_of_a_store_is_in_the_reference_with_its_parameters():

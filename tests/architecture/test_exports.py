@@ -4,10 +4,16 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from types import ModuleType
 
+import pytest
+
 import gateway_sessions
-from tests.architecture.sources import modules
+from tests.architecture.sources import PUBLIC_MODULES, modules
+
+ROOT_NAMES = 50
+"""What a reader of the first page can still look through."""
 
 
 def exported(package: ModuleType) -> list[str]:
@@ -24,19 +30,38 @@ def imported_names(tree: ast.Module) -> Iterator[str]:
                     yield name
 
 
-def test_every_public_name_can_be_imported():
-    missing = [name for name in exported(gateway_sessions) if not hasattr(gateway_sessions, name)]
+@pytest.mark.parametrize("package", [gateway_sessions, *PUBLIC_MODULES], ids=lambda one: one.__name__)
+def test_every_public_name_can_be_imported(package: ModuleType):
+    missing = [name for name in exported(package) if not hasattr(package, name)]
     assert missing == []
+    assert exported(package) != []
 
 
-def test_no_public_name_is_listed_twice():
-    names = exported(gateway_sessions)
+@pytest.mark.parametrize("package", [gateway_sessions, *PUBLIC_MODULES], ids=lambda one: one.__name__)
+def test_no_public_name_is_listed_twice(package: ModuleType):
+    names = exported(package)
     assert sorted(names) == sorted(set(names))
 
 
-def test_everything_that_the_package_imports_is_public():
-    init = next(module for module in modules() if module.name == "_public.py")
-    assert sorted(set(imported_names(init.tree)) - set(exported(gateway_sessions))) == []
+def test_the_package_itself_hands_out_few_names():
+    assert len(exported(gateway_sessions)) <= ROOT_NAMES
+
+
+def test_a_name_means_one_thing_wherever_it_is_public():
+    found: dict[str, object] = {}
+    for package in (gateway_sessions, *PUBLIC_MODULES):
+        for name in exported(package):
+            assert found.setdefault(name, getattr(package, name)) is getattr(package, name), name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["_public", "budgets", "events", "operator", "queue", "search", "sessions", "transcripts", "usage"],
+)
+def test_everything_that_a_list_of_names_imports_is_public(name: str):
+    listed = import_module(f"gateway_sessions.{name}")
+    tree = next(module.tree for module in modules() if module.name == f"{name}.py")
+    assert sorted(imported_names(tree)) == sorted(exported(listed))
 
 
 def test_a_part_that_is_imported_by_its_module_brings_along_what_it_needs_only():

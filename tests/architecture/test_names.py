@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import gateway_sessions
-from gateway_sessions import adapters
 from gateway_sessions.cli.app import command_line
+from tests.architecture.sources import PUBLIC_MODULES
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -59,7 +59,8 @@ def there(target: str) -> bool:
 def is_public(target: str) -> bool:
     """Return whether a public class, function or member is called so."""
     first, *rest = target.split(".")
-    found: Any = getattr(gateway_sessions, first, None) or getattr(adapters, first, None)
+    home = next((one for one in (gateway_sessions, *PUBLIC_MODULES) if first in one.__all__), None)
+    found: Any = getattr(home, first, None)
     for name in rest:
         fields = {
             *dir(found),
@@ -69,7 +70,7 @@ def is_public(target: str) -> bool:
         if name not in fields:
             return False
         found = getattr(found, name, None)
-    return first in {*gateway_sessions.__all__, *adapters.__all__}
+    return home is not None
 
 
 @pytest.mark.parametrize(("name", "here", "remark"), rows(), ids=[row[0] for row in rows()])

@@ -29,7 +29,7 @@ SERVERS: Final[dict[str, Callable[[], AbstractAsyncContextManager[str]]]] = {
 TEXT: Final = "the quick brown fox jumps over the lazy dog, " * 5
 MOVES: Final = """
 import asyncio, json, sys, time
-from gateway_sessions import migrate_store
+from gateway_sessions.operator import migrate_store
 from tests.benchmarks.memory import resident_mb
 begun = time.process_time()
 at_rest = resident_mb()["resident MB"]

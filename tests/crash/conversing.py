@@ -21,12 +21,12 @@ from gateway_sessions import (
     FencedError,
     GatewaySessionsError,
     InboundMessage,
-    Owed,
     SessionSource,
     SessionStore,
     Turn,
 )
 from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.queue import Owed
 from gateway_sessions.runtime.store.opening import DATABASE_FILE
 from tests.crash.stores import SteppedClock, ask, open_store
 from tests.crash.talking import nobody_else

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import Config, GatewaySessionsError, Scope, SessionStore, StorageCorruptError
+from gateway_sessions import Config, GatewaySessionsError, Scope, SessionStore
+from gateway_sessions.errors import StorageCorruptError
 from tests.crash.stores import SteppedClock
 from tests.crash.workload import START, key, source
 

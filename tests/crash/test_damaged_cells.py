@@ -18,18 +18,16 @@ from gateway_sessions import (
     Config,
     GatewaySessionsError,
     InboundMessage,
-    OutboundMessage,
-    Owed,
-    ReplyTarget,
     Scope,
     SessionFinalized,
     SessionSource,
     SessionStore,
-    StorageCorruptError,
-    check_store,
-    repair_store,
 )
+from gateway_sessions.adapters import OutboundMessage, ReplyTarget
 from gateway_sessions.config import Durability, SessionDBConfig, SessionsJsonConfig, SnapshotMode
+from gateway_sessions.errors import StorageCorruptError
+from gateway_sessions.operator import check_store, repair_store
+from gateway_sessions.queue import Owed
 from tests.crash.stores import SteppedClock
 
 START: Final = datetime(2026, 3, 2, 12, tzinfo=UTC)

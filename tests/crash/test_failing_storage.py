@@ -12,15 +12,14 @@ from typing import Any, TypeVar
 
 import pytest
 
-from gateway_sessions import (
-    Config,
+from gateway_sessions import Config, StorageError
+from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
+from gateway_sessions.errors import (
     StorageCorruptError,
-    StorageError,
     StorageFullError,
     StorageLockedError,
     StorageUnavailableError,
 )
-from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.ports import Transaction, TransactionFactory
 from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
 from gateway_sessions.testing.faults import crash_at, raising

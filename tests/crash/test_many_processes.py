@@ -25,8 +25,9 @@ Process = Callable[[str, Path, str, Path], AbstractContextManager[Program]]
 
 COMMON = """
     import asyncio, json, sys
-    from gateway_sessions import (ControlError, Scope, SessionSource, SessionStore, StorageUnavailableError,
-                                  StoreBusyError, connect)
+    from gateway_sessions import Scope, SessionSource, SessionStore, StoreBusyError
+    from gateway_sessions.errors import ControlError, StorageUnavailableError
+    from gateway_sessions.operator import connect
 
     home, name = sys.argv[1:3]
 

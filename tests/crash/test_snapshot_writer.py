@@ -7,15 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import (
-    SessionDB,
-    SessionStore,
-    SnapshotError,
-    StorageUnavailableError,
-    StoreStoppedError,
-)
+from gateway_sessions import SessionDB, SessionStore
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.core.sessions_json.snapshot import verify
+from gateway_sessions.errors import SnapshotError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.storage.sessions_json import SessionsJson, SnapshotForm
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.testing.faults import crash_at, raising

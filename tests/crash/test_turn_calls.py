@@ -13,10 +13,11 @@ from typing import Final
 
 import pytest
 
-from gateway_sessions import GatewaySessionsError, Owed, StorageError, Turn
+from gateway_sessions import GatewaySessionsError, StorageError, Turn
 from gateway_sessions.core.delivery.outbound import Growing, OutboundMessage, ReplyTarget
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.errors import FencedError
+from gateway_sessions.queue import Owed
 from tests.crash.calls import APART, message
 from tests.crash.stores import DrivenStore, SteppedClock, driven_store
 from tests.crash.suspensions import Suspensions

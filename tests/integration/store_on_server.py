@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import pytest
 
-from gateway_sessions import Config, Scope, SessionDB, SessionStore, check_store, connect
+from gateway_sessions import Config, Scope, SessionDB, SessionStore
 from gateway_sessions.config import Provider, SessionDBConfig, SnapshotMode
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.errors import (
@@ -22,6 +22,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
     UnsupportedStorageError,
 )
+from gateway_sessions.operator import check_store, connect
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.engines.registry import SERVERS, home_of_server
 from gateway_sessions.storage.tables import meta

@@ -13,13 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import (
-    Config,
+from gateway_sessions import Config, SessionSource, SessionStore, StorageError
+from gateway_sessions.errors import (
     ForeignDatabaseError,
-    SessionSource,
-    SessionStore,
     StorageCorruptError,
-    StorageError,
     StorageUnavailableError,
     UnsupportedStorageError,
 )

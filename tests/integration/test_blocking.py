@@ -20,7 +20,6 @@ from anyio.from_thread import BlockingPortal
 
 from gateway_sessions import (
     Accepted,
-    EventLoopRunningError,
     FencedError,
     GatewaySessionsError,
     InvalidInputError,
@@ -29,12 +28,12 @@ from gateway_sessions import (
     SessionSource,
     SessionStore,
     StoreBusyError,
-    StoreStoppedError,
     blocking,
 )
 from gateway_sessions.adapters import InboundMessage
 from gateway_sessions.blocking import BlockingSessionDB, BlockingSessionStore, BlockingTurn
 from gateway_sessions.blocking._loop_thread import LoopThread
+from gateway_sessions.errors import EventLoopRunningError, StoreStoppedError
 from tests.unit.runtime.lanes import QUICK, dm
 
 EVERYTHING = Scope.operator()

@@ -11,16 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import (
-    SchemaTooNewError,
-    Scope,
-    SessionDB,
-    SessionNotFoundError,
-    SessionSource,
-    SessionStore,
-    StorageUnavailableError,
-    connect,
-)
+from gateway_sessions import Scope, SessionDB, SessionNotFoundError, SessionSource, SessionStore
+from gateway_sessions.errors import SchemaTooNewError, StorageUnavailableError
+from gateway_sessions.operator import connect
 from tests.programs import Program, WarmPython
 
 BOT = """
@@ -93,7 +86,8 @@ async def test_an_owner_that_will_not_end_is_not_forced(tmp_path: Path, bot: Sta
 
 ACT = """
     import asyncio, json, sys
-    from gateway_sessions import Scope, SessionNotFoundError, connect
+    from gateway_sessions import Scope, SessionNotFoundError
+    from gateway_sessions.operator import connect
 
     async def main():
         async with connect(sys.argv[1]) as seat:

@@ -18,9 +18,7 @@ from gateway_sessions import (
     SessionResetPolicy,
     SessionSource,
     SessionStore,
-    UnidentifiedSourceError,
     build_session_key,
-    is_shared_multi_user_session,
 )
 from gateway_sessions.config import AgentConfig, Durability, SessionDBConfig
 from gateway_sessions.core.identity.hermes_keys import hermes_key
@@ -34,8 +32,9 @@ from gateway_sessions.core.identity.keys import (
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import reset_due
-from gateway_sessions.errors import InvalidSourceError
+from gateway_sessions.errors import InvalidSourceError, UnidentifiedSourceError
 from gateway_sessions.runtime.queue.aliases import canonical_id
+from gateway_sessions.sessions import is_shared_multi_user_session
 from gateway_sessions.storage.tables.change import Actor
 from gateway_sessions.storage.transactions.sessions import expire
 from gateway_sessions.testing import FakeClock

@@ -13,8 +13,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from gateway_sessions import Config, ErasureReceipt, Scope, SessionDB, SessionSource, SessionStore
+from gateway_sessions import Config, Scope, SessionDB, SessionSource, SessionStore
 from gateway_sessions.errors import GatewaySessionsError, UnsupportedStorageError
+from gateway_sessions.operator import ErasureReceipt
 from gateway_sessions.runtime.operator.health import examine
 from gateway_sessions.storage.maintenance.repair import check_store, repair_store
 from tests.integration.file_watch import Witness, watched

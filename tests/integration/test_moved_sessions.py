@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway_sessions import NothingToUndoError, Scope, SessionSource, SessionStore
+from gateway_sessions import Scope, SessionSource, SessionStore
+from gateway_sessions.errors import NothingToUndoError
 
 ANN = SessionSource(platform="telegram", chat_id="1", user_id="1")
 BOB = SessionSource(platform="telegram", chat_id="2", user_id="2")

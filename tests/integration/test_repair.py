@@ -14,14 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import (
-    ForeignDatabaseError,
-    Scope,
-    SessionDB,
-    SessionStore,
-    StorageUnavailableError,
-    StoreBusyError,
-)
+from gateway_sessions import Scope, SessionDB, SessionStore, StoreBusyError
+from gateway_sessions.errors import ForeignDatabaseError, StorageUnavailableError
 from gateway_sessions.storage.engines.sqlite.backup import back_up
 from gateway_sessions.storage.engines.sqlite.salvage import rebuild
 from gateway_sessions.storage.files.threads import in_thread

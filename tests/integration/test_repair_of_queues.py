@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import BusyRules, check_store, repair_store
+from gateway_sessions import BusyRules
 from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.operator import check_store, repair_store
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.queue.bench import APART, LANE, accept, begin, owed
 from tests.unit.runtime.lanes import execute, open_store

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import Scope, SessionDB, check_store, repair_store
+from gateway_sessions import Scope, SessionDB
+from gateway_sessions.operator import check_store, repair_store
 
 EVERYTHING = Scope.operator()
 SUMMARY = [{"role": "user", "content": "a summary"}]

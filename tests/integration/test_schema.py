@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import SchemaTooNewError, SessionDB, SessionStore, StorageCorruptError, StorageError
+from gateway_sessions import SessionDB, SessionStore, StorageError
+from gateway_sessions.errors import SchemaTooNewError, StorageCorruptError
 from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.queries import Migration, load_migrations

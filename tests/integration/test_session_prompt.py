@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import Config, SessionSource, SessionStore, build_session_context
+from gateway_sessions import Config, SessionSource, SessionStore
+from gateway_sessions.sessions import build_session_context
 
 WHATSAPP = {
     "privacy": {"redact_pii": True},

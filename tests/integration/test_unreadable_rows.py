@@ -15,15 +15,13 @@ from gateway_sessions import (
     Accepted,
     InboundMessage,
     InvalidInputError,
-    RepairReport,
     Scope,
     SessionDB,
     SessionSource,
     SessionStore,
-    StorageCorruptError,
-    check_store,
-    repair_store,
 )
+from gateway_sessions.errors import StorageCorruptError
+from gateway_sessions.operator import RepairReport, check_store, repair_store
 
 ANN = SessionSource(platform="telegram", chat_id="1", user_id="ann", chat_name="Ann Lee")
 BOB = SessionSource(platform="telegram", chat_id="2", user_id="bob")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import SessionDB, SessionStore, WorkProgress, check_store, connect, repair_store
+from gateway_sessions import SessionDB, SessionStore
+from gateway_sessions.operator import WorkProgress, check_store, connect, repair_store
 from gateway_sessions.storage.transactions.upkeep.unreadable_rows import TABLES
 from gateway_sessions.testing import FakeClock
 from tests.integration.test_repair import home, spoil, talked_in

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway_sessions import NothingToUndoError, Scope, SessionDB, SessionEndedError
+from gateway_sessions import Scope, SessionDB
+from gateway_sessions.errors import NothingToUndoError, SessionEndedError
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract import OpenDB
 from tests.property.database_model import Model, Said, Talk

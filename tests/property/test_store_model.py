@@ -23,7 +23,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from gateway_sessions import (
     Config,
     EndReason,
-    NothingToUndoError,
     Scope,
     SessionBusyError,
     SessionFinalized,
@@ -31,12 +30,12 @@ from gateway_sessions import (
     SessionResetPolicy,
     SessionState,
     build_session_key,
-    next_reset,
-    reset_due,
 )
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.sessions.reset_policy import DueReset, missed_boundary
+from gateway_sessions.errors import NothingToUndoError
 from gateway_sessions.runtime.store.store import SessionStore
+from gateway_sessions.sessions import next_reset, reset_due
 from gateway_sessions.testing import FakeClock
 from tests.property import strategies as given
 from tests.property.invariants import Truth, check

@@ -15,8 +15,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway_sessions import Scope, SessionDB, SessionEndedError, TitleTakenError
+from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.sessions.titles import base_title, suggested_title
+from gateway_sessions.errors import SessionEndedError, TitleTakenError
 from gateway_sessions.testing import FakeClock
 
 OWNERS = ("alice", "bob")

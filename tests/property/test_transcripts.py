@@ -18,10 +18,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway_sessions import Hidden, InvalidInputError, Message, NothingToUndoError, SessionDB
+from gateway_sessions import InvalidInputError, Message, SessionDB
 from gateway_sessions.core.transcript.messages import preview_of
+from gateway_sessions.errors import NothingToUndoError
 from gateway_sessions.ports import Transaction, TransactionFactory
 from gateway_sessions.testing import FakeClock
+from gateway_sessions.transcripts import Hidden
 
 T = TypeVar("T")
 

@@ -13,45 +13,41 @@ from typing import Any, assert_type
 from zoneinfo import ZoneInfo
 
 from gateway_sessions import (
-    Allowed,
-    Budgets,
     BusyMode,
     Config,
     EndReason,
     GatewaySessionsError,
-    HomeChannel,
-    Insights,
     Message,
-    ResumeReason,
-    Rewind,
     Scope,
     SessionBusyError,
-    SessionContext,
     SessionDB,
     SessionEntry,
     SessionFinalized,
-    SessionRecord,
     SessionResetPolicy,
     SessionSource,
     SessionState,
     SessionStore,
-    SessionUsage,
-    Spent,
-    Stop,
     StorageError,
     SystemClock,
-    Warn,
-    build_session_context_prompt,
     build_session_key,
-    is_shared_multi_user_session,
     load_config,
-    next_reset,
-    parse_config,
-    plan_budget,
-    reset_due,
 )
 from gateway_sessions.blocking import BlockingSessionDB, BlockingSessionStore
+from gateway_sessions.budgets import Allowed, Budgets, Spent, Stop, Warn, plan_budget
+from gateway_sessions.config import parse_config
+from gateway_sessions.sessions import (
+    HomeChannel,
+    ResumeReason,
+    SessionContext,
+    SessionRecord,
+    build_session_context_prompt,
+    is_shared_multi_user_session,
+    next_reset,
+    reset_due,
+)
 from gateway_sessions.testing import FakeClock
+from gateway_sessions.transcripts import Rewind
+from gateway_sessions.usage import Insights, SessionUsage
 
 
 async def file_summary(event: SessionFinalized) -> None:

@@ -1,4 +1,4 @@
-"""Old names of modules: they lead to the new ones for one release, and say so."""
+"""Old names and places: they lead to the new ones for one release, and say so."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 import gateway_sessions
-from gateway_sessions._moved import MOVED, RENAMED, MovedModules, find_moved_modules
+from gateway_sessions._moved import MOVED, NAMES, RENAMED, MovedModules, find_moved_modules
 
 
 @pytest.mark.parametrize(("old", "new"), MOVED.items())
@@ -37,9 +37,22 @@ def test_old_names_are_looked_up_once():
     assert sum(isinstance(one, MovedModules) for one in sys.meta_path) == 1
 
 
-@pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_an_old_name_of_a_class_is_the_class_and_warns(old: str, new: str):
-    with pytest.warns(DeprecationWarning, match=f"{old} is {new} now") as caught:
+@pytest.mark.parametrize(
+    ("old", "module"), [*NAMES.items(), *((old, NAMES[new]) for old, new in RENAMED.items())]
+)
+def test_a_name_that_has_moved_is_the_same_object_and_warns(old: str, module: str):
+    new = RENAMED.get(old, old)
+    with pytest.warns(DeprecationWarning, match=rf"gateway_sessions\.{old} is {module}\.{new} now") as caught:
         found = getattr(gateway_sessions, old)
-    assert found is getattr(gateway_sessions, new)
-    assert caught[0].filename == __file__
+    assert found is getattr(import_module(module), new)
+    assert new in import_module(module).__all__
+    assert [one.filename for one in caught] == [__file__]
+
+
+def test_names_that_have_moved_are_no_longer_listed():
+    assert {*NAMES, *RENAMED} & {*gateway_sessions.__all__, *dir(gateway_sessions)} == set()
+
+
+def test_a_name_that_never_was_is_no_attribute():
+    with pytest.raises(AttributeError, match="module 'gateway_sessions' has no attribute 'Nowhere'"):
+        _ = gateway_sessions.Nowhere  # type: ignore[attr-defined]

@@ -11,17 +11,11 @@ from pathlib import Path
 
 import anyio
 
-from gateway_sessions import (
-    Config,
-    Disposition,
-    EventKind,
-    Gateway,
-    GatewayEvent,
-    SessionStore,
-    TurnContext,
-)
+from gateway_sessions import Config, Gateway, SessionStore, TurnContext
 from gateway_sessions.adapters import InboundMessage
 from gateway_sessions.cli.demo.paint import bad, code, dim, good, row, say, scene, strong
+from gateway_sessions.events import EventKind, GatewayEvent
+from gateway_sessions.queue import Disposition
 from gateway_sessions.testing import FakeClock, FakePlatform
 
 MODES = ("queue", "collect", "steer", "interrupt")

@@ -14,12 +14,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from gateway_sessions import SessionSource, SessionStore, build_session_key, is_shared_multi_user_session
+from gateway_sessions import SessionSource, SessionStore, build_session_key
 from gateway_sessions.cli.demo.bot_process import BEGIN, LIVES, PAUSE
 from gateway_sessions.cli.demo.bursts import compare_modes
 from gateway_sessions.cli.demo.crashes import crash_and_recover
 from gateway_sessions.cli.demo.night import CONFIG, explain, live_through_the_night
 from gateway_sessions.cli.demo.paint import code, dim, note, row, say, scene, strong
+from gateway_sessions.sessions import is_shared_multi_user_session
 from gateway_sessions.testing import FakeClock
 
 ADA = SessionSource(platform="telegram", chat_id="4711", user_id="4711", user_name="Ada")

@@ -13,7 +13,7 @@ from gateway_sessions.cli.output.terminal import Column, table
 from gateway_sessions.core.notices.units import AT_START, ago, counted
 
 if TYPE_CHECKING:
-    from gateway_sessions import DeadLetter, OwedReply, QueuedMessage
+    from gateway_sessions.queue import DeadLetter, OwedReply, QueuedMessage
 
 
 def waiting_page(

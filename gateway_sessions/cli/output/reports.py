@@ -15,12 +15,14 @@ from gateway_sessions.core.identity.keys import Sharing, account_of, decode_part
 from gateway_sessions.core.notices.units import ago, counted, span
 
 if TYPE_CHECKING:
-    from gateway_sessions import ErasureReceipt, Explanation, Insights
     from gateway_sessions.config.origins import FieldOrigin, Setting
     from gateway_sessions.core.sessions.simulation import WouldReset
     from gateway_sessions.core.usage.insights import TopSession, TopSessions
     from gateway_sessions.core.usage.usage_events import UsageSum
+    from gateway_sessions.operator import ErasureReceipt
     from gateway_sessions.runtime.operator.health import Symptom
+    from gateway_sessions.sessions import Explanation
+    from gateway_sessions.usage import Insights
 
 WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 BAR: Final = 24

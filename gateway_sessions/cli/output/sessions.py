@@ -16,11 +16,8 @@ from gateway_sessions.core.text import shortened, visible
 from gateway_sessions.core.transcript.messages import Message, Role
 
 if TYPE_CHECKING:
-    from gateway_sessions import (
-        SearchHit,
-        SessionRecord,
-        SessionSummary,
-    )
+    from gateway_sessions.search import SearchHit
+    from gateway_sessions.sessions import SessionRecord, SessionSummary
     from gateway_sessions.storage.transactions.upkeep.status import SourceCount
 
 TITLE: Final = 32

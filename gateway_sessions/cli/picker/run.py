@@ -26,7 +26,8 @@ from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.errors import GatewaySessionsError
 
 if TYPE_CHECKING:
-    import gateway_sessions as gs
+    from gateway_sessions.operator import StoreClient
+    from gateway_sessions.sessions import SessionSummary
 
 PAGE: Final = 100
 """Rows that the database is asked for at a time."""
@@ -39,9 +40,7 @@ Change = Callable[[Picker], Picker]
 class SessionBrowser:
     """A picker on the conversations of a store, at one terminal."""
 
-    def __init__(
-        self, client: gs.StoreClient, console: Console, *, source: str | None, archived: bool
-    ) -> None:
+    def __init__(self, client: StoreClient, console: Console, *, source: str | None, archived: bool) -> None:
         self._client = client
         self._terminal = RawTerminal(console)
         self._source = source
@@ -115,7 +114,7 @@ class SessionBrowser:
         )
         return partial(after_page, request=ask, rows=rows, whole=len(rows) < PAGE)
 
-    async def _delete(self, one: gs.SessionSummary) -> Change:
+    async def _delete(self, one: SessionSummary) -> Change:
         try:
             await self._client.do("delete_session", session_id=one.session_id)
         except GatewaySessionsError as error:

@@ -12,11 +12,13 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from gateway_sessions import Scope, SessionSummary, SystemClock, connect
+from gateway_sessions import Scope, SystemClock
 from gateway_sessions.cli.app import main
 from gateway_sessions.cli.picker.model import PageRequest, Picker, after_page, after_resize
 from gateway_sessions.cli.picker.run import PAGE
 from gateway_sessions.cli.picker.view import picker_lines, rows_in
+from gateway_sessions.operator import connect
+from gateway_sessions.sessions import SessionSummary
 from tests.benchmarks.child import Figures, answer, latencies
 from tests.benchmarks.frame import figure_of
 from tests.benchmarks.seeding import RARE, id_of, seed_sessions

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions import BudgetLimit, Budgets, Config, UnknownPrices
+from gateway_sessions import Config
+from gateway_sessions.budgets import BudgetLimit, Budgets, UnknownPrices
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 from gateway_sessions.runtime.agents.turn_context import TurnContext

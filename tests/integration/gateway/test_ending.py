@@ -12,10 +12,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway_sessions import Gateway, GatewaySessionsError, InboundMessage, SessionStore, StoreStoppedError
+from gateway_sessions import Gateway, GatewaySessionsError, InboundMessage, SessionStore
 from gateway_sessions.config import GatewayConfig
 from gateway_sessions.core.queue.inbound import MessageKind
 from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.storage.transactions.queue.admit import known_event

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import BudgetLimit, Budgets, SessionStore
+from gateway_sessions import SessionStore
+from gateway_sessions.budgets import BudgetLimit, Budgets
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reset_policy import ResetMode, SessionResetPolicy

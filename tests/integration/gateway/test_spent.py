@@ -11,7 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway_sessions import BudgetLimit, Budgets, Config, Scope
+from gateway_sessions import Config, Scope
+from gateway_sessions.budgets import BudgetLimit, Budgets
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.usage.usage_events import usage_of

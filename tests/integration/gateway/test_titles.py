@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import FirstExchange, SessionStore
+from gateway_sessions import SessionStore
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.runtime.gateway.gateway import Gateway
+from gateway_sessions.sessions import FirstExchange
 from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.agents import ScriptedAgent, answers, fails
 from tests.integration.gateway.house import QUICK, until

@@ -14,20 +14,19 @@ from gateway_sessions import (
     Accepted,
     Command,
     Duplicate,
-    FirstExchange,
     Gateway,
     InboundMessage,
     Message,
-    MessageKind,
-    Observer,
     Reply,
     Scope,
     SessionSource,
     SessionStore,
 )
-from gateway_sessions.adapters import Attachment, AttachmentKind, OutboundMessage
+from gateway_sessions.adapters import Attachment, AttachmentKind, MessageKind, OutboundMessage
 from gateway_sessions.errors import InvalidInputError, StoreStoppedError
+from gateway_sessions.events import Observer
 from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.sessions import FirstExchange
 from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.gateway.house import QUICK, House, open_house

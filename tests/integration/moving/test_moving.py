@@ -16,17 +16,14 @@ import pytest
 from gateway_sessions import (
     Config,
     InvalidInputError,
-    MigrationError,
-    MigrationProgress,
-    NoStoreError,
     SessionDB,
     SessionStore,
     StoreBusyError,
     SystemClock,
-    migrate_store,
 )
 from gateway_sessions.config import Provider, SessionDBConfig
-from gateway_sessions.errors import HermesDatabaseError
+from gateway_sessions.errors import HermesDatabaseError, MigrationError, NoStoreError
+from gateway_sessions.operator import MigrationProgress, migrate_store
 from gateway_sessions.storage.engines import registry
 from gateway_sessions.storage.engines.server.driver import USUAL
 from gateway_sessions.storage.engines.sqlite.engine import FileUpkeep
@@ -328,7 +325,7 @@ asyncio.run(main())
 """
 DIES = """
     import asyncio, sys
-    from gateway_sessions import migrate_store
+    from gateway_sessions.operator import migrate_store
     from gateway_sessions.testing.faults import crash_at
 
     with crash_at(sys.argv[3], nth=int(sys.argv[4])):

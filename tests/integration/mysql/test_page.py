@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gateway_sessions import Config, MissingRightError, SessionDB, SessionStore
+from gateway_sessions import Config, SessionDB, SessionStore
 from gateway_sessions.config import Provider, load_config
+from gateway_sessions.errors import MissingRightError
 from tests.mysql import SERVER, connected
 
 PAGE = (Path(__file__).parents[3] / "docs/how-to/run-on-mysql.md").read_text("utf-8")

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from gateway_sessions import Config, MissingRightError, SessionDB, SessionStore
+from gateway_sessions import Config, SessionDB, SessionStore
 from gateway_sessions.config import Provider, load_config, parse_config
+from gateway_sessions.errors import MissingRightError
 from gateway_sessions.storage.engines.upgrade import EngineOpening, upgrade_schema
 from tests.postgresql import SERVER, empty_database
 

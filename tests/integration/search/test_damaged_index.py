@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import SessionDB, StorageCorruptError, StoreStoppedError
+from gateway_sessions import SessionDB
 from gateway_sessions.core.search.criteria import Certain
 from gateway_sessions.core.search.documents import IndexPosition
 from gateway_sessions.core.search.query import parse_query
+from gateway_sessions.errors import StorageCorruptError, StoreStoppedError
 from gateway_sessions.storage.search import sqlite_index as index_module
 from gateway_sessions.storage.search.sqlite_file import IndexFault, IndexFile, UnusableIndexError
 from gateway_sessions.storage.search.sqlite_index import IndexState

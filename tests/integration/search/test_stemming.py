@@ -11,17 +11,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from gateway_sessions import (
-    Config,
-    ConfigError,
-    InvalidInputError,
-    SessionDB,
-    SessionSearch,
-    SessionStore,
-    migrate_store,
-)
+from gateway_sessions import Config, InvalidInputError, SessionDB, SessionStore
 from gateway_sessions.core.cluster import ClusterRules
-from gateway_sessions.errors import UnsupportedStorageError
+from gateway_sessions.errors import ConfigError, UnsupportedStorageError
+from gateway_sessions.operator import migrate_store
+from gateway_sessions.search import SessionSearch
 from gateway_sessions.storage.search.search import NOT_ALL_WORDS
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.transactions.search import stemming

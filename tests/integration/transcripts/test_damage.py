@@ -7,7 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from gateway_sessions import Message, SessionDB, StorageCorruptError
+from gateway_sessions import Message, SessionDB
+from gateway_sessions.errors import StorageCorruptError
 
 
 async def test_a_damaged_row_is_told_as_damage(db: SessionDB, session: str):

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import Message, Scope, SessionSource, SessionStore, StorageUnavailableError
+from gateway_sessions import Message, Scope, SessionSource, SessionStore
 from gateway_sessions.config import Durability, SessionDBConfig
+from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.queue.authors import OTHER_LANE, WAYS, WORD, conversation, turn
 from gateway_sessions.testing.contract.queue.authors import Path as Way

@@ -20,13 +20,13 @@ from gateway_sessions import (
     AttachmentKind,
     BusyRules,
     InboundMessage,
-    Owed,
     SessionSource,
     SessionStore,
-    StorageUnavailableError,
 )
 from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.items import ItemKind
+from gateway_sessions.errors import StorageUnavailableError
+from gateway_sessions.queue import Owed
 from gateway_sessions.storage.transactions.queue import outbox
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.faults import crash_at, raising

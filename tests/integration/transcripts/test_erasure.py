@@ -13,17 +13,16 @@ import pytest
 
 from gateway_sessions import (
     InvalidInputError,
-    Relation,
     Scope,
-    SentBeforeErasureError,
     SessionBusyError,
     SessionDB,
     SessionSource,
     SessionStore,
-    StorageUnavailableError,
 )
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
+from gateway_sessions.errors import SentBeforeErasureError, StorageUnavailableError
 from gateway_sessions.ports import TransactionFactory
+from gateway_sessions.sessions import Relation
 from gateway_sessions.storage.api import erasure as methods
 from gateway_sessions.storage.transactions.sessions import remove as transactions
 from gateway_sessions.testing import FakeClock

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions import Scope, SentBeforeErasureError, SessionDB, SessionSource
+from gateway_sessions import Scope, SessionDB, SessionSource
+from gateway_sessions.errors import SentBeforeErasureError
 from gateway_sessions.ports import TransactionFactory
 from gateway_sessions.testing import FakeClock
 from tests.integration.transfer.hermes import hermes_home

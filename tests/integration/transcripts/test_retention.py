@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import Relation, SessionBusyError, SessionDB, SessionOnLaneError, SessionStore
+from gateway_sessions import SessionBusyError, SessionDB, SessionStore
+from gateway_sessions.errors import SessionOnLaneError
+from gateway_sessions.sessions import Relation
 from gateway_sessions.storage.api.retention import RetentionMethods
 from gateway_sessions.storage.transactions.sessions import remove as transactions
 from gateway_sessions.testing import FakeClock

@@ -7,14 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import (
-    Scope,
-    SessionDB,
-    SessionStore,
-    StorageUnavailableError,
-    check_store,
-    repair_store,
-)
+from gateway_sessions import Scope, SessionDB, SessionStore
+from gateway_sessions.errors import StorageUnavailableError
+from gateway_sessions.operator import check_store, repair_store
 from gateway_sessions.storage.transactions.sessions import remove
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.lanes import open_store

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway_sessions import SessionOnLaneError, SessionSource, SessionStore
+from gateway_sessions import SessionSource, SessionStore
+from gateway_sessions.errors import SessionOnLaneError
 
 
 async def test_the_session_of_a_lane_is_not_ended_behind_its_back(store: SessionStore):

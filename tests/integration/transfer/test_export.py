@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import InvalidInputError, Scope, SessionDB, StorageCorruptError, StorageUnavailableError
+from gateway_sessions import InvalidInputError, Scope, SessionDB
 from gateway_sessions.core.export.reports import TransferProgress
+from gateway_sessions.errors import StorageCorruptError, StorageUnavailableError
 
 OPERATOR = Scope.operator()
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions import Scope, SessionDB, StorageUnavailableError
+from gateway_sessions import Scope, SessionDB
+from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.storage.transfer import export_files, import_files
 
 DATA = Path(__file__).parents[2] / "data"

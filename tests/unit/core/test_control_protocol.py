@@ -6,10 +6,8 @@ import msgspec
 import pytest
 
 from gateway_sessions import (
-    ControlError,
     GatewaySessionsError,
     InvalidInputError,
-    InvalidSourceError,
     Scope,
     SessionBusyError,
     SessionEntry,
@@ -30,6 +28,7 @@ from gateway_sessions.core.control_protocol import (
     failure_of,
     frame,
 )
+from gateway_sessions.errors import ControlError, InvalidSourceError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 REQUEST = ControlRequest(do="reset_session", parameters=msgspec.Raw(b'{"session_key":"a"}'), seconds=3)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions import InvalidInputError, Relation
+from gateway_sessions import InvalidInputError
 from gateway_sessions.core.json_parsing import MAX_DEPTH
 from gateway_sessions.core.text import MAX_TEXT_BYTES, Intake, check_choice, check_word
+from gateway_sessions.sessions import Relation
 
 
 def nested(depth: int) -> Any:

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Final, TypeAlias
 import pytest
 import pytest_asyncio
 
-from gateway_sessions import Message, Scope, SessionDB, SessionRecord
+from gateway_sessions import Message, Scope, SessionDB
+from gateway_sessions.sessions import SessionRecord
 from gateway_sessions.testing import FakeClock
 
 OpenDB: TypeAlias = Callable[[], SessionDB]

@@ -10,15 +10,11 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_sessions import (
+from gateway_sessions import Message, Scope, SessionDB, SessionNotFoundError, StoreBusyError
+from gateway_sessions.errors import (
     AmbiguousSessionError,
-    Message,
     NothingToUndoError,
-    Scope,
     SentBeforeErasureError,
-    SessionDB,
-    SessionNotFoundError,
-    StoreBusyError,
     StoreStoppedError,
 )
 from gateway_sessions.testing.clock import FakeClock

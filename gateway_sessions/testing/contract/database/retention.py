@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions import InvalidInputError, Relation, SentBeforeErasureError, SessionDB
+from gateway_sessions import InvalidInputError, SessionDB
+from gateway_sessions.errors import SentBeforeErasureError
+from gateway_sessions.sessions import Relation
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.bench import (
     ALICE,

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_sessions import Hidden, InvalidInputError, Scope, SessionDB
+from gateway_sessions import InvalidInputError, Scope, SessionDB
 from gateway_sessions.core.search.results import ContextLine
 from gateway_sessions.testing.contract.database.bench import EVERYTHING, DatabaseContract, Settle, found
+from gateway_sessions.transcripts import Hidden
 
 ON_TELEGRAM: Final = {
     name: Scope(owners=frozenset({f"main:telegram:user:{name}"})) for name in ("alice", "bob")

@@ -8,17 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_sessions import (
-    InvalidInputError,
-    InvalidSessionIdError,
-    Message,
-    Relation,
-    Scope,
-    SessionDB,
-    SessionEndedError,
-    SessionNotFoundError,
-    SessionRecord,
-)
+from gateway_sessions import InvalidInputError, Message, Scope, SessionDB, SessionNotFoundError
+from gateway_sessions.errors import InvalidSessionIdError, SessionEndedError
+from gateway_sessions.sessions import Relation, SessionRecord
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.bench import (
     EVERYTHING,

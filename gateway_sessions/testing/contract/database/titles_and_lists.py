@@ -13,16 +13,9 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions import (
-    AmbiguousSessionError,
-    InvalidInputError,
-    InvalidTitleError,
-    Scope,
-    SessionDB,
-    SessionNotFoundError,
-    SessionSummary,
-    TitleTakenError,
-)
+from gateway_sessions import InvalidInputError, Scope, SessionDB, SessionNotFoundError
+from gateway_sessions.errors import AmbiguousSessionError, InvalidTitleError, TitleTakenError
+from gateway_sessions.sessions import SessionSummary
 from gateway_sessions.storage.transactions.sessions import lists
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.bench import (

@@ -10,22 +10,19 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from gateway_sessions import (
-    AnchoredView,
-    Hidden,
-    InvalidInputError,
-    Message,
-    MessageVersion,
-    MessageWindow,
-    NothingToUndoError,
-    Relation,
-    Rewind,
-    SessionDB,
-    SessionNotFoundError,
-    UserTurn,
-)
+from gateway_sessions import InvalidInputError, Message, SessionDB, SessionNotFoundError
+from gateway_sessions.errors import NothingToUndoError
+from gateway_sessions.sessions import Relation
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.bench import DatabaseContract, contents
+from gateway_sessions.transcripts import (
+    AnchoredView,
+    Hidden,
+    MessageVersion,
+    MessageWindow,
+    Rewind,
+    UserTurn,
+)
 
 CALLS: Final = [{"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": "{}"}}]
 MEMBERS: Final[dict[str, Any]] = {

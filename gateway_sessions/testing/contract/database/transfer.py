@@ -15,15 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_sessions import (
-    FindingKind,
-    ImportReport,
-    InvalidInputError,
-    Message,
-    SessionDB,
-    SessionNotFoundError,
-    TransferProgress,
-)
+from gateway_sessions import InvalidInputError, Message, SessionDB, SessionNotFoundError
 from gateway_sessions.core.export.jsonl import ESTABLISHED
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.bench import (
@@ -35,6 +27,7 @@ from gateway_sessions.testing.contract.database.bench import (
     there,
 )
 from gateway_sessions.testing.contract.database.unstorable_values import nested
+from gateway_sessions.transcripts import FindingKind, ImportReport, TransferProgress
 
 
 async def fill(db: SessionDB) -> None:

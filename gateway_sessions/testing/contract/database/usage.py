@@ -15,11 +15,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gateway_sessions import CostStatus, InvalidInputError, Scope, SessionDB, SessionNotFoundError
+from gateway_sessions import InvalidInputError, Scope, SessionDB, SessionNotFoundError
 from gateway_sessions.core.usage.insights import Insights, TopSessions
 from gateway_sessions.core.usage.usage_events import Usage, add_up, sum_of, usage_of
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.bench import EVERYTHING, DatabaseContract, record, split, talk
+from gateway_sessions.usage import CostStatus
 
 
 class UsageContract(DatabaseContract):

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from gateway_sessions import Hidden, InvalidInputError, SessionSource, SessionState, SessionStore
+from gateway_sessions import InvalidInputError, SessionSource, SessionState, SessionStore
 from gateway_sessions.core.usage.usage_events import usage_of
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import (
@@ -26,6 +26,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
+from gateway_sessions.transcripts import Hidden
 
 STARTED: Final = [("user", "one"), ("assistant", "let me see")]
 """The rows that a turn has added to the transcript when `begun` returns."""

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions import SessionSummary
 from gateway_sessions.cli.picker.model import (
     COMMANDS,
     LONGEST_TEXT,
@@ -26,6 +25,7 @@ from gateway_sessions.cli.picker.model import (
     after_press,
     after_resize,
 )
+from gateway_sessions.sessions import SessionSummary
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

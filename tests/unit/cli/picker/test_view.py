@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from gateway_sessions import SessionSummary
 from gateway_sessions.cli.picker.model import (
     Key,
     PageRequest,
@@ -20,6 +19,7 @@ from gateway_sessions.cli.picker.model import (
     after_resize,
 )
 from gateway_sessions.cli.picker.view import MARK, picker_lines, rows_in
+from gateway_sessions.sessions import SessionSummary
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 

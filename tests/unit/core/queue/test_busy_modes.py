@@ -9,7 +9,6 @@ from typing import Final
 
 import pytest
 
-from gateway_sessions import ConfigError
 from gateway_sessions.core.notices.notice_texts import acknowledgement, demotion_note, dropped_notice, refusal
 from gateway_sessions.core.queue.busy_modes import (
     BUSY,
@@ -29,6 +28,7 @@ from gateway_sessions.core.queue.busy_modes import (
 from gateway_sessions.core.queue.inbound import AttachmentKind
 from gateway_sessions.core.queue.receipts import Disposition, RejectReason
 from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.errors import ConfigError
 from tests.unit.core.queue.busy_lanes import (
     AT,
     CAP,

@@ -9,18 +9,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from gateway_sessions import (
-    AmbiguousSessionError,
     GatewaySessionsError,
     InvalidInputError,
-    InvalidTitleError,
     Message,
-    NothingToUndoError,
     SessionBusyError,
-    SessionCandidate,
     SessionNotFoundError,
     SessionSource,
     StorageError,
-    TitleTakenError,
 )
 from gateway_sessions.core.notices import command_replies as answers
 from gateway_sessions.core.queue.commands import (
@@ -39,7 +34,15 @@ from gateway_sessions.core.queue.commands import (
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, user_row
 from gateway_sessions.core.queue.items import QueuedMessage
 from gateway_sessions.core.sessions.record import SessionSummary
-from gateway_sessions.errors import SessionEndedError, StoreStoppedError
+from gateway_sessions.errors import (
+    AmbiguousSessionError,
+    InvalidTitleError,
+    NothingToUndoError,
+    SessionCandidate,
+    SessionEndedError,
+    StoreStoppedError,
+    TitleTakenError,
+)
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ANN = SessionSource(platform="fake", chat_id="ann", user_id="ann", user_name="Ann")

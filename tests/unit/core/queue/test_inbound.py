@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions import InvalidInputError, InvalidSourceError, SessionSource
+from gateway_sessions import InvalidInputError, SessionSource
 from gateway_sessions.core.delivery.outbound import ReplyTarget
 from gateway_sessions.core.queue.inbound import (
     SEPARATOR,
@@ -25,6 +25,7 @@ from gateway_sessions.core.queue.inbound import (
     user_row,
 )
 from gateway_sessions.core.transcript.messages import NO_EXTRA, Role
+from gateway_sessions.errors import InvalidSourceError
 
 AT = datetime(2026, 6, 10, 12, tzinfo=UTC)
 PRIVATE = SessionSource(platform="telegram", chat_id="5", user_id="5", user_name="Anne")

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions import Hidden, InvalidInputError, Message
+from gateway_sessions import InvalidInputError, Message
 from gateway_sessions.core.transcript.messages import NO_EXTRA, brief, message_of, preview_of, text_of
+from gateway_sessions.transcripts import Hidden
 
 AT = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions import Hidden, Message
+from gateway_sessions import Message
 from gateway_sessions.core.transcript.messages import STEERED, message_of
 from gateway_sessions.core.transcript.replay import (
     BEGINNING,
@@ -20,6 +20,7 @@ from gateway_sessions.core.transcript.replay import (
     overheard_since,
     with_overheard,
 )
+from gateway_sessions.transcripts import Hidden
 
 
 def call(call_id: object = "c1", tool: str = "ls") -> dict[str, Any]:

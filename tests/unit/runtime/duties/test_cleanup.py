@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import SessionStore, StorageUnavailableError, StoreStoppedError
+from gateway_sessions import SessionStore
+from gateway_sessions.errors import StorageUnavailableError, StoreStoppedError
 from gateway_sessions.runtime.duties.cleanup import Forgetting
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.queue.bench import accept, answer, fates

@@ -8,9 +8,10 @@ import threading
 
 import pytest
 
-from gateway_sessions import ResumeReason, SessionState
+from gateway_sessions import SessionState
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.runtime.duties.restart_recovery import StartReport
+from gateway_sessions.sessions import ResumeReason
 from gateway_sessions.storage.files import atomic_file
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.lanes import dm, everything, execute, lease, open_store, quick, stored

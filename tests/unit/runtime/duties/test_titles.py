@@ -8,9 +8,11 @@ from datetime import timedelta
 
 import pytest
 
-from gateway_sessions import FirstExchange, SessionStore, StorageFullError, StoreStoppedError
+from gateway_sessions import SessionStore
+from gateway_sessions.errors import StorageFullError, StoreStoppedError
 from gateway_sessions.runtime.duties import titles
 from gateway_sessions.runtime.duties.titles import MAX_TRIES, Titling, plain_titler
+from gateway_sessions.sessions import FirstExchange
 from gateway_sessions.storage.api.sessions import TitleMethods
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.lanes import dm, open_store

@@ -9,9 +9,7 @@ import msgspec
 import pytest
 
 from gateway_sessions import (
-    ControlError,
     InvalidInputError,
-    NothingToUndoError,
     Scope,
     SessionBusyError,
     SessionDB,
@@ -19,11 +17,11 @@ from gateway_sessions import (
     SessionResetPolicy,
     SessionStore,
     StorageError,
-    StorageUnavailableError,
     StoreBusyError,
-    connect,
 )
 from gateway_sessions.core.control_protocol import MAX_ANSWER_BYTES
+from gateway_sessions.errors import ControlError, NothingToUndoError, StorageUnavailableError
+from gateway_sessions.operator import connect
 from gateway_sessions.runtime.operator import store_client
 from gateway_sessions.runtime.store import control as control_module
 from gateway_sessions.storage.home import owned

@@ -14,20 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import (
-    Rejected,
-    RejectReason,
-    SessionStore,
-    StorageCorruptError,
-    StorageError,
-    StorageUnavailableError,
-)
+from gateway_sessions import Rejected, SessionStore, StorageError
 from gateway_sessions._failpoints import arm
 from gateway_sessions.config import SnapshotMode
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import ItemKind
 from gateway_sessions.core.sessions.entry import session_id_at
-from gateway_sessions.errors import FencedError
+from gateway_sessions.errors import FencedError, StorageCorruptError, StorageUnavailableError
+from gateway_sessions.queue import RejectReason
 from gateway_sessions.runtime.context import Entropy
 from gateway_sessions.runtime.queue.admission import LaneHere
 from gateway_sessions.runtime.queue.turn import Turn

@@ -6,7 +6,8 @@ import contextlib
 
 import pytest
 
-from gateway_sessions import InvalidInputError, InvalidSourceError, SessionSource
+from gateway_sessions import InvalidInputError, SessionSource
+from gateway_sessions.errors import InvalidSourceError
 from tests.unit.runtime.lanes import EVERYTHING, dm, everything, execute, group, stored
 
 LANE = "agent:main:telegram:dm:1"

@@ -7,16 +7,9 @@ import itertools
 
 import pytest
 
-from gateway_sessions import (
-    AmbiguousSessionError,
-    EndReason,
-    InvalidInputError,
-    Scope,
-    SessionBusyError,
-    SessionEndedError,
-    SessionNotFoundError,
-)
+from gateway_sessions import EndReason, InvalidInputError, Scope, SessionBusyError, SessionNotFoundError
 from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.errors import AmbiguousSessionError, SessionEndedError
 from gateway_sessions.runtime.context import Entropy
 from tests.unit.runtime.lanes import (
     DAILY,

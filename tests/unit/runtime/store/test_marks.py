@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from gateway_sessions import EndReason, ResumeReason, SessionState
+from gateway_sessions import EndReason, SessionState
+from gateway_sessions.sessions import ResumeReason
 from tests.unit.runtime.lanes import (
     IDLE,
     dm,

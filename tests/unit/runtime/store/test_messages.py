@@ -6,8 +6,13 @@ import asyncio
 
 import pytest
 
-from gateway_sessions import EndReason, SessionSource, StoreStoppedError
-from gateway_sessions.errors import InvalidSourceError, StorageError, UnidentifiedSourceError
+from gateway_sessions import EndReason, SessionSource
+from gateway_sessions.errors import (
+    InvalidSourceError,
+    StorageError,
+    StoreStoppedError,
+    UnidentifiedSourceError,
+)
 from gateway_sessions.runtime.context import TO_TELL, Entropy
 from tests.unit.runtime.lanes import (
     DAILY,

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from gateway_sessions import StorageUnavailableError, StoreBusyError
+from gateway_sessions import StoreBusyError
 from gateway_sessions._failpoints import arm
 from gateway_sessions.config import Durability, SessionDBConfig
+from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.runtime.context import Entropy
 from tests.unit.runtime.lanes import dm, everything, open_store, quick
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway_sessions import EndReason, NothingToUndoError, SessionState
+from gateway_sessions import EndReason, SessionState
+from gateway_sessions.errors import NothingToUndoError
 from tests.unit.runtime.lanes import (
     EVERYTHING,
     IDLE,

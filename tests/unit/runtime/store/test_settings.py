@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from gateway_sessions import BusyMode, InvalidInputError, InvalidPolicyError, SessionResetPolicy
+from gateway_sessions import BusyMode, InvalidInputError, SessionResetPolicy
+from gateway_sessions.errors import InvalidPolicyError
 from tests.unit.runtime.lanes import DAILY, IDLE, dm, open_store, pass_time, quick, stored
 
 UNKNOWN = "agent:main:telegram:dm:unknown"

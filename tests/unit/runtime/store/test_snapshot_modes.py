@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from gateway_sessions import SessionSource, SnapshotError
+from gateway_sessions import SessionSource
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.core.sessions_json.entries import Dialect
+from gateway_sessions.errors import SnapshotError
 from tests.unit.runtime.lanes import dm, everything, open_store, pass_time, quick, stored, writing
 
 

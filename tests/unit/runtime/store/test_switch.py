@@ -6,14 +6,8 @@ import asyncio
 
 import pytest
 
-from gateway_sessions import (
-    EndReason,
-    InvalidSessionIdError,
-    Scope,
-    SessionBusyError,
-    SessionNotFoundError,
-    SessionState,
-)
+from gateway_sessions import EndReason, Scope, SessionBusyError, SessionNotFoundError, SessionState
+from gateway_sessions.errors import InvalidSessionIdError
 from tests.unit.runtime.lanes import (
     EVERYTHING,
     IDLE,

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 from anyio.abc import TaskGroup
 
-from gateway_sessions import ControlError, UnsupportedStorageError
 from gateway_sessions._streams import accept
 from gateway_sessions.core.control_protocol import PROTOCOL, ControlAnswer, Greeting, decode, encode, frame
+from gateway_sessions.errors import ControlError, UnsupportedStorageError
 from gateway_sessions.resource import Resource
 from gateway_sessions.storage.control import client
 from gateway_sessions.storage.control import server as control_server

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway_sessions import Hidden, Message
+from gateway_sessions import Message
 from gateway_sessions.storage.tables.messages import encode
+from gateway_sessions.transcripts import Hidden
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 TEXT: dict[str, Any] = {

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import SessionStore, StorageCorruptError, StorageError
+from gateway_sessions import SessionStore, StorageError
+from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.storage.engines.sqlite.backup import back_up, backups_in, keep_newest, problem_of
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.testing import FakeClock
