@@ -35,7 +35,7 @@ _NOTHING_AROUND: Final = (None, None, None, None)
 
 
 class Order(StrEnum):
-    """What stands first."""
+    """The order of hits."""
 
     BEST = "best"
     NEWEST = "newest"
@@ -43,7 +43,7 @@ class Order(StrEnum):
 
 
 class MessagePlace(NamedTuple):
-    """A message in its place."""
+    """A candidate with its score; None where the order is by time."""
 
     candidate: Candidate
     score: float | None
@@ -51,7 +51,7 @@ class MessagePlace(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """What was found in one conversation."""
+    """The candidates in one conversation."""
 
     best: MessagePlace
     session_ids: dict[str, None]
@@ -61,7 +61,7 @@ class _Group:
 def page_of(
     found: Sequence[Candidate], wanted: Wanted, order: Order, offset: int, limit: int
 ) -> Transaction[list[SearchHit]]:
-    """The hits of one page."""
+    """Return the hits of one page."""
     page = list(islice(_in_order(found, order), offset, offset + limit))
     return (yield from _shown(page, wanted))
 
@@ -69,7 +69,7 @@ def page_of(
 def sessions_of(
     found: Sequence[Candidate], wanted: Wanted, order: Order, limit: int
 ) -> Transaction[list[SessionMatch]]:
-    """The conversations of the best hits, each with its best one."""
+    """Return the conversations of the best hits, each with its best hit."""
     groups: dict[str, _Group] = {}
     roots: dict[str, str] = {}
     for placed in _in_order(found, order):
@@ -96,7 +96,7 @@ def sessions_of(
 
 
 def _root(candidate: Candidate) -> Transaction[str]:
-    """The session a conversation began with; what replaced another session by a reset is a beginning."""
+    """Return the session in which a conversation began; a reset begins a new conversation."""
     if candidate.alone or candidate.relation in {None, Relation.SUCCESSION}:
         return candidate.session_id
     return (yield from lineage.root(candidate.session_id))
@@ -116,7 +116,7 @@ def _in_order(found: Sequence[Candidate], order: Order) -> Iterator[MessagePlace
 
 
 def _below_exact(found: Sequence[Candidate], scored: Sequence[float]) -> Sequence[float]:
-    """The scores, with those of near misses below all others."""
+    """Return the scores, with those of near misses below all others."""
     if not any(one.near for one in found):
         return scored
     least = min((score for one, score in zip(found, scored, strict=True) if not one.near), default=1.0)
@@ -173,12 +173,12 @@ def _made_of(row: Row, score: float | None, wanted: Wanted, around: Row) -> Sear
 
 
 def _alone(hit: SearchHit, from_lane: str | None) -> SearchHit:
-    """A hit of who asks in a session of somebody else, of which nothing else is told."""
+    """Return a hit in another owner's session without the facts of that session."""
     return replace(hit, session_key=from_lane, title=None, model=None)
 
 
 def _snippet(fields: Sequence[str], wanted: Wanted) -> str:
-    """From the first text that has a match; from the first one if a match cannot be shown."""
+    """Return a snippet of the first text with a match; without one, the beginning of the first text."""
     for field in fields:
         if found := snippet(field, wanted.finder, wanted.hints):
             return found

@@ -27,29 +27,29 @@ from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import meta
 
 BEYOND: Final = (1 << 63) - 1
-"""No message has such an id."""
+"""An id above that of every message."""
 _ALONE: Final = 14
-"""The place behind the columns of a candidate."""
+"""The place, behind the columns of a row, of the flag that only the message may be shown."""
 TOGETHER_CHARACTERS: Final = 1 << 20
-"""Texts are looked at together up to that size, which bounds the memory that a copy of them takes."""
+"""The number of characters that are searched together: it bounds the memory of their copy."""
 LIGHT: Final = 1_000
-"""Characters. A page of messages that have no more of them on average is looked at in milliseconds."""
+"""The average number of characters up to which a page of messages is searched in milliseconds."""
 MOST_PENDING: Final = 5_000
-"""So many changed messages are looked at by a search, no more."""
+"""The largest number of changed messages that one search reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanLimits:
-    """How far the truth has come."""
+    """The latest rows of the database, as far as the search index is concerned."""
 
     highest: int
-    """Of a message, or of a note for the index; 0: there was none yet."""
+    """The highest id of a message or of a note for the index; 0: there was none yet."""
     cleared: int
     last_change: int
 
 
 class Candidate(msgspec.Struct, frozen=True, gc=False):
-    """A message that was found and may be shown."""
+    """A message that matches and may be shown."""
 
     message_id: int
     session_id: str
@@ -57,52 +57,52 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
     sent_at: int
     features: Features
     alone: bool = False
-    """Whether nothing else of its session may be shown: only the message is of who asks."""
+    """True if the caller said it in another owner's session, of which no other fact may be shown."""
     near: bool = False
-    """Whether it has only words like those that were looked for."""
+    """True if the message has only words similar to those that were searched for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What was found by looking at messages themselves."""
+    """The matches of a scan of messages."""
 
     candidates: list[Candidate]
     last: int | None
-    """The oldest message looked at; None: there are no older ones."""
+    """The id of the oldest message that was read; None: there are no older ones."""
     light: bool = False
-    """Whether they are so short that what takes time is to look more closely at some."""
+    """True if the texts are so short that the check of promising ones takes most of the time."""
     closer: float = 1.0
-    """The share of them that was looked at more closely."""
+    """The share of the messages that looked promising and were checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedMessages:
-    """What the index knows otherwise."""
+    """The messages that changed since the index read them."""
 
     candidates: list[Candidate]
     stale: frozenset[int]
-    """Messages of which the index tells what is not true any more."""
+    """The ids of messages of which the index has an old version."""
     complete: bool
-    """Whether all of these were looked at."""
+    """True if all of them were read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """What the index does not know, or not any more."""
+    """The matches among messages that the index has not read, or not in their present version."""
 
     changed: ChangedMessages
     later: Scanned
 
 
 def limits() -> Transaction[ScanLimits]:
-    """How far the truth has come."""
+    """Return the latest rows of the database, as far as the search index is concerned."""
     ((message_id, change_id, cleared),) = yield Statement("index_limits")
     last_change = max(int(change_id or 0), int(cleared or 0))
     return ScanLimits(max(int(message_id or 0), last_change), int(cleared or 0), last_change)
 
 
 def identity() -> Transaction[str]:
-    """What an index of this truth, made by this program, calls itself."""
+    """Return the identity of an index of this store, made by this program: another one is made again."""
     secret = yield from meta.install_secret()
     store = sha256(b"search index of " + secret).hexdigest()
     own = f"{store} {TOKENISER} {unicodedata.unidata_version}"
@@ -111,7 +111,7 @@ def identity() -> Transaction[str]:
 
 
 def work_after(position: IndexPosition, size: int) -> Transaction[IndexWork]:
-    """What an index has to take in next: all changes before any new message, which stand as they are now."""
+    """Return what an index has to read next: all changed messages before any new one, as they are now."""
     changes = yield Statement("index_changes_after", (position.changes, size))
     known = [(row[0], row[1]) for row in changes if row[1] <= position.watermark]
     rows = yield from _by_id(message_id for _, message_id in known)
@@ -128,7 +128,7 @@ def work_after(position: IndexPosition, size: int) -> Transaction[IndexWork]:
 
 
 def samples(watermark: int, size: int) -> Transaction[list[IndexedMessage]]:
-    """Messages that an index has to find: the first ones, and the last ones."""
+    """Return messages that an index has to find: the first ones and the last ones."""
     oldest = yield Statement("messages_to_index", (LONGEST_INDEXED, 0, size))
     newest = yield Statement("unindexed_messages", (0, watermark + 1, size))
     rows = {row[0]: IndexedMessage(*row[:10], *row[-2:]) for row in (*oldest, *newest) if row[0] <= watermark}
@@ -137,7 +137,7 @@ def samples(watermark: int, size: int) -> Transaction[list[IndexedMessage]]:
 
 
 def clear_changes(last: int) -> Transaction[None]:
-    """The index has taken in all changes up to that one."""
+    """Remove the notes of changes up to that one, which the index has read."""
     yield Statement("clear_index_changes", (last,))
     if last > (yield from meta.number(meta.CLEARED)):
         yield from meta.remember(meta.CLEARED, last)
@@ -146,7 +146,7 @@ def clear_changes(last: int) -> Transaction[None]:
 def changed(
     position: IndexPosition, wanted: Wanted | Vocabulary, shown: SearchFilter
 ) -> Transaction[ChangedMessages]:
-    """Messages of which an index at that position tells what is not true any more."""
+    """Return the messages that changed since an index at that position read them."""
     rows = yield Statement("pending_changes", (position.changes, position.watermark, MOST_PENDING + 1))
     stale = frozenset(row[0] for row in rows)
     found: Sequence[Row] = ()
@@ -158,7 +158,7 @@ def changed(
 def fresh(
     position: IndexPosition, wanted: Wanted | Vocabulary, shown: SearchFilter, size: int
 ) -> Transaction[Fresh]:
-    """What an index at that position cannot tell: later messages, and those changed since."""
+    """Return the messages that an index at that position lacks: later ones, and those changed since."""
     known = yield from changed(position, wanted, shown)
     scanned = yield from scan(position.watermark, BEYOND, wanted, shown, size)
     return Fresh(known, scanned)
@@ -167,9 +167,9 @@ def fresh(
 def scan(
     after: int, before: int, wanted: Wanted | Vocabulary, shown: SearchFilter, size: int
 ) -> Transaction[Scanned]:
-    """Look at messages themselves, a page of them, the newest first.
+    """Search a page of messages themselves, the newest first.
 
-    Only their texts are read at first. Nearly all messages have nothing of what is wanted.
+    Only the texts are read at first, because few messages match.
     """
     rows = yield Statement("texts_between", (after, before, size))
     texts = [text_of(*row[1:]) for row in rows]
@@ -185,7 +185,7 @@ def scan(
 def scan_without_tokens(
     before: int, wanted: Wanted | Vocabulary, shown: SearchFilter, size: int
 ) -> Transaction[Scanned]:
-    """The same of those that an index in the database does not know."""
+    """Search a page of messages for which the index in the database has no tokens."""
     rows = yield Statement("without_tokens", (before, size))
     return Scanned(_matching(rows, wanted, shown), _last(rows, size))
 
@@ -197,7 +197,7 @@ def _last(rows: Sequence[Row], size: int) -> int | None:
 def select(
     message_ids: Sequence[int], wanted: Wanted | Vocabulary, shown: SearchFilter, *, sure: bool = True
 ) -> Transaction[list[Candidate]]:
-    """Those of the messages that are there, may be shown and are wanted: of words an index is *sure*."""
+    """Return those of the messages that match and may be shown; *sure*, the index has checked the words."""
     ids = msgspec.json.encode(message_ids).decode()
     if not sure or not isinstance(wanted, Words):
         return _matching((yield Statement("whole_search_candidates", (ids, *shown.span))), wanted, shown)
@@ -220,7 +220,7 @@ def _matching(rows: Sequence[Row], wanted: Wanted | Vocabulary, shown: SearchFil
 
 
 def _promising(texts: Sequence[str], wanted: Wanted | Vocabulary) -> list[int]:
-    """The places of texts that may have what is wanted."""
+    """Return the places of texts that may match."""
     found: list[int] = []
     for places in _together(texts):
         found += [places[at] for at in wanted.promising([texts[place] for place in places])]
@@ -228,10 +228,10 @@ def _promising(texts: Sequence[str], wanted: Wanted | Vocabulary) -> list[int]:
 
 
 def _together(texts: Sequence[str]) -> Iterator[list[int]]:
-    """The places of texts that are looked at as one: so many of them, and no more.
+    """Yield the places of texts that are searched as one text, up to a size.
 
-    A single character that is not ASCII makes the whole look take ten times as long. So texts that have one
-    are looked at by themselves.
+    A single character that is not ASCII makes the whole search take ten times as long, so texts with such a
+    character are kept apart.
     """
     alike: dict[bool, list[int]] = {True: [], False: []}
     sizes = {True: 0, False: 0}
@@ -254,7 +254,7 @@ def _candidates(rows: Sequence[Row], wanted: Wanted | Vocabulary) -> list[Candid
 
 
 def _showable(rows: Sequence[Row], shown: SearchFilter) -> list[Row]:
-    """The messages that may be shown, each with whether it is shown without its session."""
+    """Return the rows that may be shown, each with a flag that its session may not be."""
     sessions = {row[1]: row[7:10] for row in rows}
     whole = {
         session_id
@@ -270,7 +270,7 @@ def _showable(rows: Sequence[Row], shown: SearchFilter) -> list[Row]:
 
 
 def _is_theirs(row: Row, shown: SearchFilter) -> bool:
-    """Whether a message is of who asks, in a session that is not."""
+    """Return whether a message is the caller's, in another owner's session."""
     author, from_lane = row[12:_ALONE]
     return shown.scope.sees_message(author=author, from_lane=from_lane) and shown.covers(
         session_key=row[8], session_id=row[1], source=row[9]

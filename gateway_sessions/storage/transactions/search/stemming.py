@@ -11,16 +11,19 @@ from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.nodes import Census
 
 IN_THE_DATABASE: Final = "tokens_stemmed_by"
-"""The rules by which the stems were made that an index in the database has."""
+"""The rules by which the stems in the database's own index were made."""
 BEING_FORGOTTEN: Final = "tokens_being_forgotten"
-"""Set while an index in the database forgets what it knew."""
+"""Set while the index in the database is being emptied."""
 OF_THE_INDEX: Final = (IN_THE_DATABASE, BEING_FORGOTTEN)
-"""These facts do not move: where a store moves to, its index is made anew."""
+"""Facts that are not copied when a store moves: its index is made again in the new place."""
 UNKNOWN: Final = "finds words by the rules {!r}, which this version does not know; open it with a newer one"
 
 
 def want(stems: Stems, census: Census) -> Transaction[bool]:
-    """Let these stems be made from now on, unless others have the store open; whether they are."""
+    """Change the stemming of the store, unless other nodes have it open; return whether it was changed.
+
+    The other nodes would go on making the old stems.
+    """
     if len((yield from census()).epochs) > 1:
         return False
     yield from meta.remember(meta.STEMMING, stems.made_by)
@@ -28,18 +31,18 @@ def want(stems: Stems, census: Census) -> Transaction[bool]:
 
 
 def in_the_database() -> Transaction[str]:
-    """The rules by which the stems were made that are in the database."""
+    """Return the rules by which the stems in the database were made."""
     return str((yield from meta.get(IN_THE_DATABASE)) or NO_STEMS.made_by)
 
 
 def only_these_are_in_the_database(stems: Stems) -> Transaction[None]:
-    """No other stems are left."""
+    """Store that the database has no other stems any more."""
     if (yield from in_the_database()) != stems.made_by:
         yield from meta.remember(IN_THE_DATABASE, stems.made_by)
 
 
 def stems_by(rules: str, place: str) -> Stems:
-    """The stems that are made by these rules."""
+    """Return the stems for these rules; `UnsupportedStorageError` if this version does not know them."""
     try:
         return Stems(Stemming(rules.partition(" ")[0]))
     except ValueError:

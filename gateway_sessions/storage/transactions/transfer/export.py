@@ -26,13 +26,13 @@ PAGE_BYTES: Final = 4 << 20
 BEGINNING: Final = (-EVERYTHING, "")
 
 Position = tuple[int, str]
-"""Where a page ends in the order of sessions."""
+"""The place of a session in the order of an export."""
 Members = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportQuery:
-    """Which sessions are exported, and how much of them."""
+    """The sessions to export, and the parts of them."""
 
     scope: Scope
     source: str | None = None
@@ -40,7 +40,7 @@ class ExportQuery:
 
     @property
     def params(self) -> tuple[Any, ...]:
-        """For the statements that look for sessions."""
+        """Return the parameters of the statements that look for sessions."""
         return (self.source, self.source, *in_scope(self.scope))
 
 
@@ -50,16 +50,16 @@ class Head:
 
     members: Members
     page: int
-    """How many of its messages are read at a time, so that a page has a bounded size."""
+    """The number of messages to read at a time, so that a page has a bounded size."""
     acts: dict[int, int]
-    """The number of each act that hid messages."""
+    """The number of each change that hid messages, by its id."""
     weight: int
-    """Bytes of text in a message, as they are on average."""
+    """The average size of a message's text in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A session with the first of its messages."""
+    """A session with its first messages."""
 
     session_id: str
     head: Head
@@ -67,30 +67,30 @@ class Beginning:
 
     @property
     def whole(self) -> bool:
-        """Whether there are no more messages."""
+        """Return whether there are no more messages."""
         return len(self.messages) < self.head.page
 
 
 def ids(wanted: ExportQuery, after: Position, limit: int) -> Transaction[list[tuple[Position, bool]]]:
-    """A page of sessions: their positions, and whether they may continue another one."""
+    """Return a page of sessions: their positions, and whether each may continue another one."""
     rows = yield Statement("sessions_to_export", (*after, *wanted.params, limit))
     return [((row[1], row[0]), row[2] == Relation.CONTINUATION) for row in rows]
 
 
 def count(wanted: ExportQuery) -> Transaction[int]:
-    """How many sessions there are to export."""
+    """Return the number of sessions to export."""
     rows = yield Statement("count_sessions_to_export", wanted.params)
     return int(rows[0][0])
 
 
 def logical_line(session_id: str, scope: Scope) -> Transaction[list[str]]:
-    """The visible sessions of the line of compressions around a session, in its order."""
+    """Return the visible sessions of the line of compressions around a session, in its order."""
     links = yield from lineage.line(session_id)
     return [link.session_id for link in links if link.visible(scope)]
 
 
 def head(session_id: str, scope: Scope) -> Transaction[Head]:
-    """All of a session but its messages; `SessionNotFoundError` if it cannot be seen."""
+    """Return a session without its messages; `SessionNotFoundError` if *scope* does not see it."""
     rows = yield Statement("session_record", (session_id,))
     more = yield Statement("get_session", (session_id,))
     if not rows or not more or not scope.sees(owner=more[0][1], session_key=more[0][0]):
@@ -107,7 +107,7 @@ def head(session_id: str, scope: Scope) -> Transaction[Head]:
 
 
 def beginnings(session_ids: Sequence[str], wanted: ExportQuery) -> Transaction[list[Beginning]]:
-    """The first of these sessions: at least one, and as many as make a page of bounded size together."""
+    """Return the first of these sessions: at least one, and as many as fit into a page of bounded size."""
     found: list[Beginning] = []
     rows = size = 0
     for session_id in session_ids:
@@ -121,7 +121,7 @@ def beginnings(session_ids: Sequence[str], wanted: ExportQuery) -> Transaction[l
 
 
 def messages(session_id: str, of: Head, after_seq: int, wanted: ExportQuery) -> Transaction[list[Members]]:
-    """The next page of messages."""
+    """Return the next page of messages."""
     asked = (after_seq, EVERYTHING, wanted.include_hidden, of.page)
     found = decode_all((yield Statement("messages_after", (session_id, *asked))))
     if not found:
@@ -140,7 +140,7 @@ def messages(session_id: str, of: Head, after_seq: int, wanted: ExportQuery) -> 
 
 
 def whole(session_id: str, wanted: ExportQuery) -> Transaction[Members]:
-    """A session with all of its messages."""
+    """Return a session with all of its messages."""
     first = yield from head(session_id, wanted.scope)
     found: list[Members] = []
     while page := (yield from messages(session_id, first, found[-1]["seq"] if found else 0, wanted)):
@@ -149,7 +149,7 @@ def whole(session_id: str, wanted: ExportQuery) -> Transaction[Members]:
 
 
 def whole_if_there(session_id: str, wanted: ExportQuery) -> Transaction[Members | None]:
-    """The same; None if it has gone since somebody saw it."""
+    """Return a session with all of its messages; None if it was removed since its id was read."""
     try:
         return (yield from whole(session_id, wanted))
     except SessionNotFoundError:

@@ -1,8 +1,6 @@
 """Import entries of lanes from a snapshot or from Hermes; a lane with a session keeps it.
 
-Writing imported entries; a lane that has a session already keeps it, so an import can be repeated.
-
-What is here already of a Hermes home that is taken in.
+Because a lane keeps its session, an import can be repeated.
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ from gateway_sessions.storage.transactions.sessions.session_rows import add_row
 from gateway_sessions.storage.transactions.transfer.import_session import columns_of, note_in
 
 IMPORTED = "index_imported"
-"""Set once the file that was found at the first start has been taken in, or there was none."""
+"""The fact that the file found at the first start was imported, or that there was none."""
 
 
 def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Transaction[int]:
-    """Write those entries whose lane and session are not known yet; how many that were.
+    """Write the entries whose lane and session are not known yet; return how many.
 
-    Not those that began before their owner was erased.
+    Entries that began before an erasure of their owner are left out.
     """
     written = 0
     for entry in entries:
@@ -39,7 +37,7 @@ def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Transacti
         if (yield Statement("entry_by_key", (entry.session_key,))):
             continue
         if (yield Statement("entry_by_session", (entry.session_id,))):
-            # The import was cut off, and the file has moved the session meanwhile: the lane will be told so.
+            # An import was cut off, and the file has moved the session since: its people are told so.
             yield Statement("mark_moved", (entry.session_key, entry.session_id))
             continue
         if not (yield Statement("session_exists", (entry.session_id,))):
@@ -52,39 +50,39 @@ def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Transacti
 
 
 def import_done() -> Transaction[None]:
-    """Never look at that file again."""
+    """Store that the file was imported, so that it is never read again."""
     yield from remember(IMPORTED, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSession:
-    """A session that is here."""
+    """A session that the store has already."""
 
     provenance: Mapping[str, Any] | None
-    """How far it reached when it was taken in; None: it came from somewhere else."""
+    """The note of how much of it was imported before; None: the session came from somewhere else."""
     empty: bool
     parent: str | None = None
-    """The parent it still waits for."""
+    """The parent that the session still waits for."""
     relation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LaneState:
-    """What is on a lane, and where the session is that it is to have."""
+    """The session that a lane has, and the lane that has the session to import."""
 
     session_id: str | None
     holder: str | None
     erased: bool = False
-    """Whether its owner was erased since it began."""
+    """True if the owner was erased since the session began."""
 
     @property
     def free(self) -> bool:
-        """Whether the lane can have the session."""
+        """Return whether the lane can have the session."""
         return self.session_id is None and self.holder is None and not self.erased
 
 
 def known(session_ids: Sequence[str], member: str) -> Transaction[dict[str, KnownSession]]:
-    """Those of the sessions that are here."""
+    """Return those of the sessions that the store has already."""
     found: dict[str, KnownSession] = {}
     for session_id in session_ids:
         rows = yield Statement("session_as_taken_in", (session_id,))
@@ -102,7 +100,7 @@ def known(session_ids: Sequence[str], member: str) -> Transaction[dict[str, Know
 
 
 def lane_states(entries: Sequence[SessionEntry]) -> Transaction[list[LaneState]]:
-    """What stands in the way of each lane."""
+    """Return the obstacles to an import for each lane."""
     states: list[LaneState] = []
     for entry in entries:
         here = yield Statement("entry_by_key", (entry.session_key,))

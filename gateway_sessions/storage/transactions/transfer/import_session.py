@@ -1,8 +1,7 @@
 """Import one session: encode its rows, and settle clashes of its id, title and parent.
 
-Taking a session in from a file: as it stands, unless something here already has its id, title or place.
-
-A session from a file as the rows it comes to, and the note of what it said otherwise.
+A session is written as the file has it, unless a session here has its id, title or place already. A note in
+`extra` keeps the file's values where the row here differs from them.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ Columns = Mapping[str, Any]
 """The row of a session."""
 
 NOTE: Final = "import"
-"""The member of `extra` that keeps what the file said where the session here differs from it."""
+"""The member of `extra` that keeps the file's values where the row here differs from them."""
 COLUMNS: Final[tuple[str, ...]] = (
     "session_id", "session_key", "owner", "source", "user_id", "parent_session_id", "relation", "started_at",
     "ended_at", "end_reason", "ends", "entry", "title", "title_by", "model", "model_config", "system_prompt",
     "billing_provider", "billing_base_url", "billing_mode", "pinned", "archived", "extra", "title_owner",
 )  # fmt: skip
-"""In the order of the statements that write and read them."""
+"""The columns in the order of the statements that write and read them."""
 _MESSAGE_COUNT: Final = 3
 """The place of the count in the totals."""
 _SENT_AT: Final = 9
@@ -66,29 +65,29 @@ class Encoded:
     columns: Columns
     totals: tuple[Any, ...]
     messages: Sequence[tuple[Any, ...]]
-    """From `seq` on; the act that hid a message is a number counted from 1."""
+    """The rows from `seq` on; the change that hid a message is a number counted from 1."""
     versions: Sequence[tuple[Any, ...]]
-    """With the place of their message in front."""
+    """The rows of earlier versions, with the seq of their message in front."""
     usage: Sequence[tuple[Any, ...]]
 
     @property
     def session_id(self) -> str:
-        """Its id."""
+        """Return the id of the session."""
         return str(self.columns["session_id"])
 
     @property
     def message_count(self) -> int:
-        """How many messages the session shows: those that are hidden are not counted, here as anywhere."""
+        """Return the number of visible messages."""
         return int(self.totals[_MESSAGE_COUNT])
 
     @property
     def first_instant(self) -> int:
-        """When it began, or its first message was sent."""
+        """Return the beginning of the session, or the time of its first message if that is earlier."""
         return min(int(self.columns["started_at"]), *(int(row[_SENT_AT]) for row in self.messages), _LATEST)
 
     @property
     def first_said(self) -> Mapping[str, int]:
-        """When each person, where a message tells who that is, said something first."""
+        """Return the time of each author's first message, for messages that name an author."""
         found: dict[str, int] = {}
         for row in self.messages:
             if row[_AUTHOR] is not None:
@@ -97,13 +96,16 @@ class Encoded:
 
     @property
     def digest(self) -> int:
-        """The same for the same session, within this process."""
+        """Return a hash that is the same for the same session within this process."""
         rows = (tuple(self.columns.values()), tuple(self.messages), tuple(self.versions), tuple(self.usage))
         return hash(rows)
 
 
 def encoded(bundle: Bundle, now: datetime) -> Encoded:
-    """The rows of a session; `InvalidInputError` for what cannot be stored. Heavy for a large one."""
+    """Return the rows of a session; `InvalidInputError` for values that cannot be stored.
+
+    A large session takes long.
+    """
     record, intake = bundle.record, Intake()
     stored = [encode(one.message, now) for one in bundle.messages]
     counts = (record.last_seq, record.message_count, record.tool_call_count, sum(one.size for one in stored))
@@ -121,12 +123,12 @@ def encoded(bundle: Bundle, now: datetime) -> Encoded:
 
 
 def columns_of(row: Row) -> dict[str, Any]:
-    """The row of a session by the names of its columns."""
+    """Return the row of a session by the names of its columns."""
     return dict(zip(COLUMNS, row, strict=True))
 
 
 def note_in(columns: Columns) -> dict[str, Any]:
-    """What the file had said otherwise."""
+    """Return the file's values that differ from the row."""
     note = _members(columns["extra"]).get(NOTE)
     members = cast("dict[str, Any]", note) if isinstance(note, dict) else {}
     return {name: value for name, value in members.items() if name in COLUMNS}
@@ -192,7 +194,7 @@ def _usage(one: Usage) -> tuple[Any, ...]:
 
 
 def _entry(bundle: Bundle) -> str | None:
-    """The record of the lane, provided that it is one and belongs to this session."""
+    """Return the archived entry, after a check that it belongs to this session."""
     if bundle.entry is None:
         return None
     try:
@@ -214,11 +216,11 @@ _ROLE: Final = 4
 """The place of the role in the row of a message."""
 PAGE: Final = 100
 OF_THE_LANE: Final = ("session_key", "owner", "ended_at", "end_reason", "ends", "entry")
-"""What a lane that has the session already knows better than any file."""
+"""The columns that are kept if a lane has the session already: the lane knows them better than a file."""
 
 
 class Fate(StrEnum):
-    """What becomes of a session in a file."""
+    """The result of the import of a session."""
 
     IMPORTED = "imported"
     SKIPPED = "skipped"  # it is here already, as it is in the file
@@ -227,39 +229,39 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportedSession:
-    """What became of one session."""
+    """The result for one session."""
 
     fate: Fate
     problem: str | None = None
-    """Why there is a clash."""
+    """The reason for a clash."""
     title: str | None = None
-    """The title that it was given instead of its own."""
+    """The title that the session was given instead of its own."""
     waits_for: str | None = None
-    """The parent that is not here, or not yet."""
+    """The parent that is not here yet."""
     relation: str | None = None
-    """How it came from that parent."""
+    """The session's relation to that parent."""
     adrift: str | None = None
-    """The parent that it cannot have: it comes from it itself."""
+    """The parent that the session cannot have, because that descends from the session."""
     branched: bool = False
-    """It became a branch, because its parent goes on in another session."""
+    """True if the session became a branch, because its parent continues in another session."""
 
 
 @dataclass(slots=True)
 class DryRun:
-    """What a run that writes nothing has to remember, because the database will not know it."""
+    """The rows that a dry run would have written, because the database does not have them."""
 
     pretend: bool = False
     parents: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     digests: dict[str, int] = field(default_factory=dict[str, int])
     titles: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict[str, set[str]](set))
-    """By owner."""
+    """The titles by owner."""
     numbers: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    """By owner and the base of a lineage of titles: the next number in it, so that it is looked up once."""
+    """The next number by owner and base title, so that each lineage of titles is looked up once."""
     continued: set[str] = field(default_factory=set[str])
     events: set[str] = field(default_factory=set[str])
 
     def note(self, one: Encoded, placed: Columns) -> None:
-        """A session that would be here now."""
+        """Remember a session that would be here now."""
         self.digests[one.session_id] = one.digest
         if placed["title"]:
             self.titles[placed["owner"]].add(placed["title"])
@@ -267,7 +269,7 @@ class DryRun:
         self.place(one.session_id, placed["parent_session_id"], placed["relation"])
 
     def place(self, session_id: str, parent: str | None, relation: str | None) -> None:
-        """It would have that parent."""
+        """Remember the parent that a session would have."""
         self.parents[session_id] = parent
         if parent is not None and relation == Relation.CONTINUATION:
             self.continued.add(parent)
@@ -276,7 +278,7 @@ class DryRun:
 def take_in(
     one: Encoded, run: DryRun, ids: Iterator[int], *, fill: bool = False
 ) -> Transaction[ImportedSession]:
-    """Write a session, or say why not. With *fill*, one that is here and empty counts as missing."""
+    """Write a session, or return the reason why not. With *fill*, an empty session here counts as missing."""
     here = yield Statement("session_as_taken_in", (one.session_id,))
     if one.session_id in run.parents:
         same = run.digests.get(one.session_id) == one.digest
@@ -302,7 +304,7 @@ def take_in(
 
 
 def one_after_another(transactions: Sequence[Callable[[], Transaction[T]]]) -> Transaction[list[T]]:
-    """What each of them finds; nothing is written in between."""
+    """Return the results of several transactions in one commit; no other write comes between them."""
     found: list[T] = []
     for transaction in transactions:
         found += [(yield from transaction())]
@@ -310,7 +312,7 @@ def one_after_another(transactions: Sequence[Callable[[], Transaction[T]]]) -> T
 
 
 def attach(child: str, parent: str, relation: str | None, run: DryRun) -> Transaction[bool | None]:
-    """Give a session the parent that its file names, if it is here by now; None if that would be a circle."""
+    """Give a session the parent that its file names, if it is here by now; None if it would be a circle."""
     comes_from = yield from _comes_from(parent, child, run)
     if comes_from is not False:
         return None if comes_from else False
@@ -330,7 +332,7 @@ def attach(child: str, parent: str, relation: str | None, run: DryRun) -> Transa
 
 
 def _placed(columns: Columns, here: Row | None, run: DryRun) -> Transaction[tuple[ImportedSession, Columns]]:
-    """The title and the parent that it can have here; what the file said otherwise is kept in a note."""
+    """Return the row with a title and a parent that are free here; a note keeps the file's values."""
     placed, outcome = dict(columns), ImportedSession(Fate.IMPORTED)
     if here is not None:
         known = columns_of(here)
@@ -354,7 +356,7 @@ def _placed(columns: Columns, here: Row | None, run: DryRun) -> Transaction[tupl
 
 
 def _met(one: Encoded, here: Row) -> Transaction[ImportedSession]:
-    """A session with that id is here: the same one, if nothing has happened to it since it was taken in."""
+    """Compare a session with the one here that has its id: skip an unchanged one, else report a clash."""
     columns, wanted = columns_of(here), dict(one.columns)
     note: dict[str, Any] = {}
     if columns != wanted:
@@ -371,7 +373,7 @@ def _met(one: Encoded, here: Row) -> Transaction[ImportedSession]:
 
 
 def _difference(one: Encoded) -> Transaction[str | None]:
-    """How the messages and the use here differ from the file's, if they do."""
+    """Return the difference between the messages and the use here and those of the file; None if equal."""
     acts = yield Statement("acts_of_hiding", (one.session_id,))
     numbers: dict[int | None, int] = {row[0]: number for number, row in enumerate(acts, 1)}
     at, seq = 0, 0
@@ -412,7 +414,7 @@ def _is_empty(session_id: str) -> Transaction[bool]:
 
 
 def _free_title(owner: str, title: str | None, run: DryRun) -> Transaction[str | None]:
-    """The title, or the next one of its lineage if somebody has it."""
+    """Return the title, or the next one of its lineage if another session of the owner has it."""
     if title is None:
         return None
     besides = run.titles[owner]
@@ -433,7 +435,7 @@ def _has(owner: str, title: str, besides: Collection[str]) -> Transaction[bool]:
 
 
 def _comes_from(parent: str, session_id: str, run: DryRun) -> Transaction[bool | None]:
-    """Whether the would-be parent comes from the session itself; None if it is not here."""
+    """Return whether the would-be parent descends from the session itself; None if the parent is not here."""
     current: str | None = parent
     for _ in range(LONGEST_DESCENT):
         if current in (None, session_id):
@@ -449,7 +451,7 @@ def _comes_from(parent: str, session_id: str, run: DryRun) -> Transaction[bool |
 
 
 def _free_relation(relation: str | None, parent: str, run: DryRun) -> Transaction[str | None]:
-    """The relation, or that of a branch if the parent goes on elsewhere already."""
+    """Return the relation, or that of a branch if the parent has another continuation already."""
     if relation != Relation.CONTINUATION:
         return relation
     taken = yield Statement("continuation_of_session", (parent,))

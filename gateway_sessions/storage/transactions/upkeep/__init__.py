@@ -3,7 +3,7 @@
 - ``consistency``: Find rows of different tables that contradict each other, and mend them.
 - ``copy_store``: Copy a store into another database table by table: pages of rows, progress and checksums.
 - ``erasure``: Erase a person from every table in repeatable steps, with a plan that outlives the process.
-- ``message_erasure``: Erase what a person said in sessions of other owners, session by session.
+- ``message_erasure``: Erase the messages of a person in sessions of other owners, session by session.
 - ``metadata``: Facts that the embedding program keeps by name, apart from the store's own facts.
 - ``status``: Counts of lanes, turns, sessions, messages and replies, for operators.
 - ``unreadable_rows``: Find rows and facts whose columns cannot be decoded, and the values that replace

@@ -1,7 +1,7 @@
 """Find rows of different tables that contradict each other, and mend them.
 
-A program that keeps its promises never leaves them otherwise. A damaged file does, once what was left of it
-has been read. Nothing is thrown away for being alone: a message without its session gets one.
+This program never writes such rows. They appear when a damaged file was salvaged. No row is deleted because
+it lacks another one: a message without a session gets a session.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ CHECKS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         _CIRCLES: ("conversation that comes from itself", "conversations that come from themselves"),
     }
 )
-"""All that is compared, and what is wrong if it is found once, and if it is found more often."""
+"""The name of each check, with the words for one finding and for several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inconsistency:
-    """One kind of thing that is wrong, how often, and an example."""
+    """One kind of contradiction, the number of findings, and an example."""
 
     check: str
     count: int
@@ -97,7 +97,7 @@ class Inconsistency:
 
 
 def findings() -> Transaction[list[Inconsistency]]:
-    """All that the tables disagree about."""
+    """Return all contradictions between the tables."""
     found: list[Inconsistency] = []
     for check in CHECKS:
         one = yield from finding(check)
@@ -106,7 +106,7 @@ def findings() -> Transaction[list[Inconsistency]]:
 
 
 def finding(check: str) -> Transaction[Inconsistency | None]:
-    """What the tables disagree about in one respect."""
+    """Return the findings of one check; None if there are none."""
     if check == _CIRCLES:
         wrong = yield from _oldest_of_circles()
     else:
@@ -115,7 +115,7 @@ def finding(check: str) -> Transaction[Inconsistency | None]:
 
 
 def mend() -> Transaction[list[Inconsistency]]:
-    """Make the tables agree; returns what was wrong. Missing messages stay missing."""
+    """Make the tables agree; return what was wrong. Missing messages stay missing."""
     wrong = yield from findings()
     for name in _ORPHANS:
         rows = yield Statement(name)
@@ -133,9 +133,9 @@ def mend() -> Transaction[list[Inconsistency]]:
 
 
 def _mend_queues() -> Transaction[None]:
-    """Let everything that was accepted wait on its lane, or run there."""
+    """Let every accepted message wait on its lane, or run there."""
     yield from _change("restore_lane", (yield Statement("queues_without_lane")))
-    # First every message is in some state: what follows looks for states that do not fit together.
+    # First each message gets a state, because the checks below compare the states of several messages.
     impossible = yield Statement("impossible_items")
     yield from _change("mend_item", [(IN_NO_STATE, item_id) for (item_id,) in impossible])
     yield from _change("mend_reply", (yield Statement("impossible_replies")))
@@ -152,7 +152,7 @@ def _mend_queues() -> Transaction[None]:
 
 
 def _oldest_of_circles() -> Transaction[list[str]]:
-    """Of sessions that come from each other in a circle, the one that began first: there it is cut."""
+    """Return, for each circle of descent, the session that began first: the circle is cut there."""
     rows = yield Statement("sessions_with_parent")
     parents: dict[str, str] = {row[0]: row[1] for row in rows}
     age = {session_id: number for number, session_id in enumerate(parents)}

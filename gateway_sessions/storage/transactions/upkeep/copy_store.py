@@ -1,11 +1,11 @@
 """Copy a store into another database table by table: pages of rows, progress and checksums.
 
-Whatever was taken in is noted in the same transaction, so a move that is cut off goes on exactly behind its
-last page. What is here at last has to add up to what is there: the hashes of all rows of a table are summed
-up, for a sum does not depend on an order, in which engines may differ.
+The key of each page's last row is stored in the transaction that stores the page, so a move that is cut off
+goes on exactly behind its last page. At the end both databases must have the same checksum: the sum of the
+hashes of a table's rows, because a sum does not depend on the order of rows, in which engines may differ.
 
-The epoch moves as well: ids of entries are counted from it on. So do the leases that a process left behind
-which is gone: the next owner finds them as it would have in the old place, and its recovery is the same.
+The epoch is copied, because ids of entries count from it. So are the leases of a process that is gone: the
+next owner recovers their turns as it would have in the old place.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gateway_sessions.storage.transactions.search import stemming
 Key: TypeAlias = tuple[int | str, ...]
 
 LOWEST: Final = -(1 << 63)
-"""Below every number that is a key."""
+"""A number below every key."""
 BEGINNINGS: Final[Mapping[str, Key]] = MappingProxyType(
     {
         "lanes": ("",),
@@ -49,18 +49,18 @@ BEGINNINGS: Final[Mapping[str, Key]] = MappingProxyType(
         "outbox": (LOWEST,),
     }
 )
-"""Every table but those of the facts and of the processes that live, and what stands before its first key."""
+"""Every table but those of facts and of nodes, with a key below its first one."""
 OF_THE_DATABASE: Final = frozenset(
     {"schema_version", "readable_from", meta.MOVING, meta.MOVED_FROM, *stemming.OF_THE_INDEX}
 )
-"""Facts about a database, not about the store in it."""
+"""Facts about a database and not about the store in it."""
 NOTE: Final = f"{meta.MOVING}:"
 DIGEST_BYTES: Final = 16
 NUMBER_BYTES: Final = 8
 _ROLE: Final = 3
 """The place of the role in the row of a message."""
 _HIDDEN_BY: Final = 22
-"""The place of what no search asks for, between columns that it does."""
+"""The place of the one column, among those that a search reads, that a search does not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,15 @@ class TablePage:
 
     rows: Rows
     last: Key
-    """The key of the last of them."""
+    """The key of the last row."""
     size: int
-    """Bytes in it, roughly."""
+    """The approximate size of the rows in bytes."""
     digest: int
-    """What the hashes of its rows add up to."""
+    """The sum of the hashes of the rows."""
 
 
 class Stage(StrEnum):
-    """How far a database is with taking in a store."""
+    """The progress of a database in taking in a store."""
 
     EMPTY = "empty"
     CUT_OFF = "cut_off"  # a part of it has come
@@ -86,18 +86,18 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MoveState:
-    """What a database says of moves."""
+    """The facts of a database about moves."""
 
     identity: str
-    """Of the store in it, as it is now: another one as soon as somebody opens it."""
+    """The identity of the store as it is now; each opening changes it."""
     moving: str | None
-    """Of the store that is being moved here."""
+    """The identity of the store that is being moved here."""
     moved_from: str | None
-    """Of the store that was moved here."""
+    """The identity of the store that was moved here."""
     empty: bool
 
     def stage(self, identity: str) -> Stage | None:
-        """How far it is with that store; None if it cannot take it in."""
+        """Return the progress with that store; None if the database cannot take it in."""
         if self.moving is not None:
             return Stage.CUT_OFF if self.moving == identity else None
         if self.empty:
@@ -106,18 +106,18 @@ class MoveState:
 
 
 NOTHING: Final = MoveState(identity="", moving=None, moved_from=None, empty=True)
-"""What an empty database says."""
+"""The state of an empty database."""
 
 
 def page(table: str, after: Key, limit: int) -> Transaction[TablePage]:
-    """The rows behind the key *after*, up to *limit* of them."""
+    """Return up to *limit* rows behind the key *after*."""
     rows = yield Statement(f"move_out_{table}", (*after, limit))
     last = tuple(rows[-1][: len(after)]) if rows else after
     return TablePage(rows, last, sum(map(_size, rows)), sum(map(_digest, rows)))
 
 
 def take_in(table: str, one: TablePage) -> Transaction[None]:
-    """Store a page, and that it is stored."""
+    """Store a page, and the key of its last row."""
     said = partial(_said, one.rows) if table == "messages" else None
     yield Statement(f"move_in_{table}", many=[tuple(row) for row in one.rows], said=said)
     yield from meta.remember(f"{NOTE}{table}", msgspec.json.encode(one.last).decode())
@@ -128,7 +128,7 @@ def _said(rows: Rows) -> list[Searchable]:
 
 
 def reached(table: str) -> Transaction[Key]:
-    """The last key that was taken in."""
+    """Return the key of the last row that was taken in."""
     noted = yield from meta.get(f"{NOTE}{table}")
     if noted is None:
         return BEGINNINGS[table]
@@ -136,13 +136,13 @@ def reached(table: str) -> Transaction[Key]:
 
 
 def counts() -> Transaction[dict[str, int]]:
-    """How many rows each table has."""
+    """Return the number of rows of each table."""
     rows = yield Statement("rows_of_tables")
     return {str(name): int(count) for name, count in rows}
 
 
 def facts() -> Transaction[dict[str, str]]:
-    """All that is told of the store itself."""
+    """Return all facts about the store itself."""
     rows = yield Statement("all_facts")
     return {
         name: meta.to_text(value)
@@ -152,18 +152,18 @@ def facts() -> Transaction[dict[str, str]]:
 
 
 def take_in_facts(given: Mapping[str, str]) -> Transaction[None]:
-    """Let them be told of the store here."""
+    """Store facts about the store."""
     for name, value in given.items():
         yield from meta.remember(name, value)
 
 
 def identity() -> Transaction[str]:
-    """Of the store that is here, as it is now."""
+    """Return the identity of the store as it is now."""
     return _identity((yield from facts()))
 
 
 def look() -> Transaction[MoveState]:
-    """What is here, as far as moves are concerned."""
+    """Return the facts of this database about moves."""
     told = yield from facts()
     rows = yield from counts()
     return MoveState(
@@ -175,12 +175,12 @@ def look() -> Transaction[MoveState]:
 
 
 def begin(identity: str) -> Transaction[None]:
-    """From now on nobody can open what is here, until all of it has come."""
+    """Mark the database so that no process can open it until the whole store has come."""
     yield from meta.remember(meta.MOVING, identity)
 
 
 def finish(identity: str) -> Transaction[None]:
-    """All has come: what is here is a store like any other."""
+    """Remove the marks of the move: the store is complete and can be opened."""
     for table in BEGINNINGS:
         yield Statement("forget_meta", (f"{NOTE}{table}",))
     yield Statement("forget_meta", (meta.MOVING,))

@@ -1,9 +1,10 @@
 """Erase a person from every table in repeatable steps, with a plan that outlives the process.
 
-First, in one piece: their lanes lose their sessions and a tombstone is set, so that nothing they sent before
-comes in any more. Then everything that began until then goes, in pieces that nobody waits long behind. A note
-in `meta` remembers what is to be done until all files are as they should be, for the next owner of the store
-to go on should this one be cut off. It names nobody any more once no row and no copy does.
+The first commit takes the sessions from the person's lanes and sets a tombstone, so that no message sent
+before comes in any more. Then everything that began until then is removed in small commits, so that other
+writes never wait long. A note in `meta` keeps the plan until all files are clean, so that the next owner of
+the store can go on if this one is cut off. The note loses the person's name as soon as no row and no copy has
+it.
 """
 
 from __future__ import annotations
@@ -32,37 +33,37 @@ from gateway_sessions.storage.transactions.sessions.replace import end_of
 from gateway_sessions.storage.transactions.upkeep import message_erasure
 
 PAGE: Final = 5
-"""Sessions removed in one go."""
+"""The number of sessions removed in one commit."""
 _BEHIND: Final = "erasing;"
 ERASED: Final = "erased"
-"""Why sessions end that are about to be removed."""
+"""The end reason of sessions that are about to be removed."""
 _OF_THE_PERSON: Final = ("user_id", "user_id_alt", "user_name")
 
 
 class ErasurePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What has to be done to forget somebody; as a note, it outlives the process that began."""
+    """The remaining steps of an erasure; stored as a note, so that it outlives the process."""
 
     tombstone: str
     erased_at: int
     keep_copies: bool
     owner: str | None = None
-    """None once no row is left that tells of them."""
+    """The person; None once no row names them."""
     lanes: tuple[str, ...] = ()
-    """The lanes that were theirs."""
+    """The person's lanes."""
     last_message_id: int = 0
-    """The highest id that a message had when it was begun."""
+    """The highest id of a message when the erasure began."""
     ids: tuple[str, ...] = ()
-    """Other ids by which rooms know them."""
+    """Other ids by which rooms know the person."""
 
     @property
     def until(self) -> datetime:
-        """What began later stays."""
+        """Return the instant of the erasure; rows that began later stay."""
         return from_micros(self.erased_at)
 
 
 @dataclass(frozen=True, slots=True)
 class BegunErasure:
-    """What the first step found and did."""
+    """The plan, and the rows that the first step removed."""
 
     plan: ErasurePlan
     rows: Counter[str] = field(default_factory=Counter[str])
@@ -76,7 +77,7 @@ def begin(
     keep_copies: bool,
     known_as: Sequence[str] = (),
 ) -> Transaction[BegunErasure]:
-    """Take their lanes from them and refuse what they sent before; `SessionBusyError` while a turn runs."""
+    """End the person's sessions and refuse earlier messages; `SessionBusyError` while their turn runs."""
     secret = yield from meta.install_secret()
     current = yield Statement("lanes_of_owner", (subject.owner,))
     for session_key, session_id, lease in current:
@@ -109,23 +110,23 @@ def begin(
 
 
 def forget_name(plan: ErasurePlan) -> Transaction[None]:
-    """No row is left to remove: the note need not name them any more."""
+    """Remove the person's name from the plan, once no row is left to remove."""
     yield from _note(msgspec.structs.replace(plan, owner=None, lanes=(), ids=()))
 
 
 def finish(plan: ErasurePlan) -> Transaction[None]:
-    """Nothing is left to do."""
+    """Remove the plan of a finished erasure."""
     yield Statement("forget_meta", (f"{ERASING}{plan.tombstone}",))
 
 
 def unfinished() -> Transaction[list[ErasurePlan]]:
-    """The erasures that were begun and not finished."""
+    """Return the plans of erasures that were begun and not finished."""
     rows = yield Statement("unfinished_erasures", (ERASING, _BEHIND))
     return [_read_plan(row[0]) for row in rows]
 
 
 def erase_sessions(subject: Subject, erased_at: datetime, ids: Iterator[int]) -> Transaction[Counter[str]]:
-    """Remove some of their sessions; nothing counted means that none is left."""
+    """Remove some of the person's sessions; an empty count means that none is left."""
     rows = yield Statement("sessions_of_owner_until", (subject.owner, to_micros(erased_at), PAGE))
     removed: Counter[str] = Counter()
     for (session_id,) in rows:
@@ -138,7 +139,7 @@ def erase_sessions(subject: Subject, erased_at: datetime, ids: Iterator[int]) ->
 
 
 def erase_lane(session_key: str, erased_at: datetime) -> Transaction[Counter[str]]:
-    """Remove what else is known of a lane, as far as it happened until then."""
+    """Remove the log, the hook calls and the row of a lane, as far as they are from before the erasure."""
     until = (session_key, to_micros(erased_at))
     removed: Counter[str] = Counter()
     for table in ("transitions", "hook_calls"):
@@ -150,13 +151,13 @@ def erase_lane(session_key: str, erased_at: datetime) -> Transaction[Counter[str
 
 
 def ids_in_rooms(subject: Subject) -> Transaction[list[str]]:
-    """Return the ids of all people who began sessions of others on the platform of a person."""
+    """Return the ids of all people who began other owners' sessions on the person's platform."""
     rows = yield Statement("users_of_sessions_of_others", (subject.owner, subject.platform))
     return [row[0] for row in rows]
 
 
 def scrub(subject: Subject, also: Sequence[str] = ()) -> Transaction[Counter[str]]:
-    """Let entries and sessions of rooms not say any more, by any id, that this person opened them."""
+    """Remove each id of the person from other owners' entries and sessions that name them as the opener."""
     if subject.user_id is None:
         return Counter()
     changed = 0
@@ -166,7 +167,7 @@ def scrub(subject: Subject, also: Sequence[str] = ()) -> Transaction[Counter[str
 
 
 def _scrub(subject: Subject, user_id: str) -> Transaction[int]:
-    """Take one id of a person out of what is of others; return how many rows named it."""
+    """Remove one id of a person from other owners' rows; return how many rows named it."""
     whose = (subject.owner, subject.platform)
     named = f"%{_escaped(msgspec.json.encode(user_id).decode())}%"
     changed = 0
@@ -189,33 +190,33 @@ def _scrub(subject: Subject, user_id: str) -> Transaction[int]:
 
 
 def lane_history(session_key: str) -> Transaction[list[dict[str, Any]]]:
-    """All that happened on a lane, for a person who wants to know."""
+    """Return the whole transition log of a lane, for an export."""
     rows = yield Statement("transitions_of_owner_lane", (session_key,))
     names = ("at", "session_id", "event", "from_state", "to_state", "reason", "actor")
     return [dict(zip(names, (from_micros(row[0]).isoformat(), *row[1:]), strict=True)) for row in rows]
 
 
 def lanes_of(subject: Subject) -> Transaction[list[str]]:
-    """The lanes that are or were theirs."""
+    """Return the lanes that are or were the person's."""
     current = yield Statement("lanes_of_owner", (subject.owner,))
     earlier = yield from _earlier_lanes(subject.owner)
     return sorted({row[0] for row in current} | {row[0] for row in earlier})
 
 
 def said_before(subject: Subject, plan: ErasurePlan) -> message_erasure.Said:
-    """What of theirs an erasure has to remove from sessions of others."""
+    """Return the bounds of the person's messages that an erasure removes from other owners' sessions."""
     return message_erasure.Said(subject.owner, plan.last_message_id, plan.erased_at)
 
 
 def _earlier_lanes(owner: str) -> Transaction[list[Row]]:
-    """Lanes that were theirs and are nobody else's now, whatever became of the sessions there."""
+    """Return lanes that were the person's and have no other owner now, whatever became of their sessions."""
     had = yield Statement("lanes_that_were_of_owner", (owner, owner))
     left = yield Statement("lanes_left_by", (owner, owner))
     return [*had, *left]
 
 
 def _taken_from_its_lane(session_id: str) -> Transaction[Counter[str]]:
-    """A session that was resumed since the first step loses its lane as well."""
+    """Take a session from the lane that has resumed it since the first step."""
     keys = yield Statement("lane_of_session", (session_id,))
     entry = (yield from load(keys[0][0])) if keys else None
     if entry is None:

@@ -1,7 +1,8 @@
-"""Erase what a person said in sessions of other owners, session by session.
+"""Erase the messages of a person in sessions of other owners, session by session.
 
-A session that loses messages keeps all others, in an order without gaps. Its title goes if it was made of
-what was said, or given while the session was the person's; so does the prompt, which may name them.
+A session that loses messages keeps all others, numbered without gaps. Its title is removed if it was made
+from messages, or given while the session was the person's. Its prompt is removed because it may name the
+person.
 """
 
 from __future__ import annotations
@@ -23,39 +24,39 @@ from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHIN
 from gateway_sessions.storage.transactions.transfer.import_session import note_in, with_note, without_note
 
 FORGOTTEN: Final = "not known any more: it may have repeated what somebody said who was erased"
-"""What is told of a problem instead of itself."""
+"""The text that takes the place of a problem."""
 
 
 class Said(NamedTuple):
-    """What is looked for: the messages of a person, as far as they are from before."""
+    """The messages of a person up to the beginning of an erasure."""
 
     owner: str
     last_message_id: int = EVERYTHING
     sent_until: int = EVERYTHING
-    """Either is enough: the clock of a platform may be ahead of ours."""
+    """A message is erased if either bound covers it: the clock of its platform may be ahead of ours."""
 
     @property
     def params(self) -> tuple[str | int, ...]:
-        """For the statements that look for messages."""
+        """Return the parameters of the statements that look for the messages."""
         return (self.owner, json.dumps(self.owner, ensure_ascii=False), self.last_message_id, self.sent_until)
 
 
 def sessions_with(said: Said, after: str, limit: int) -> Transaction[list[tuple[str, str]]]:
-    """Sessions of others in which the person said something, behind an id, each with its platform."""
+    """Return other owners' sessions with messages of the person, behind an id, each with its platform."""
     rows = yield Statement("sessions_with_words_of", (*said.params, said.owner, after, limit))
     return [(row[0], row[1]) for row in rows]
 
 
 def count(said: Said) -> Transaction[int]:
-    """How many messages of the person are in sessions of others."""
+    """Return the number of the person's messages in sessions of other owners."""
     rows = yield Statement("count_words_in_sessions_of_others", (*said.params, said.owner))
     return int(rows[0][0])
 
 
 def told(said: Said, session_id: str, platform: str) -> Transaction[dict[str, Any] | None]:
-    """What the person said in a session of somebody else, and nothing else of it.
+    """Return the person's messages in another owner's session; None if there are only summaries.
 
-    None if there are only summaries, which tell of others as well.
+    A summary is left out because it also tells what others said.
     """
     found = [one for one in (yield from _messages(said, session_id)) if one.author == said.owner]
     if not found:
@@ -68,7 +69,7 @@ def told(said: Said, session_id: str, platform: str) -> Transaction[dict[str, An
 
 
 def erase_some(said: Said, ids: Iterator[int]) -> Transaction[Counter[str]]:
-    """Remove what the person said in one session of somebody else; nothing counted: none is left."""
+    """Erase the person's messages in one session of another owner; an empty count: none is left."""
     sessions = yield from sessions_with(said, "", 1)
     if not sessions:
         return Counter()
@@ -80,9 +81,9 @@ def erase_some(said: Said, ids: Iterator[int]) -> Transaction[Counter[str]]:
 
 
 def _answers_to_others(said: Said, session_id: str, found: Sequence[Message]) -> Transaction[set[int]]:
-    """What agents said in a session behind messages that came there from elsewhere: it may repeat these.
+    """Return agents' messages behind messages that came from another lane, because they may repeat these.
 
-    In a room, what agents answered to people who write there is everybody's.
+    In a room, an agent's answers to the people who write there belong to everybody and stay.
     """
     rows = yield Statement("get_session", (session_id,))
     session_key, owner = rows[0][0], rows[0][1]
@@ -106,7 +107,7 @@ def _answers_to_others(said: Said, session_id: str, found: Sequence[Message]) ->
 def take_out(
     session_id: str, message_ids: Collection[int], ids: Iterator[int], *, title_owner: str
 ) -> Transaction[None]:
-    """Remove messages of a session, and what was made of them."""
+    """Remove messages of a session, and its title, prompt and extra title if they may repeat them."""
     yield from rewrite.remove(session_id, message_ids, ids)
     yield Statement("forget_title_of_words", (title_owner, session_id))
     yield Statement("set_system_prompt", (None, session_id))
@@ -117,13 +118,13 @@ def take_out(
 
 
 def forget_titles(owner: str) -> Transaction[Counter[str]]:
-    """Sessions of others are not called any more what they were called while they were the person's."""
+    """Remove the titles that other owners' sessions got while they were the person's."""
     changed = yield Statement("forget_titles_of_owner", (owner, owner))
     return Counter(titles=changed[0][0])
 
 
 def titles_of(owner: str, after: str, limit: int) -> Transaction[list[dict[str, Any]]]:
-    """Return how a person called sessions of others, behind an id."""
+    """Return the titles that a person gave to other owners' sessions, behind an id."""
     rows = yield Statement("titles_given_by", (owner, owner, after, limit))
     return [{"titled": row[0], "platform": row[1], "title": row[2]} for row in rows]
 
@@ -133,7 +134,7 @@ def _messages(said: Said, session_id: str) -> Transaction[list[Message]]:
 
 
 def _without_title(extra: str) -> str | None:
-    """What is kept of a session besides, without what a file had called it."""
+    """Return the `extra` of a session without the title that an imported file had."""
     note = note_in({"extra": extra})
     if "title" not in note:
         return extra

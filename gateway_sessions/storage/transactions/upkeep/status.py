@@ -17,69 +17,69 @@ class LaneInUse:
 
     session_key: str
     epoch: int | None
-    """Which opening of the store runs its turn; None: none runs."""
+    """The opening of the store that runs the lane's turn; None: no turn runs."""
     token: int
-    """Counts whoever was given the lane."""
+    """The token of the lane's latest lease."""
     running_since: datetime | None
     attempts: int
-    """How often in a row its turn was cut off."""
+    """The number of tries of the turn that were cut off in a row."""
     waiting: int
-    """Turns that wait."""
+    """The number of waiting turns."""
     oldest_waiting: datetime | None
     ready_at: datetime | None
-    """When the next turn may begin, if none runs."""
+    """The time at which the next turn may begin, if no turn runs."""
     cut_off: bool = False
-    """Whether the process that ran its turn is gone: it is tried again."""
+    """True if the process that ran the turn is gone: the turn is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingWork:
-    """How much there is to do."""
+    """The number of turns and replies in each state."""
 
     running: int
-    """Turns that were begun and not ended; of processes that are gone, until somebody looks, as well."""
+    """The number of turns that began and did not end; those of dead processes count until recovery."""
     waiting: int
     oldest_waiting: datetime | None
     owed_replies: int
     dead_messages: int
     dead_replies: int
     cut_off: int = 0
-    """Turns whose process is gone: they are tried again, and are not among those that run."""
+    """The number of turns whose process is gone: they are tried again, and are not among the running ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceCount:
-    """How much there is of one source."""
+    """The number of sessions of one source."""
 
     platform: str
     sessions: int
 
 
 def schema_version() -> Transaction[int]:
-    """The version of the schema that the database has."""
+    """Return the version of the database's schema."""
     return (yield from meta.number("schema_version"))
 
 
 def count_lanes() -> Transaction[int]:
-    """How many lanes have a session."""
+    """Return the number of lanes that have a session."""
     rows = yield Statement("count_lanes")
     return int(rows[0][0])
 
 
 def by_source() -> Transaction[list[SourceCount]]:
-    """How much there is of each source, the one with most sessions first."""
+    """Return the number of sessions of each source, the largest first."""
     rows = yield Statement("count_by_source")
     return [SourceCount(platform=source, sessions=sessions) for source, sessions in rows]
 
 
 def count_messages() -> Transaction[int]:
-    """How many messages there are."""
+    """Return the number of messages."""
     rows = yield Statement("count_messages")
     return int(rows[0][0])
 
 
 def lanes_in_use(limit: int) -> Transaction[list[LaneInUse]]:
-    """Lanes where a turn runs, then lanes where one waits, each kind from the oldest on."""
+    """Return lanes where a turn runs, then lanes where one waits, each kind from the oldest on."""
     found: list[LaneInUse] = []
     for key, epoch, token, leased_at, attempts, waiting, ready_at in (
         yield Statement("lanes_in_use", (limit,))
@@ -101,7 +101,7 @@ def lanes_in_use(limit: int) -> Transaction[list[LaneInUse]]:
 
 
 def work() -> Transaction[PendingWork]:
-    """How much there is to do."""
+    """Return the number of turns and replies in each state."""
     [(running, behind, waiting, oldest, owed, messages, replies)] = yield Statement("count_work")
     return PendingWork(
         running=running,
@@ -114,13 +114,13 @@ def work() -> Transaction[PendingWork]:
 
 
 def running_by_opening() -> Transaction[dict[int, int]]:
-    """How many turns each opening of the store has begun and not ended."""
+    """Return the number of turns that each opening of the store has begun and not ended."""
     rows = yield Statement("count_running")
     return {int(epoch): int(running) for epoch, running in rows}
 
 
 def first_due(limit: int) -> Transaction[list[SessionEntry]]:
-    """Entries whose policy may be due first; the instant itself, only their policies know."""
+    """Return entries whose policies may be due first; each policy tells the exact instant."""
     rows = yield Statement("first_entries_due", (limit,))
     return entries.readable(rows)
 

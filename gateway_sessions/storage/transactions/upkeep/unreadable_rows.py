@@ -1,10 +1,6 @@
 """Find rows and facts whose columns cannot be decoded, and the values that replace them.
 
-What columns have to hold so that a program can read them, and what takes its place where they do not.
-
-Only what is read in one way is told here: instants, JSON, words of a list. A text may say anything.
-
-How facts about the store are read, and what becomes of one that cannot be.
+Only columns with a form are checked: instants, JSON, members of enums. A column of text may hold any text.
 """
 
 from __future__ import annotations
@@ -47,53 +43,53 @@ Values: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What is known to whoever mends."""
+    """The facts that a repair knows."""
 
     now: datetime
     entries: Mapping[str, SessionEntry] = field(default_factory=lambda: MappingProxyType({}))
-    """The entries that sessions.json shows, by their lanes."""
+    """The entries of sessions.json, by their lanes."""
 
 
 class Remedy(NamedTuple):
-    """What a row holds once it has been mended."""
+    """The new values of a row's columns."""
 
     values: Values
     lost: bool = True
-    """Whether what stood there is known nowhere else."""
+    """True if the old value is known nowhere else."""
 
 
 class Form(NamedTuple):
-    """How a column is read; whatever goes wrong then is among `DAMAGE`. No form has to read nothing."""
+    """The decoder of a column, whose errors are among `DAMAGE`, and its remedy. NULL is never decoded."""
 
     read: Callable[[Any], object]
     remedy: Callable[[str, Values, Circumstances], Remedy]
 
 
 class Table(NamedTuple):
-    """What of a table is looked at."""
+    """The columns of a table that are checked."""
 
     columns: tuple[str, ...]
-    """In the order of the statement, the key first."""
+    """The columns in the order of the statement, the key first."""
     forms: Mapping[str, Form]
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A row of which something cannot be read."""
+    """A row with columns that cannot be decoded."""
 
     table: str
     key: Key
     values: Values
     columns: tuple[str, ...]
-    """Those that cannot be read."""
+    """The columns that cannot be decoded."""
 
     @property
     def name(self) -> str:
-        """What people know it by."""
+        """Return the name by which people know the row."""
         return str(self.values.get("session_key", self.key[0]))
 
     def mended(self, circumstances: Circumstances) -> Remedy:
-        """What its columns hold once all of it can be read."""
+        """Return the values that make all columns readable."""
         forms, values, lost = TABLES[self.table].forms, dict[str, Any](), False
         for column in self.columns:
             remedy = forms[column].remedy(column, self.values, circumstances)
@@ -103,12 +99,12 @@ class Unreadable:
 
 
 def key_of(table: str) -> tuple[str, ...]:
-    """The names of its columns."""
+    """Return the names of the columns of a table's key."""
     return TABLES[table].columns[: len(BEGINNINGS[table])]
 
 
 def unreadable(table: str) -> Transaction[list[Unreadable]]:
-    """The rows of a table of which something cannot be read."""
+    """Return the rows of a table with columns that cannot be decoded."""
     after, found = BEGINNINGS[table], list[Unreadable]()
     while True:
         rows = yield Statement(f"forms_of_{table}", (*after, PAGE))
@@ -138,20 +134,20 @@ def _emptied(column: str, _: Values, __: Circumstances) -> Remedy:
 
 
 def _moved_to_now(column: str, _: Values, circumstances: Circumstances) -> Remedy:
-    """The latest that is certain: nothing is forgotten too early, and nothing waits for ever."""
+    """Return now, the latest certain instant: nothing is forgotten too early, and nothing waits for ever."""
     return Remedy({column: to_micros(circumstances.now)})
 
 
 def _reckoned_anew(column: str, _: Values, __: Circumstances) -> Remedy:
-    """As of any entry that another policy was reckoned with, at the next start."""
+    """Return no instant and no fingerprint, so that the next start schedules the entry again."""
     return Remedy({column: None, "policy_fingerprint": ""}, lost=False)
 
 
 def _given_up(column: str, row: Values, circumstances: Circumstances) -> Remedy:
-    """Nobody can begin a turn of it; it is kept with what can be read, for people to see."""
+    """Settle a message that no turn can have; it is kept for people to see, as far as it can be decoded."""
     if row["outcome"] is not None:
         return Remedy({column: None})
-    # Whether its turn runs makes no difference: only a message has one.
+    # Only a message can have a turn, and a running one ends in the same outcome as a waiting one.
     before = ItemState.WAITING if row["kind"] in ("message", "internal") else ItemState.NOTED
     outcome = outcome_after(before, ItemEvent.SET_ASIDE)
     settled = {"outcome": str(outcome), "settled_at": to_micros(circumstances.now), "settled_by": "repair"}
@@ -159,7 +155,7 @@ def _given_up(column: str, row: Values, circumstances: Circumstances) -> Remedy:
 
 
 def _unsent(column: str, row: Values, circumstances: Circumstances) -> Remedy:
-    """It says nothing any more, to nobody; if it was owed, people see that it was given up."""
+    """Remove the content or the target of a reply; if it was owed, people see that it was given up."""
     nowhere = ReplyTarget(platform=row["platform"], account=row["account"])
     values = {column: None if column == "content" else msgspec.json.encode(nowhere).decode()}
     if row["state"] not in UNSETTLED_REPLIES:
@@ -174,29 +170,31 @@ def _uncalled(column: str, _: Values, __: Circumstances) -> Remedy:
 
 
 def _entered_again(column: str, row: Values, circumstances: Circumstances) -> Remedy:
-    """As sessions.json shows it, if it is the same session there; else with nothing but its beginning."""
+    """Return the record that sessions.json shows for the same session; else an empty one that begins now."""
     if (known := _shown(row, circumstances)) is not None:
         return Remedy({column: entries.record_of(known)}, lost=False)
     return Remedy({column: entries.blank_record(circumstances.now)})
 
 
 def _stated_again(column: str, row: Values, circumstances: Circumstances) -> Remedy:
-    """As sessions.json shows it, if it has been so since the same moment there; else suspended.
+    """Return the state that sessions.json shows since the same moment; else suspend the session.
 
-    Somebody may have stopped the session for good, and who could go on with it would never know. One that is
-    suspended for nothing costs its people a new session, of which they are told, and the old one can be
-    brought back. Expired would do the same, but for a reason that nobody knows.
+    A person may have stopped the session for good, and a program that went on with it would never know. A
+    session that is suspended without need costs a new session, of which the people are told, and they can
+    bring the old one back. Expired would do the same, but needs a reason, which nobody knows.
     """
     known = _shown(row, circumstances)
     since = to_micros(known.state_since) if known is not None and known.state_since is not None else None
     if known is not None and since == row["state_since"]:
         return Remedy({column: str(known.state)}, lost=False)
-    due = _reckoned_anew("due_at", row, circumstances)  # by the state that it may not have had
+    due = _reckoned_anew(
+        "due_at", row, circumstances
+    )  # the stored instant follows from a state that it may not have had
     return Remedy({column: str(SessionState.SUSPENDED), **due.values})
 
 
 def _shown(row: Values, circumstances: Circumstances) -> SessionEntry | None:
-    """What sessions.json says of the session of a lane."""
+    """Return the entry of the same session in sessions.json."""
     known = circumstances.entries.get(row["session_key"])
     return known if known is not None and known.session_id == row["session_id"] else None
 
@@ -312,19 +310,20 @@ TABLES: Final[Mapping[str, Table]] = MappingProxyType(
         ),
     }
 )
-"""Every table with such columns."""
+"""Every table that has such columns."""
 
 
 MOST_OPENINGS: Final = 1 << 31
-"""Entries are counted from behind each of them, with 32 bits, and a number of the database has 63."""
+"""The largest epoch: ids of entries have the epoch above 32 bits, and numbers of a database have 63 bits."""
 UNKNOWN_SECRET: Final = "no copy of the store tells it"  # noqa: S105 -- what is said of it
 UNKNOWN_PLAN: Final = "nobody knows what was still to be erased: ask for that erasure again"
 
 
 def damaged_facts(guessed: Collection[str] = ()) -> Transaction[dict[str, Any]]:
-    """The facts that no opening of the store would understand, as they are stored.
+    """Return the stored facts that would keep the store from being opened.
 
-    So is a plan that is among the *guessed*, whose text was none: whom it names now, it may never have named.
+    The plan of an erasure among the *guessed* facts, whose text was not valid, counts as damaged: it may name
+    a person whom it never named.
     """
     rows = yield Statement("all_facts")
     return {
@@ -335,11 +334,11 @@ def damaged_facts(guessed: Collection[str] = ()) -> Transaction[dict[str, Any]]:
 
 
 def mend_fact(name: str, secret: bytes | None) -> Transaction[str | None]:
-    """Let the store be opened again; what is lost by it, in words, or None.
+    """Mend a fact so that the store can be opened; return what is lost by it, in words, or None.
 
-    *secret* is the store's own, as far as a copy of it tells. What is forgotten is found out anew: a
-    generation counts on above that of any file, and an index that misses something is made again. Only the
-    plan of an erasure stands nowhere else.
+    *secret* is the store's own, if a copy of the store has it. A removed fact is found out again: a
+    generation counts on above that of any file, and an index that lacks notes is made again. Only the plan of
+    an erasure cannot be found out again.
     """
     if name == meta.EPOCH:
         rows = yield Statement("highest_epoch")
@@ -355,7 +354,7 @@ def mend_fact(name: str, secret: bytes | None) -> Transaction[str | None]:
 
 def _is_understood(name: str, value: Any) -> bool:
     try:
-        if name.startswith(ERASING):  # one that is noted under another name would never be done with
+        if name.startswith(ERASING):  # a plan under another name would never be removed
             return f"{ERASING}{_READ_PLAN(value).tombstone}" == name
         read = _READERS.get(name)
         return read is None or read(value) is not None
