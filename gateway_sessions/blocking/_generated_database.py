@@ -74,19 +74,19 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         pool: object | None = None,
         stemming: Stemming | str | None = None,
     ) -> BlockingSessionDB:
-        """A database at a path, `sqlite:///path`, `postgresql://…`, `mysql://…`, or of another provider.
+        """Return the database at a path, `sqlite:///path`, `postgresql://…`, `mysql://…` or another URL.
 
-        Another owner, or a server that is away, is waited for up to *wait* seconds. Beside a database on a
-        server, files are kept in *home*; without it, in a directory for that database among what this
-        user's programs keep.
-        Many processes may have that database open, each with a *home* of its own; *cluster* says how they
-        get along, and *pool_size* how many connections this one makes for its work. On PostgreSQL a *pool* of
-        asyncpg, made for that address by the program, is used instead of one of our own, and left open;
-        without *prepared_statements* nothing is kept on a connection.
+        If another process owns it, or a server is away, opening is tried for up to *wait* seconds. Files
+        beside a database on a server are kept in *home*; without *home*, in a directory for that database in
+        the user's data directory. Many processes may have that database open, each with a *home* of its own;
+        *cluster* has the rules for them, and *pool_size* is the number of connections for the work of this
+        process. On PostgreSQL a *pool* of asyncpg, made for that address by the program, can take the place
+        of our own; it stays open afterwards. Without *prepared_statements* no statement is prepared on a
+        connection.
 
-        *stemming* is the language whose words searches find in all their forms, or "off"; None: as it is. If
-        it changes, the search index is made anew in the background, and if others have the database open, it
-        does not change.
+        *stemming* is the language whose words searches find in all their forms, or "off"; None keeps the
+        present one. After a change the search index is made again in the background. While other processes
+        have the database open, it is not changed.
         """
         return cls(
             SessionDB.open(
@@ -114,7 +114,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         prepared_statements: bool = True,
         pool_size: int = 8,
     ) -> BlockingSessionDB:
-        """The same database, which another process may own, for reading only: whatever writes is refused."""
+        """Return the same database for reading only, also if another process owns it; writes are refused."""
         return cls(
             SessionDB.open_reader(
                 url_or_path,
@@ -126,50 +126,50 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         )
 
     def search_stems(self) -> Stems:
-        """The stems by which words are found in all their forms."""
+        """Return the stems by which words are found in all their forms."""
         return self._wait(self._target.search_stems)
 
     def vacuum(self) -> VacuumReport:
-        """Write the file anew without gaps. Writers wait meanwhile, and the disk needs room for both."""
+        """Rewrite the database file without gaps. Writers wait, and the disk needs room for both files."""
         return self._wait(self._target.vacuum)
 
     def optimise(self) -> None:
-        """Let the database learn what its tables hold by now; `vacuum` does so as well."""
+        """Update the statistics that the database plans queries by; `vacuum` does so as well."""
         self._wait(self._target.optimise)
 
     def empty_log(self) -> bool:
-        """Cut the write-ahead log to nothing; False if somebody reads an old moment."""
+        """Empty the write-ahead log; False if a reader still holds an old moment."""
         return self._wait(self._target.empty_log)
 
     def overwrite_deleted(self, *, overwrite: bool) -> None:
-        """Whether the room of deleted rows is overwritten with zeros from now on."""
+        """Overwrite the space of deleted rows with zeros from now on, or stop doing so."""
         self._wait(lambda: self._target.overwrite_deleted(overwrite=overwrite))
 
     @property
     def epoch(self) -> int:
-        """Which opening of the store this is."""
+        """Return the number of this opening of the store."""
         return self._ask(lambda: self._target.epoch)
 
     @property
     def has_upkeep(self) -> bool:
-        """Whether it is this program that makes the database small and tidy again, and takes copies of it."""
+        """Return whether this program maintains the database file and makes its backups."""
         return self._ask(lambda: self._target.has_upkeep)
 
     def newest_backup(self) -> datetime | None:
-        """When the newest copy was taken. Looks at the disk: call it from a thread."""
+        """Return the time of the newest backup. It reads the disk: call it from a thread."""
         return self._ask(self._target.newest_backup)
 
     def back_up(self, *, keep: int | None = None) -> Path:
-        """Copy the database as it is now, read the copy back, and remove all but the newest *keep*."""
+        """Back up the database as it is now, check the backup, and remove all but the newest *keep*."""
         return self._wait(lambda: self._target.back_up(keep=keep))
 
     @property
     def generation(self) -> int:
-        """Rises with every change of what sessions.json shows, also across restarts."""
+        """Return the generation, which rises with every change that sessions.json shows."""
         return self._ask(lambda: self._target.generation)
 
     def being_opened(self) -> AbstractContextManager[None]:
-        """Until the end of the block a store is being opened: what fails is tried again, within the wait."""
+        """Try failed calls again, within the wait, until the end of the block: a store is being opened."""
         return self._ask(self._target.being_opened)
 
     def create_session(
@@ -187,9 +187,9 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         started_at: datetime | float | None = None,
         extra: Mapping[str, Any] = NO_EXTRA,
     ) -> str:
-        """Make a session; of one that is there already, fill in what is not known. Returns its id.
+        """Create a session; of one that exists, fill in the fields that it lacks. Return its id.
 
-        `SentBeforeErasureError` if it began before its owner was erased.
+        Raise `SentBeforeErasureError` if it began before its owner was erased.
         """
         return self._wait(
             lambda: self._target.create_session(
@@ -210,44 +210,44 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def ensure_session(
         self, session_id: str, source: str = "unknown", model: str | None = None, **known: Any
     ) -> str:
-        """Make a session unless it is there: for whoever has messages of it and cannot tell."""
+        """Create a session unless it exists, for callers that have messages of it and cannot tell."""
         return self._wait(lambda: self._target.ensure_session(session_id, source, model, **known))
 
     def get_session(self, session_id: str) -> SessionRecord | None:
-        """All that is known of a session; None if there is none."""
+        """Return the record of a session; None if there is none."""
         return self._wait(lambda: self._target.get_session(session_id))
 
     def end_session(self, session_id: str, end_reason: str) -> bool:
         """End a session; False if it has ended already: the first reason stands.
 
-        One that a lane has now is a `SessionOnLaneError`: it ends with `reset_session` of the store.
+        Raise `SessionOnLaneError` for the current session of a lane, which `reset_session` of the store ends.
         """
         return self._wait(lambda: self._target.end_session(session_id, end_reason))
 
     def reopen_session(self, session_id: str) -> bool:
-        """Let a session go on that had ended; False if it had not. Not for the current session of a lane."""
+        """Let an ended session go on; False if it has not ended. Not for the current session of a lane."""
         return self._wait(lambda: self._target.reopen_session(session_id))
 
     def update_system_prompt(self, session_id: str, system_prompt: str | None) -> None:
-        """Remember what the model is told before anything else."""
+        """Store the prompt that the model gets before all messages."""
         self._wait(lambda: self._target.update_system_prompt(session_id, system_prompt))
 
     def note_system_prompt(self, session_id: str, system_prompt: str) -> bool:
-        """Remember what the model was told first; False if that is known, or there is no such session."""
+        """Store the first prompt of a session; False if the session has one, or does not exist."""
         return self._wait(lambda: self._target.note_system_prompt(session_id, system_prompt))
 
     def update_session_model(
         self, session_id: str, model: str | None, model_config: Mapping[str, Any] | None = None
     ) -> None:
-        """Remember which model answers from now on, and how it is set if that is given."""
+        """Store the model that answers from now on, and its settings if they are given."""
         self._wait(lambda: self._target.update_session_model(session_id, model, model_config))
 
     def set_session_pinned(self, session_id: str, *, pinned: bool = True) -> None:
-        """Keep a session whatever retention says, or do so no longer."""
+        """Keep a session whatever retention says, or stop doing so."""
         self._wait(lambda: self._target.set_session_pinned(session_id, pinned=pinned))
 
     def message_count(self, session_id: str, *, include_hidden: bool = False) -> int:
-        """How many messages are part of the conversation, or with *include_hidden* are stored at all."""
+        """Return the number of messages in the conversation, or with *include_hidden* of all stored ones."""
         return self._wait(lambda: self._target.message_count(session_id, include_hidden=include_hidden))
 
     def session_count(
@@ -258,7 +258,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         min_message_count: int = 0,
         include_archived: bool = False,
     ) -> int:
-        """How many sessions *scope* may see."""
+        """Return the number of sessions that *scope* may see."""
         return self._wait(
             lambda: self._target.session_count(
                 source, scope=scope, min_message_count=min_message_count, include_archived=include_archived
@@ -274,15 +274,15 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         timestamp: datetime | float | str | None = None,
         **members: Unpack[MessageMembers],
     ) -> int:
-        """Add one message behind the last; returns its id."""
+        """Append one message; return its id."""
         return self._wait(
             lambda: self._target.append_message(session_id, role, content, timestamp=timestamp, **members)
         )
 
     def append_messages(self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]) -> list[int]:
-        """Add messages behind the last, all or none, in one transaction; returns their ids.
+        """Append messages, all or none, in one commit; return their ids.
 
-        `SentBeforeErasureError` for what somebody sent who was erased since.
+        Raise `SentBeforeErasureError` for a message that was sent before an erasure of its author or owner.
         """
         return self._wait(lambda: self._target.append_messages(session_id, messages))
 
@@ -295,9 +295,9 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         after_seq: int | None = None,
         before_seq: int | None = None,
     ) -> list[Message]:
-        """Messages in their order: the first behind `after_seq`, or without it the last before `before_seq`.
+        """Return messages in order: the first behind `after_seq`, or without it the last before `before_seq`.
 
-        `SessionNotFoundError` if there is no such session.
+        Raise `SessionNotFoundError` if there is no such session.
         """
         return self._wait(
             lambda: self._target.get_messages(
@@ -312,10 +312,10 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def get_messages_as_conversation(
         self, session_id: str, *, include_ancestors: bool = False, limit: int | None = None
     ) -> list[Chat]:
-        """What goes to a model: calls have their results, roles alternate, nothing hidden is shown.
+        """Return the conversation for a model: calls have results, roles alternate, nothing is hidden.
 
-        With *include_ancestors*, also what was said before the session was compressed. *limit* is the
-        number of stored messages that are looked at, the latest ones.
+        With *include_ancestors*, the messages before a compression are included. *limit* is the number of
+        stored messages that are read, the latest ones.
         """
         return self._wait(
             lambda: self._target.get_messages_as_conversation(
@@ -326,9 +326,9 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def get_messages_around(
         self, session_id: str, message_id: int | str, window: int = 5, *, include_hidden: bool = False
     ) -> MessageWindow:
-        """A message and up to *window* others on each side; nothing if it is not there.
+        """Return a message and up to *window* others on each side; an empty window if it is not there.
 
-        Compacted messages are shown, those taken back or retracted only with *include_hidden*.
+        Compacted messages are shown; rewound and retracted ones only with *include_hidden*.
         """
         return self._wait(
             lambda: self._target.get_messages_around(
@@ -346,9 +346,9 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         keep_roles: Collection[str] | None = (Role.USER, Role.ASSISTANT),
         include_hidden: bool = False,
     ) -> AnchoredView:
-        """The window around a message, and the first and last *bookend* texts outside it.
+        """Return the window around a message, and the first and last *bookend* texts outside it.
 
-        Of other roles than *keep_roles*, only the message itself is shown; None keeps all.
+        Only messages of the roles in *keep_roles* are shown, and the message itself; None shows all roles.
         """
         return self._wait(
             lambda: self._target.get_anchored_view(
@@ -357,59 +357,59 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         )
 
     def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
-        """Whether a message with that id of its platform was ever stored in the session."""
+        """Return whether a message with that id of its platform was ever stored in the session."""
         return self._wait(lambda: self._target.has_platform_message_id(session_id, platform_message_id))
 
     def list_recent_user_messages(self, session_id: str, limit: int = 20) -> list[UserTurn]:
-        """What people said to the agent, the latest first."""
+        """Return the latest messages of people to the agent, the latest first."""
         return self._wait(lambda: self._target.list_recent_user_messages(session_id, limit))
 
     def rewind_session(self, session_id: str, n: int = 1) -> Rewind | None:
         """Take back the last *n* turns, or as many as there are; None if there is none.
 
-        What is taken back is hidden, and comes back with `restore_rewound`.
+        Their messages are hidden, and `restore_rewound` shows them again.
         """
         return self._wait(lambda: self._target.rewind_session(session_id, n))
 
     def rewind_to_message(self, session_id: str, message_id: int | str) -> Rewind:
-        """Take back a message that a person said, and all that came after it."""
+        """Take back a message of a person, and all messages after it."""
         return self._wait(lambda: self._target.rewind_to_message(session_id, message_id))
 
     def restore_rewound(self, session_id: str) -> int:
-        """Bring back exactly what the last rewind took; how many messages.
+        """Show the messages again that the last rewind hid; return how many.
 
-        `NothingToUndoError` once the conversation has gone on since.
+        Raise `NothingToUndoError` if the conversation has gone on since.
         """
         return self._wait(lambda: self._target.restore_rewound(session_id))
 
     def replace_messages(self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]) -> list[int]:
-        """Put messages in the place of the conversation, all or none; returns their ids.
+        """Put messages in the place of the conversation, all or none; return their ids.
 
-        What is hidden stays: the originals behind a summary, and what was taken back.
+        Hidden messages stay: the originals behind a summary, and rewound ones.
         """
         return self._wait(lambda: self._target.replace_messages(session_id, messages))
 
     def archive_and_compact(self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]) -> int:
-        """Let messages, a summary, stand for the conversation so far; how many they stand for.
+        """Hide the conversation so far behind *messages*, a summary of it; return how many were hidden.
 
-        The originals are still found by a search, and never sent to a model.
+        Searches still find the originals; no model gets them.
         """
         return self._wait(lambda: self._target.archive_and_compact(session_id, messages))
 
     def clear_messages(self, session_id: str) -> int:
-        """Delete all messages of a session, hidden ones too; how many there were."""
+        """Delete all messages of a session, hidden ones too; return how many there were."""
         return self._wait(lambda: self._target.clear_messages(session_id))
 
     def edit_message(self, session_id: str, platform_message_id: str, content: Content) -> bool:
-        """Let a message say what it says on its platform now, and keep what it said; whether that is new."""
+        """Replace the content of an edited message and keep the old version; return whether they differ."""
         return self._wait(lambda: self._target.edit_message(session_id, platform_message_id, content))
 
     def retract_message(self, session_id: str, platform_message_id: str) -> bool:
-        """Hide what was deleted on its platform; False if nothing of that name is to be seen."""
+        """Hide a message that was deleted on its platform; False if no message with that id is visible."""
         return self._wait(lambda: self._target.retract_message(session_id, platform_message_id))
 
     def get_message_versions(self, session_id: str, message_id: int | str) -> list[MessageVersion]:
-        """What a message said before it was edited, the first version first."""
+        """Return the earlier versions of a message, the first one first."""
         return self._wait(lambda: self._target.get_message_versions(session_id, message_id))
 
     def split_session(
@@ -421,10 +421,11 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         model: str | None = None,
         system_prompt: str | None = None,
     ) -> str:
-        """End a session by compression: *messages*, a summary of it, go on in a new one. Returns its id.
+        """End a session by compression and go on with *messages*, its summary, in a new one; return its id.
 
-        All in one step: the lane follows, and the old session stays readable. Of several callers one makes
-        the continuation; the others get its id. A session that ended otherwise is a `SessionEndedError`.
+        All in one commit: the lane follows, and the old session stays readable. Of several callers one
+        creates the continuation, and the others get its id. Raise `SessionEndedError` for a session that
+        ended otherwise.
         """
         return self._wait(
             lambda: self._target.split_session(
@@ -435,75 +436,78 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def branch_session(
         self, session_id: str, new_session_id: str, *, at_message_id: int | str | None = None
     ) -> str:
-        """Copy what was said, up to and with that message, to a new session; the old one goes on. Its id."""
+        """Copy a session, up to and with that message, to a new one; the old one goes on. Return its id."""
         return self._wait(
             lambda: self._target.branch_session(session_id, new_session_id, at_message_id=at_message_id)
         )
 
     def get_compression_tip(self, session_id: str) -> str:
-        """Where a compressed session goes on today; any other one is its own tip."""
+        """Return the session in which a compressed one goes on today; any other session is its own tip."""
         return self._wait(lambda: self._target.get_compression_tip(session_id))
 
     def get_compression_lineage(self, session_id: str) -> list[str]:
-        """The sessions from the first to the tip of which each continues the one before."""
+        """Return the sessions from the first to the tip; each continues the one before."""
         return self._wait(lambda: self._target.get_compression_lineage(session_id))
 
     def get_conversation_root(self, session_id: str) -> str:
-        """The session that it all began with: compressions, branches and delegations are followed back."""
+        """Return the session in which it all began, back through compressions, branches and delegations."""
         return self._wait(lambda: self._target.get_conversation_root(session_id))
 
     def get_session_family(self, session_id: str) -> list[str]:
-        """All sessions with the same conversation root, in the order of their ids."""
+        """Return all sessions with the same conversation root, in the order of their ids."""
         return self._wait(lambda: self._target.get_session_family(session_id))
 
     def resolve_resume_session_id(self, session_id: str | None) -> str | None:
-        """The session to go on with for an id: the latest of its line with messages; nothing for nothing."""
+        """Return the session to resume for an id: the latest session with messages on its line.
+
+        An empty id is returned as it is.
+        """
         return self._wait(lambda: self._target.resolve_resume_session_id(session_id))
 
     def set_session_archived(self, session_id: str, *, archived: bool = True) -> None:
-        """Leave a session out of lists, with all that it continues and is continued by; or do so no longer.
+        """Leave a session and its whole line of compressions out of lists, or list them again.
 
-        `SessionNotFoundError` if there is no such session.
+        Raise `SessionNotFoundError` if there is no such session.
         """
         self._wait(lambda: self._target.set_session_archived(session_id, archived=archived))
 
     def set_session_title(
         self, session_id: str, title: str | None, *, scope: Scope | None = None, author: str | None = None
     ) -> bool:
-        """Call a session so, on behalf of a person; nothing to see in it means no title.
+        """Set the title of a session; an empty one removes it. False if *scope* sees no such session.
 
-        False if there is no such session in sight. A title that another session has is a `TitleTakenError`,
-        unless this session continues that one: then it passes on. *scope* says who asks, *author* who that is
-        if the session is not theirs: an erasure of that person takes the title away.
+        A title of another session raises `TitleTakenError`, unless this session continues that one: then the
+        title is passed on. *scope* tells who asks. *author* is the person who gives the title, if the session
+        is not theirs: an erasure of that person removes the title.
         """
         return self._wait(
             lambda: self._target.set_session_title(session_id, title, scope=scope, author=author)
         )
 
     def set_auto_title_if_empty(self, session_id: str, title: str) -> bool:
-        """Call a session so unless it has a title; one that is taken gets a number, one too long is cut."""
+        """Set the title of an untitled session; a taken title gets a number, and a long one is cut."""
         return self._wait(lambda: self._target.set_auto_title_if_empty(session_id, title))
 
     def get_session_title(self, session_id: str) -> str | None:
-        """What a session is called; None if it has no title, or there is no such session."""
+        """Return the title of a session; None if it has no title, or there is no such session."""
         return self._wait(lambda: self._target.get_session_title(session_id))
 
     def get_next_title_in_lineage(self, title: str, *, scope: Scope) -> str:
-        """The title if nothing in sight has it, else with the next number: `Trip`, `Trip #2`, `Trip #3`."""
+        """Return the title if *scope* sees none such, else with the next number: `Trip`, `Trip #2`."""
         return self._wait(lambda: self._target.get_next_title_in_lineage(title, scope=scope))
 
     def resolve_session_by_title(self, title: str, *, scope: Scope) -> str | None:
-        """The newest session with that title and a number, else the one with the title, at its tip.
+        """Return the tip of the newest session with that title and a number, else of the one with the title.
 
-        None if nothing in sight is called so, `AmbiguousSessionError` if several owners have such a session.
+        None if *scope* sees no such session; `AmbiguousSessionError` if several owners have one.
         """
         return self._wait(lambda: self._target.resolve_session_by_title(title, scope=scope))
 
     def resolve_session(self, text: str, *, scope: Scope) -> str:
-        """The session that somebody means by its id, the beginning of that, or its title, at its tip.
+        """Return the tip of the session that an id, the beginning of an id, or a title means.
 
-        `AmbiguousSessionError` lists the candidates if there are several, `SessionNotFoundError` says that
-        nothing in sight fits.
+        `AmbiguousSessionError` lists the candidates if there are several. `SessionNotFoundError` is raised if
+        *scope* sees none.
         """
         return self._wait(lambda: self._target.resolve_session(text, scope=scope))
 
@@ -521,11 +525,12 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         min_message_count: int = 0,
         search_query: str | None = None,
     ) -> list[SessionSummary]:
-        """A page of the conversations that *scope* may see; *after* is the last of the page before.
+        """Return a page of the conversations that *scope* sees; *after* is the last of the page before.
 
-        A conversation that was compressed is one line: its latest session, in the place of its first. With
-        *include_children* each session is a line of its own; those of sub-agents never are. Latest active
-        first, or latest begun first. *archived*: without those of the archive, only those, or (None) all.
+        A compressed conversation is one row: its latest session, in the place of its first. With
+        *include_children* each session is a row of its own; sessions of sub-agents never are. The latest
+        active come first, or the latest begun. *archived*: False leaves the archive out, True lists only the
+        archive, None lists all.
         """
         return self._wait(
             lambda: self._target.list_sessions_rich(
@@ -545,11 +550,11 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def recent_sessions(
         self, *, scope: Scope, source: str | None = None, limit: int = 500
     ) -> list[SessionSummary]:
-        """The conversations to choose from: the latest active, without those that tools hold."""
+        """Return the conversations to choose from: the latest active, without those that tools hold."""
         return self._wait(lambda: self._target.recent_sessions(scope=scope, source=source, limit=limit))
 
     def search_sessions_by_id(self, text: str, *, scope: Scope, limit: int = 20) -> list[SessionSummary]:
-        """Sessions whose id is that text, begins with it, or holds it, in this order; of any kind."""
+        """Return sessions whose id is that text, begins with it, or holds it, in this order; of any kind."""
         return self._wait(lambda: self._target.search_sessions_by_id(text, scope=scope, limit=limit))
 
     def record_usage(
@@ -560,10 +565,10 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         at: datetime | float | str | None = None,
         **facts: Unpack[UsageFacts],
     ) -> bool:
-        """Count one use of a model; False, and nothing is changed, if that event was counted already.
+        """Count one use of a model; False, and no row is changed, if that event was counted already.
 
-        The id of an event is the caller's and names it over the whole store. A price that is not known is
-        None: it may become known later, see `amend_usage`.
+        The caller chooses the id of the event, which is unique in the whole store. An unknown price is None:
+        `amend_usage` stores it later.
         """
         return self._wait(lambda: self._target.record_usage(session_id, event_id, at=at, **facts))
 
@@ -575,7 +580,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         cost_source: str | None = None,
         pricing_version: str | None = None,
     ) -> bool:
-        """Note what an event really cost, once; False if that was known already."""
+        """Store the actual cost of an event, once; False if it was stored already."""
         return self._wait(
             lambda: self._target.amend_usage(
                 event_id, actual_cost_usd, cost_source=cost_source, pricing_version=pricing_version
@@ -583,44 +588,44 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         )
 
     def usage_of_session(self, session_id: str) -> SessionUsage:
-        """What a session has used, by model and task."""
+        """Return the use of a session, by model and task."""
         return self._wait(lambda: self._target.usage_of_session(session_id))
 
     def spent(self, session_id: str, *, zone: str = "UTC") -> Spent:
-        """What the budgets of a session's next turn have to allow for; the day is that of *zone*, now."""
+        """Return the use that counts against the budgets of a session's next turn, today in *zone*."""
         return self._wait(lambda: self._target.spent(session_id, zone=zone))
 
     def insights(
         self, days: float = 30, *, scope: Scope, source: str | None = None, zone: str = "UTC"
     ) -> Insights:
-        """What happened in the last days, as far as *scope* sees it; dates and hours are those of *zone*."""
+        """Return a report of the last days, as far as *scope* sees them; hours are those of *zone*."""
         return self._wait(lambda: self._target.insights(days, scope=scope, source=source, zone=zone))
 
     def erase(
         self, owner: str, *, keep_copies: bool = False, progress: OnProgress | None = None
     ) -> ErasureReceipt:
-        """Forget an owner of sessions, in every table and file of the database; a receipt tells of it.
+        """Forget an owner of sessions, in every table and file of the database; return a receipt.
 
-        `SessionBusyError` while a turn of theirs runs. Erasing again does no harm. Backups and what is in
-        quarantine are removed, unless they shall be kept: then the receipt lists them. One that is cut off
-        is finished by the store when it is opened again, or by `finish_erasures`.
+        Raise `SessionBusyError` while a turn of theirs runs. A second erasure does no harm. Backups and
+        quarantined files are removed, unless *keep_copies*: then the receipt lists them. An erasure that is
+        cut off is finished when the store is opened again, or by `finish_erasures`.
         """
         return self._wait(lambda: self._target.erase(owner, keep_copies=keep_copies, progress=progress))
 
     def unfinished_erasures(self) -> int:
-        """How many erasures were begun and not finished."""
+        """Return the number of erasures that were begun and not finished."""
         return self._wait(self._target.unfinished_erasures)
 
     def finish_erasures(self) -> int:
-        """Bring to their end the erasures that were cut off; how many. What was sent since stays."""
+        """Finish the erasures that were cut off; return how many. Messages sent since the erasure stay."""
         return self._wait(self._target.finish_erasures)
 
     def export_owner(self, owner: str) -> Iterator[dict[str, Any]]:
-        """All that is known of an owner: their lanes, what happened and waits there, and every session.
+        """Yield all that is known of an owner: their lanes with log, queue and replies, and every session.
 
-        Of rooms that they share, what they sent there that waits, and what they are owed for it. Last, what
-        they said in sessions of others, be it in a room or because their session was moved or forked, and the
-        titles that they gave to these.
+        Then come rooms that they share, with their messages that wait and the replies that they are owed;
+        then their messages in other owners' sessions, be it in a room or because their session was moved or
+        forked; and last the titles that they gave to these sessions.
         """
         return self._each(lambda: self._target.export_owner(owner))
 
@@ -629,13 +634,13 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         return self._wait(lambda: self._target.count_said_elsewhere(owner))
 
     def erased_at(self, owner: str) -> datetime | None:
-        """When an owner was erased: what they sent until then must not be taken in."""
+        """Return the time at which an owner was erased: messages sent until then must not be taken in."""
         return self._wait(lambda: self._target.erased_at(owner))
 
     def search_messages(
         self, query: str, *, scope: Scope, limit: int = 20, offset: int = 0, **options: Unpack[SearchOptions]
     ) -> SearchResult:
-        """Messages that fit a query: the best of the newest first, or with `sort` "newest" or "oldest"."""
+        """Return messages that match a query: the best ones first, or by `sort` the newest or the oldest."""
         return self._wait(
             lambda: self._target.search_messages(query, scope=scope, limit=limit, offset=offset, **options)
         )
@@ -643,28 +648,28 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def search_sessions(
         self, query: str, *, scope: Scope, limit: int = 10, **options: Unpack[SearchOptions]
     ) -> SessionSearchResult:
-        """The conversations in which something fits a query, each once, with its best message."""
+        """Return the conversations with messages that match a query, each once, with its best message."""
         return self._wait(lambda: self._target.search_sessions(query, scope=scope, limit=limit, **options))
 
     @property
     def search_index(self) -> IndexReport:
-        """How the search index is: empty, building, ready or unavailable, and why."""
+        """Return the state of the search index: empty, building, ready or unavailable, and why."""
         return self._ask(lambda: self._target.search_index)
 
     def catch_up_search_index(self) -> None:
-        """Return when all that was said before is in the index. A search does not need that."""
+        """Return when the index has read all messages so far. A search does not need to wait for this."""
         self._wait(self._target.catch_up_search_index)
 
     def check_search_index(self) -> IndexReport:
-        """Look at the whole index; a bad one is set aside and made anew from the messages."""
+        """Check the whole index; a damaged one is set aside and made again from the messages."""
         return self._wait(self._target.check_search_index)
 
     def rebuild_search_index(self) -> None:
-        """Leave nothing of the index on the disk, and make it anew in the background."""
+        """Remove the index from the disk and make it again in the background."""
         self._wait(self._target.rebuild_search_index)
 
     def export_session(self, session_id: str, *, scope: Scope, include_hidden: bool = True) -> dict[str, Any]:
-        """A session with its messages; `SessionNotFoundError` if *scope* cannot see it."""
+        """Return a session with its messages; `SessionNotFoundError` if *scope* does not see it."""
         return self._wait(
             lambda: self._target.export_session(session_id, scope=scope, include_hidden=include_hidden)
         )
@@ -672,9 +677,9 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def export_all(
         self, *, scope: Scope, source: str | None = None, include_hidden: bool = True
     ) -> Iterator[dict[str, Any]]:
-        """Every session that *scope* may see, the oldest first, each as it is when it is read.
+        """Yield every session that *scope* may see, the oldest first, each as it is when it is read.
 
-        `write_export` shows all of them as of one moment.
+        `write_export` writes all of them as of one moment.
         """
         return self._each(
             lambda: self._target.export_all(scope=scope, source=source, include_hidden=include_hidden)
@@ -694,7 +699,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     ) -> ExportReport:
         """Write sessions to a file (whole or not at all) or a binary stream, all as of one moment.
 
-        With *lineage* "logical" a compressed conversation stands together, from its beginning to its tip.
+        With *lineage* "logical", the sessions of a compressed conversation stand together, in their order.
         """
         return self._wait(
             lambda: self._target.write_export(
@@ -717,9 +722,10 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> ImportReport:
-        """Take sessions in from a file of JSON Lines, or from lines or objects: the inverse of an export.
+        """Import sessions from a file of JSON Lines, or from lines or objects: the inverse of an export.
 
-        Nothing that is here is changed: see the report for clashes. With *owner* all become theirs.
+        No session of the store is changed: the report lists the clashes. With *owner*, all become that
+        owner's.
         """
         return self._wait(
             lambda: self._target.import_sessions(lines, owner=owner, dry_run=dry_run, progress=progress)
@@ -728,15 +734,15 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def delete_session(self, session_id: str) -> bool:
         """Remove a session with all its messages and those of its sub-agents; False if there is none.
 
-        What came from it otherwise stays, and stands for itself. `SessionOnLaneError` for the current session
-        of a lane, `SessionBusyError` while a turn of it runs. After a `StorageError` the session may be gone
-        from sight with messages left in the file: called again, this removes them and says that there is no
-        such session. A store that is opened removes them, too.
+        Other sessions that came from it stay, without a parent. Raise `SessionOnLaneError` for the current
+        session of a lane, and `SessionBusyError` while a turn of it runs. After a `StorageError` the session
+        may be gone while messages of it are left in the file: a second call removes these and returns False.
+        So does a store when it is opened.
         """
         return self._wait(lambda: self._target.delete_session(session_id))
 
     def delete_sessions(self, session_ids: Iterable[str]) -> int:
-        """Remove several sessions, each as `delete_session` does; how many were there."""
+        """Remove several sessions, each as `delete_session` does; return how many there were."""
         return self._wait(lambda: self._target.delete_sessions(session_ids))
 
     def prune_sessions(
@@ -755,11 +761,12 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         now: datetime | float | None = None,
         progress: OnProgress | None = None,
     ) -> PruneReport:
-        """Remove ended sessions nobody has touched for that long, and the oldest beyond a number or a size.
+        """Remove ended sessions that were not used for long, and the oldest beyond a number or a size.
 
-        With *unended* also those that nobody has ended. Never one that a lane has, that is pinned, touched
-        within a day, or still owed to a hook, nor what was compressed into such a one. A dry run tells what
-        would go; with *limit* so many go, or few more.
+        With *unended*, sessions that have not ended are removed as well. A session is kept if a lane has it,
+        if it is pinned, was touched within a day, or is owed to a hook, and so are the sessions that it
+        continues. A dry run returns the sessions that it would remove; with *limit*, that many are removed,
+        or few more.
         """
         return self._wait(
             lambda: self._target.prune_sessions(
@@ -779,7 +786,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         )
 
     def finish_removals(self) -> int:
-        """Remove the messages that are left of large sessions, piece by piece; how many there were."""
+        """Remove the messages that are left of removed sessions, piece by piece; return how many."""
         return self._wait(self._target.finish_removals)
 
     def get_meta(self, key: str) -> str | None:

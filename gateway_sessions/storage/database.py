@@ -56,10 +56,10 @@ logger = logging.getLogger(__name__)
 
 SECRET_BYTES: Final = 32
 EPOCH_BITS: Final = 32
-"""Room for the entries that one owner can make before its epoch ends."""
+"""The number of bits below the epoch in an entry's id: room for the entries of one owner."""
 ALONE: Final = ClusterRules()
 LARGEST_GENERATION: Final = 1 << 62
-"""No more than this is believed of a file: there must be room to count on."""
+"""The largest generation that is taken over from a file: counting must be able to go on above it."""
 
 
 class SessionDB(
@@ -76,7 +76,7 @@ class SessionDB(
     MetadataMethods,
     Resource,
 ):
-    """Runs transactions. Open it with `async with SessionDB.open(path)`."""
+    """Runs transactions on a database. Open it with `async with SessionDB.open(path)`."""
 
     def __init__(
         self,
@@ -97,24 +97,24 @@ class SessionDB(
         """Set whenever a commit has changed what sessions.json shows."""
         engine.on_change = self.changed.set
         self.on_news: Callable[[Sequence[News]], object] = _nobody
-        """Called after each commit with what it has brought about."""
+        """Called after each commit with the changes that it made."""
         self.on_index_fault: Callable[[str, Path | None], object] = lambda _problem, _place: None
-        """Called when the search index was not as it should be, and is made anew."""
+        """Called when the search index was damaged, and is being made again."""
         engine.on_news = self._pass_on
         self.opening = meta.StoreOpening(0, last_change_id=0, install_secret=b"", generation=0, settled=False)
         self.change_ids: Iterator[int] = itertools.count()
         self.entry_ids: Iterator[int] = itertools.count()
         self._counted_from, self._first_id = 0, 0
         self.membership = self._membership_of(engine, cluster, clock)
-        """This process as one among those that have the store open; None where only one can."""
+        """This process as one node of several that have the store open; None where only one process can."""
         self._retry = OpeningRetry(wait, None if engine.shared is None else self._blockers)
         self._asked_stemming = None if stemming is None else stemming_of(stemming)
         self._stems = NO_STEMS
         self._erasing, self._copying = asyncio.Lock(), asyncio.Lock()
         self.writes_begun = 0
-        """How many transactions that may change something this process has begun."""
+        """The number of writing transactions that this process has begun."""
         self.before_writes: list[Callable[[], object]] = []
-        """Called before something is written: what they begin to write shares its commit."""
+        """Called before each write: a write that they begin shares its commit."""
         self._index = self._index_of(engine)
         self._search = Search(engine, self._index)
 
@@ -134,19 +134,19 @@ class SessionDB(
         pool: object | None = None,
         stemming: Stemming | str | None = None,
     ) -> SessionDB:
-        """A database at a path, `sqlite:///path`, `postgresql://…`, `mysql://…`, or of another provider.
+        """Return the database at a path, `sqlite:///path`, `postgresql://…`, `mysql://…` or another URL.
 
-        Another owner, or a server that is away, is waited for up to *wait* seconds. Beside a database on a
-        server, files are kept in *home*; without it, in a directory for that database among what this
-        user's programs keep.
-        Many processes may have that database open, each with a *home* of its own; *cluster* says how they
-        get along, and *pool_size* how many connections this one makes for its work. On PostgreSQL a *pool* of
-        asyncpg, made for that address by the program, is used instead of one of our own, and left open;
-        without *prepared_statements* nothing is kept on a connection.
+        If another process owns it, or a server is away, opening is tried for up to *wait* seconds. Files
+        beside a database on a server are kept in *home*; without *home*, in a directory for that database in
+        the user's data directory. Many processes may have that database open, each with a *home* of its own;
+        *cluster* has the rules for them, and *pool_size* is the number of connections for the work of this
+        process. On PostgreSQL a *pool* of asyncpg, made for that address by the program, can take the place
+        of our own; it stays open afterwards. Without *prepared_statements* no statement is prepared on a
+        connection.
 
-        *stemming* is the language whose words searches find in all their forms, or "off"; None: as it is. If
-        it changes, the search index is made anew in the background, and if others have the database open, it
-        does not change.
+        *stemming* is the language whose words searches find in all their forms, or "off"; None keeps the
+        present one. After a change the search index is made again in the background. While other processes
+        have the database open, it is not changed.
         """
         engine = engine_at(
             url_or_path,
@@ -170,32 +170,32 @@ class SessionDB(
         prepared_statements: bool = True,
         pool_size: int = POOL_SIZE,
     ) -> SessionDB:
-        """The same database, which another process may own, for reading only: whatever writes is refused."""
+        """Return the same database for reading only, also if another process owns it; writes are refused."""
         engine = reading_engine_at(
             url_or_path, home=home, prepared_statements=prepared_statements, pool_size=pool_size
         )
         return _ReadingDB(engine, clock or SystemClock())
 
     async def write(self, transaction: TransactionFactory[T]) -> T:
-        """Run a transaction; when this returns, the outcome is durable."""
+        """Run a transaction; when this returns, its commit is durable."""
         self._check_running()
         self.writes_begun += 1
         for about_to_write in self.before_writes:
             about_to_write()
         try:
             return await self._retry.run(partial(self._engine.write, transaction))
-        finally:  # perhaps it was what the index waited for
+        finally:  # the index may have been waiting for this commit
             self._index.wake()
 
     def begin_write(self, transaction: TransactionFactory[T]) -> Awaitable[T]:
-        """The same for what is awaited later; if it can, it stands in line from now on."""
+        """Begin a transaction whose result is awaited later; an engine with a queue enters it at once."""
         self._check_running()
         self.writes_begun += 1
         self._index.wake()
         return self._engine.write(transaction)
 
     def change(self, statement: Statement) -> Awaitable[int]:
-        """Run one changing statement, durably; how many rows it has changed."""
+        """Run one writing statement durably; return the number of changed rows."""
         self._check_running()
         self.writes_begun += 1
         for about_to_write in self.before_writes:
@@ -209,80 +209,80 @@ class SessionDB(
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:
-        """A reader of its own whose transactions all see the same moment."""
+        """Yield a reader of its own, whose transactions all see the same moment."""
         self._check_running()
         async with self._engine.view() as reader:
             yield reader
 
     async def search_stems(self) -> Stems:
-        """The stems by which words are found in all their forms."""
+        """Return the stems by which words are found in all their forms."""
         return self._stems
 
     async def vacuum(self) -> VacuumReport:
-        """Write the file anew without gaps. Writers wait meanwhile, and the disk needs room for both."""
+        """Rewrite the database file without gaps. Writers wait, and the disk needs room for both files."""
         self._check_running()
         return await self._upkeep("be vacuumed").vacuum()
 
     async def optimise(self) -> None:
-        """Let the database learn what its tables hold by now; `vacuum` does so as well."""
+        """Update the statistics that the database plans queries by; `vacuum` does so as well."""
         self._check_running()
         await self._upkeep("be optimised").optimise()
 
     async def empty_log(self) -> bool:
-        """Cut the write-ahead log to nothing; False if somebody reads an old moment."""
+        """Empty the write-ahead log; False if a reader still holds an old moment."""
         self._check_running()
         return await self._upkeep("have its log emptied").empty_log()
 
     async def overwrite_deleted(self, *, overwrite: bool) -> None:
-        """Whether the room of deleted rows is overwritten with zeros from now on."""
+        """Overwrite the space of deleted rows with zeros from now on, or stop doing so."""
         self._check_running()
         await self._upkeep("overwrite what is deleted").overwrite_deleted(overwrite=overwrite)
 
     @property
     def shared(self) -> Shared | None:
-        """The database as several nodes have it open; None where only one process can."""
+        """Return the database as several nodes share it; None where only one process can open it."""
         return self._engine.shared
 
     @property
     def epoch(self) -> int:
-        """Which opening of the store this is."""
+        """Return the number of this opening of the store."""
         return self.opening.epoch
 
     @property
     def has_upkeep(self) -> bool:
-        """Whether it is this program that makes the database small and tidy again, and takes copies of it."""
+        """Return whether this program maintains the database file and makes its backups."""
         return self._engine.upkeep is not None
 
     def newest_backup(self) -> datetime | None:
-        """When the newest copy was taken. Looks at the disk: call it from a thread."""
+        """Return the time of the newest backup. It reads the disk: call it from a thread."""
         return self._upkeep("be backed up").newest_backup()
 
     async def back_up(self, *, keep: int | None = None) -> Path:
-        """Copy the database as it is now, read the copy back, and remove all but the newest *keep*."""
+        """Back up the database as it is now, check the backup, and remove all but the newest *keep*."""
         self._check_running()
         async with self._copying:
             return await self._upkeep("be backed up").back_up(self._clock.now(), keep=keep)
 
     @property
     def generation(self) -> int:
-        """Rises with every change of what sessions.json shows, also across restarts."""
+        """Return the generation, which rises with every change that sessions.json shows."""
         return self._counted_from + self._engine.changes
 
     def outdo(self, generation: int) -> None:
-        """Count on above the generation of a file that was found."""
+        """Let the generation go on above that of a file that was found."""
         self._counted_from = max(self._counted_from, min(generation, LARGEST_GENERATION) + 1)
 
     def changed_elsewhere(self) -> None:
-        """Other processes may have changed what sessions.json shows."""
+        """Count a change of another process, which sessions.json may have to show."""
         self._counted_from += 1
         self.changed.set()
 
     def being_opened(self) -> AbstractContextManager[None]:
-        """Until the end of the block a store is being opened: what fails is tried again, within the wait."""
+        """Try failed calls again, within the wait, until the end of the block: a store is being opened."""
         return self._retry.opening()
 
     async def _blockers(self) -> str:
-        """Who keeps a store from being opened, in words."""
+        """Return the processes that keep a store from being opened, in words."""
         shared = self._engine.shared
         if shared is None:
             return ""
@@ -300,7 +300,7 @@ class SessionDB(
         return Membership(engine.shared, cluster, name=name, clock=turned)
 
     def _index_of(self, engine: Engine) -> SearchIndex:
-        """Where the search index is."""
+        """Return the search index of the engine."""
         if engine.index_language is not None:
             return ServerSearchIndex(engine, engine.index_language)
         return SqliteSearchIndex(engine.path.with_name(INDEX_FILE), engine, self._clock)
@@ -349,13 +349,13 @@ class SessionDB(
         await self._choose_stems()
 
     def _joined(self, joined: JoinedNode) -> None:
-        """From now on this is that node, with ids of its own."""
+        """Take over the epoch and the ids of the node that was joined."""
         self.opening = joined.opening
         self._stem_with(stems_by(joined.opening.stemming, self.place))
         self.entry_ids = itertools.count(joined.opening.epoch << EPOCH_BITS)
 
     async def _choose_stems(self) -> None:
-        """Find words as it was asked for, if nobody else has the store open; else as they do."""
+        """Change the stems as asked for, unless other nodes have the store open: then use theirs."""
         stems = stems_by(self.opening.stemming, self.place)
         asked = stems if self._asked_stemming is None else Stems(self._asked_stemming)
         if asked.made_by != self.opening.stemming:
@@ -368,7 +368,7 @@ class SessionDB(
                     "asked": str(asked.stemming),
                 }
                 logger.warning("other nodes have the store open, so its search.stemming stays", extra=facts)
-        await in_thread(partial(stems.of_word, ""))  # its rules take their time to be imported
+        await in_thread(partial(stems.of_word, ""))  # in a thread, because the import of its rules takes long
         self._stem_with(stems)
 
     def _stem_with(self, stems: Stems) -> None:
@@ -378,10 +378,7 @@ class SessionDB(
             self._index.stem_with(stems)
 
     def census(self) -> Transaction[Living]:
-        """Who has the store open, for whoever takes over from those that had.
-
-        In a transaction that runs alone.
-        """
+        """Return the living nodes, for a node that takes over from dead ones. The transaction runs alone."""
         if self.membership is not None:
             return nodes.census()
         return nodes.only(self.opening.epoch, self._first_id)
@@ -393,7 +390,7 @@ class SessionDB(
 
 
 class _ReadingDB(SessionDB):
-    """Owns nothing, and leaves everything as it is."""
+    """A `SessionDB` that owns nothing and writes nothing."""
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         super().__init__(engine, clock, wait=0)
@@ -404,7 +401,7 @@ class _ReadingDB(SessionDB):
         return IndexReader(engine.path.with_name(INDEX_FILE), engine, self._clock)
 
     async def search_stems(self) -> Stems:
-        """The stems of the store; its owner may have chosen others since the last time."""
+        """Return the stems of the store; its owner may have changed them since the last search."""
         rules = await self.read(meta.stemming)
         if rules != self._stems.made_by:
             stems = stems_by(rules, self.place)
@@ -418,4 +415,4 @@ class _ReadingDB(SessionDB):
 
 
 def _nobody(_: Sequence[News]) -> None:
-    """Nobody listens."""
+    """Ignore news."""

@@ -35,10 +35,10 @@ LOCK_FILE: Final = "sessions.lock"
 OWNER_FILE: Final = "sessions.owner.json"
 MOUNTS: Final = Path("/proc/self/mountinfo")
 REBUILT_SUFFIX: Final = ".rebuilt"
-"""Of a database that waits to take the place of a damaged one."""
+"""The suffix of a database that waits to take the place of a damaged one."""
 POLL_SECONDS: Final = 0.05
 ASK_SECONDS: Final = 2.0
-"""How long an owner may take to hear that somebody waits for it."""
+"""The time limit for telling an owner that another process waits for the store."""
 FOLDERS: Final = ("backups", "quarantine")
 _OWN_NAME: Final = re.compile(
     r"sessions\.(json|json\.bak|owner\.json|lock|sock\.path|config\.path)|sessions\.db\.v\d+\.bak"
@@ -92,7 +92,7 @@ def prepare_home(home: Path, *, allow_network: bool) -> None:
 
 
 def network_filesystem(path: Path, mountinfo: str) -> str | None:
-    """The type of the filesystem of *path*, if it is one shared over a network."""
+    """Return the type of the filesystem of *path* if it is shared over a network, else None."""
     best, found = -1, ""
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
@@ -108,10 +108,10 @@ def network_filesystem(path: Path, mountinfo: str) -> str | None:
 
 @asynccontextmanager
 async def owned(home: Path, clock: Clock, *, wait: float = 0.0) -> AsyncGenerator[None]:
-    """Own the home until the end of the block. Another owner is waited for up to *wait* seconds.
+    """Own the home until the end of the block; wait for another owner up to *wait* seconds.
 
-    It is told that somebody waits, and decides itself when it ends.
-    The lock belongs to an open file: it ends with this process, however that ends, and nobody can steal it.
+    The other owner is told that a process waits, and decides itself when it ends. The lock belongs to an open
+    file: it ends with this process, however that ends, and no other process can steal it.
     """
     lock = await in_thread(partial(_lock_of, home))
     waited, asked = 0.0, False
@@ -124,13 +124,13 @@ async def owned(home: Path, clock: Clock, *, wait: float = 0.0) -> AsyncGenerato
             waited += POLL_SECONDS
         yield
     finally:
-        # A cancellation may arrive while the thread takes the lock: look at the lock, not at how far we came.
+        # A cancellation may arrive while the thread takes the lock, so only the lock itself tells.
         if lock.is_locked:
             await in_thread(partial(_release, lock, home))
 
 
 def refuse_unfinished_repair(database: Path) -> None:
-    """A database that was about to be replaced may be damaged or gone; neither may be taken for the truth."""
+    """Refuse a home in which a repair was cut off: its database may be damaged or gone."""
     rebuilt = database.with_name(f"{database.name}{REBUILT_SUFFIX}")
     if rebuilt.exists():
         raise StorageUnavailableError(
@@ -139,7 +139,7 @@ def refuse_unfinished_repair(database: Path) -> None:
 
 
 def describe_owner(home: Path) -> str:
-    """Who says to own the home; only words, the lock decides."""
+    """Return the name that the owner of the home has written down. It only informs: the lock decides."""
     try:
         owner = msgspec.json.decode((home / OWNER_FILE).read_bytes(), type=dict[str, object])
     except (OSError, msgspec.DecodeError):
@@ -148,7 +148,7 @@ def describe_owner(home: Path) -> str:
 
 
 def _lock_of(home: Path) -> BaseFileLock:
-    # Imported where a store is opened: it takes longer to import than all of our own modules.
+    # Imported here because its import takes longer than that of all our own modules.
     from filelock import FileLock  # noqa: PLC0415
 
     return FileLock(home / LOCK_FILE, mode=FILE_MODE, thread_local=False)
@@ -186,7 +186,7 @@ def _introduce(home: Path, clock: Clock) -> None:
 
 
 def _close_to_others(home: Path) -> None:
-    """What earlier versions, or root, left beside the databases is for the owner only from now on."""
+    """Make files private that earlier versions, or root, left readable beside the databases."""
     for folder, wanted in ((home, _OWN_NAME), *((home / one, _ANY_NAME) for one in FOLDERS)):
         if folder.is_symlink() or not folder.is_dir():
             continue

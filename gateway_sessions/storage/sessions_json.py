@@ -1,8 +1,8 @@
 """The writer of the snapshot: one task that writes the newest state of sessions.json for all callers.
 
-Callers wait for the writer, not for a write of their own: whoever changed something before a snapshot began
-is in it, so many callers share one. Entries are read in pages from one view of the database and encoded in a
-thread; neither their number nor a slow disk stops the loop.
+Callers wait for the writer and make no writes of their own. A snapshot has every change that was committed
+before the snapshot began, so many callers share one. Entries are read in pages from one view of the database
+and encoded in a thread; neither their number nor a slow disk blocks the event loop.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ logger = logging.getLogger(__name__)
 
 FILE_NAME: Final = "sessions.json"
 PAGE: Final = 50
-"""Entries per page: so few that no thread keeps the interpreter for long while it decodes or encodes them."""
+"""The number of entries per page: so few that no thread holds the interpreter for long with them."""
 KEYS: Final = 1000
-"""Keys per page, which are little work each."""
+"""The number of keys per page; a key is little work."""
 SHARE_OF_TIME: Final = 0.01
-"""Writing takes no more of the time than this: large files are written less often."""
+"""The largest share of time spent on writing: large files are written less often."""
 LONGEST_PAUSE: Final = timedelta(minutes=5)
 BYTES_PER_SECOND: Final = 20_000_000
-"""How fast a file is written, until the first one has been timed."""
+"""The assumed speed of writing, until the first file has been timed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotForm:
-    """How the file is written."""
+    """The form of the file."""
 
     dialect: Dialect = Dialect.NATIVE
     zone: tzinfo
@@ -71,7 +71,7 @@ class SessionsJson:
         files: Files | None = None,
         on_taken: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """*on_taken* is told once of each lane whose key in Hermes is another one's."""
+        """Call *on_taken* once for each lane whose key in Hermes belongs to another lane."""
         self.path = home / FILE_NAME
         self._db = db
         self._clock = clock
@@ -80,25 +80,25 @@ class SessionsJson:
         self._on_taken = on_taken
         self._told: set[str] = set()
         self._written = -1
-        """The generation on disk, as far as we know."""
+        """The generation on disk, as far as this process knows."""
         self._waiters: list[asyncio.Future[None]] = []
         self._served: list[asyncio.Future[None]] = []
-        """Those who wait for the write that is under way."""
+        """The callers that wait for the running write."""
         self._last_known: dict[str, SessionEntry | None] = {}
-        """What the file shows of lanes whose entries are damaged."""
+        """The entries in the file of lanes whose rows are damaged."""
         self._stopped = False
         self._urgent = anyio.Event()
         self._pause = form.interval
 
     async def trust(self, generation: int) -> None:
-        """The file on disk is known to show that generation; its size tells what the next one will take."""
+        """Accept that the file shows that generation; its size tells how long the next write will take."""
         self._written = generation
         with suppress(OSError):
             size = (await in_thread(self.path.stat)).st_size
             self._pause = self._pause_after(timedelta(seconds=size / BYTES_PER_SECOND))
 
     async def run(self) -> None:
-        """Write after changes, several in one; at once when somebody waits."""
+        """Write after changes, several in one file; at once when a caller waits."""
         try:
             while True:
                 await self._change()
@@ -112,7 +112,7 @@ class SessionsJson:
             self._answer(StoreStoppedError("store"))
 
     async def flush(self) -> None:
-        """Return when all that was changed before is in the file, else raise `SnapshotError`."""
+        """Return when the file has all changes made before; raise `SnapshotError` if it cannot be written."""
         if self._written == self._db.generation and await in_thread(self.path.exists):
             return
         if self._stopped:
@@ -123,7 +123,7 @@ class SessionsJson:
         await waiter
 
     async def _change(self) -> None:
-        """Wait for a change, and for others to join it, unless somebody waits for the file."""
+        """Wait for a change, and for others to join it, unless a caller waits for the file."""
         async with anyio.create_task_group() as tasks:
 
             async def gather() -> None:
@@ -151,11 +151,11 @@ class SessionsJson:
         return problem
 
     def _pause_after(self, took: timedelta) -> timedelta:
-        """How long to wait after a write that took so long."""
+        """Return how long to pause after a write of that duration."""
         return min(max(self._form.interval, took / SHARE_OF_TIME), LONGEST_PAUSE)
 
     def _answer(self, problem: GatewaySessionsError | None) -> None:
-        """Wake those who wait for this write, and who may have gone away meanwhile."""
+        """Wake the callers that wait for this write; some may have been cancelled meanwhile."""
         for waiter in self._served:
             if waiter.done():
                 continue
@@ -166,8 +166,10 @@ class SessionsJson:
         self._served = []
 
     async def _write(self) -> int:
-        """Write one generation, whole; the file is the old or the new one whatever happens."""
-        generation = self._db.generation  # before the view, which shows at least this
+        """Write one generation, whole; at any failure the file is the old or the new one."""
+        generation = (
+            self._db.generation
+        )  # read before the view opens, which then has at least this generation
         async with self._db.view() as reader, self._new_file() as file:
             encoder = SnapshotEncoder(self._form.dialect, self._form.zone, await self._spelt(reader))
             await self._db.write(partial(meta.remember, meta.GENERATION, generation))
@@ -189,18 +191,18 @@ class SessionsJson:
         return generation
 
     async def _with_last_known(self, page: KeyPage) -> list[SessionEntry]:
-        """The entries of a page; a damaged one stays as the file shows it, because a repair goes by that."""
+        """Return the entries of a page; a damaged one stays as in the file, where a repair finds it."""
         new = [key for key in page.damaged if key not in self._last_known]
         if new:
             shown = await in_thread(partial(_entries_in, self.path))
             self._last_known |= {key: shown.get(key) for key in new}
-        for session_key in new:  # each once: the file is written often
+        for session_key in new:  # logged once for each lane, because the file is written often
             leave_aside(f"the entry of lane {session_key}", session_key=session_key)
         kept = [entry for key in page.damaged if (entry := self._last_known[key]) is not None]
         return sorted((*page.entries, *kept), key=attrgetter("session_key"))
 
     async def _spelt(self, reader: Reader) -> Mapping[str, str]:
-        """The names of lanes that Hermes knows under another key."""
+        """Return the names of lanes that Hermes knows under another key."""
         if self._form.dialect is not Dialect.HERMES:
             return {}
         keys: list[str] = []
@@ -215,7 +217,7 @@ class SessionsJson:
 
     @asynccontextmanager
     async def _new_file(self) -> AsyncGenerator[AtomicFile]:
-        """An atomic file whose every step happens in a thread."""
+        """Return an atomic file that does every step in a thread."""
         steps = ExitStack()
         try:
             yield await in_thread(
@@ -228,7 +230,7 @@ class SessionsJson:
 
 
 def _entries_in(path: Path) -> dict[str, SessionEntry]:
-    """What a file shows, as far as it can be read."""
+    """Return the entries of a file, as far as they can be decoded."""
     try:
         content = parse(read_all(path) or b"")
     except (OSError, GatewaySessionsError):

@@ -13,18 +13,18 @@ T = TypeVar("T")
 
 
 class TransactionRunner:
-    """Runs transactions on the truth. `SessionDB` is the one there is."""
+    """Runs transactions on the database. Only `SessionDB` implements it."""
 
     path: Path
-    """The database file; on a server one that is not there: beside it is what this machine keeps."""
+    """The database file. For a server, a path without a file, beside this machine's own files."""
     place: str
-    """What errors and people call the database. It never holds a password."""
+    """The name of the database in errors and for people. It never holds a password."""
     _clock: Clock
     change_ids: Iterator[int]
     """Rising ids for rows, to be taken inside a writing transaction: so they rise in the order of commits."""
 
     async def write(self, transaction: TransactionFactory[T]) -> T:
-        """Run a transaction; when this returns, the outcome is durable."""
+        """Run a transaction; when this returns, its commit is durable."""
         raise NotImplementedError
 
     async def read(self, transaction: TransactionFactory[T]) -> T:
@@ -32,5 +32,5 @@ class TransactionRunner:
         raise NotImplementedError
 
     def view(self) -> AbstractAsyncContextManager[Reader]:
-        """A reader of its own whose transactions all see the same moment."""
+        """Return a reader of its own, whose transactions all see the same moment."""
         raise NotImplementedError

@@ -37,15 +37,15 @@ from gateway_sessions.storage.transactions.upkeep.erasure import ErasurePlan
 from gateway_sessions.storage.transactions.upkeep.message_erasure import Said
 
 EXPORTS: Final = "exports"
-"""A directory beside the database for exports that are the store's own: an erasure removes what is in it."""
+"""The directory beside the database for the store's own exports: an erasure removes all files in it."""
 FOLDERS: Final = (BACKUPS, EXPORTS, QUARANTINE)
-"""Directories beside the database in which everything is a copy of what it holds or held."""
+"""Directories beside the database that hold only copies of its rows."""
 MESSAGES: Final = "messages"
 SESSIONS: Final = 100
-"""So many are looked up at a time."""
+"""The number of sessions read in one page."""
 TRIES: Final = 100
 PAUSE_SECONDS: Final = 0.05
-"""So often, and so far apart, it is tried to empty a log that somebody reads."""
+"""The log is emptied once a reader has ended: so many tries, with this pause between them."""
 
 ON_A_SERVER: Final = (
     Kept("dead rows on the database server", "the server gives them up when it vacuums its tables"),
@@ -54,38 +54,38 @@ ON_A_SERVER: Final = (
         "they are the server's; its operator decides how long they are kept",
     ),
 )
-"""What nobody can remove from here."""
+"""The remains on a server, which no client can remove."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Files of a store that are not the database's."""
+    """Files of a store besides its database."""
 
     rewritten: tuple[str, ...] = ()
     copies: tuple[Path, ...] = ()
-    """May hold what the database held."""
+    """Files that may hold rows of the database."""
 
 
 class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
-    """Telling a person what is known of them, and forgetting it."""
+    """Export and erasure of everything that a store knows of a person."""
 
     _erasing: asyncio.Lock
-    """Held by the one erasure that is under way."""
+    """Held by the one erasure that is running."""
     _copying: asyncio.Lock
-    """Held while a copy is made, and while copies are removed: none may appear that was begun before."""
+    """Held while a copy is made and while copies are removed: no older copy may appear after the removal."""
     rewrite_beside: Callable[[], Awaitable[Beside]] | None = None
-    """What the store around the database does about its own files, once the rows are gone."""
+    """Rewrites the files of the store besides the database, once the rows are gone."""
     alias_of: AliasResolver | None = None
-    """Tells the one id that all ids of a person share, where a store knows that."""
+    """Returns the one id that all ids of a person share, where a store knows it."""
 
     async def erase(
         self, owner: str, *, keep_copies: bool = False, progress: OnProgress | None = None
     ) -> ErasureReceipt:
-        """Forget an owner of sessions, in every table and file of the database; a receipt tells of it.
+        """Forget an owner of sessions, in every table and file of the database; return a receipt.
 
-        `SessionBusyError` while a turn of theirs runs. Erasing again does no harm. Backups and what is in
-        quarantine are removed, unless they shall be kept: then the receipt lists them. One that is cut off
-        is finished by the store when it is opened again, or by `finish_erasures`.
+        Raise `SessionBusyError` while a turn of theirs runs. A second erasure does no harm. Backups and
+        quarantined files are removed, unless *keep_copies*: then the receipt lists them. An erasure that is
+        cut off is finished when the store is opened again, or by `finish_erasures`.
         """
         subject = Subject.named(owner)
         async with self._erasing, self._overwriting():
@@ -96,11 +96,11 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             return await self._carry_out(begun.plan, begun.rows, progress)
 
     async def unfinished_erasures(self) -> int:
-        """How many erasures were begun and not finished."""
+        """Return the number of erasures that were begun and not finished."""
         return len(await self.read(transactions.unfinished))
 
     async def finish_erasures(self) -> int:
-        """Bring to their end the erasures that were cut off; how many. What was sent since stays."""
+        """Finish the erasures that were cut off; return how many. Messages sent since the erasure stay."""
         async with self._erasing, self._overwriting():
             plans = await self.read(transactions.unfinished)
             for plan in plans:
@@ -108,11 +108,11 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             return len(plans)
 
     async def export_owner(self, owner: str) -> AsyncIterator[dict[str, Any]]:
-        """All that is known of an owner: their lanes, what happened and waits there, and every session.
+        """Yield all that is known of an owner: their lanes with log, queue and replies, and every session.
 
-        Of rooms that they share, what they sent there that waits, and what they are owed for it. Last, what
-        they said in sessions of others, be it in a room or because their session was moved or forked, and the
-        titles that they gave to these.
+        Then come rooms that they share, with their messages that wait and the replies that they are owed;
+        then their messages in other owners' sessions, be it in a room or because their session was moved or
+        forked; and last the titles that they gave to these sessions.
         """
         subject = Subject.named(owner)
         lanes = await self.read(partial(transactions.lanes_of, subject))
@@ -140,20 +140,20 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         return await self.read(partial(message_erasure.count, Said(Subject.named(owner).owner)))
 
     async def erased_at(self, owner: str) -> datetime | None:
-        """When an owner was erased: what they sent until then must not be taken in."""
+        """Return the time at which an owner was erased: messages sent until then must not be taken in."""
         return await self.read(partial(tombstones.erased_at, owner))
 
     @property
     def has_upkeep(self) -> bool:
-        """Whether it is this program that sees to the database file."""
+        """Return whether this program maintains the database file."""
         raise NotImplementedError
 
     async def overwrite_deleted(self, *, overwrite: bool) -> None:
-        """Whether the room of deleted rows is overwritten with zeros from now on."""
+        """Overwrite the space of deleted rows with zeros from now on, or stop doing so."""
         raise NotImplementedError
 
     async def vacuum(self) -> VacuumReport:
-        """Write the file anew without gaps."""
+        """Rewrite the database file without gaps."""
         raise NotImplementedError
 
     async def empty_log(self) -> bool:
@@ -185,7 +185,7 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             last = found[-1][0]
 
     async def _rewritten(self) -> bool:
-        """Write the file anew and empty its log; False if somebody reads an old moment all the while."""
+        """Rewrite the database file and empty its log; False if a reader held an old moment all the while."""
         emptied = (await self.vacuum()).log_emptied
         for _ in range(TRIES):
             if emptied:
@@ -208,7 +208,7 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
     async def _carry_out(
         self, plan: ErasurePlan, begun: Counter[str], progress: OnProgress | None = None
     ) -> ErasureReceipt:
-        """All steps after the first; each may be done again."""
+        """Carry out all steps after the first; each may be repeated."""
         tell = progress or _nobody
         rows = begun
         if plan.owner is not None:
@@ -272,11 +272,11 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
 
 
 def _nobody(_: WorkProgress) -> None:
-    """Nobody watches."""
+    """Ignore progress."""
 
 
 def copies_of(database: Path) -> list[Path]:
-    """Every file beside the database that may hold what it held: backups, exports, and what was set aside."""
+    """Return every file beside the database that may hold its rows: backups, exports, quarantined files."""
     home, name = database.parent, glob.escape(database.name)
     beside = [*home.glob(f"{name}.*.bak"), *home.glob(f"{name}.rebu*")]
     inside = [
@@ -286,12 +286,12 @@ def copies_of(database: Path) -> list[Path]:
 
 
 def _not_looked_into(home: Path) -> list[Kept]:
-    """Return the folders of copies that may lead anywhere: what is there is not ours to remove."""
+    """Return the folders that are links of other users: the files behind them are not removed."""
     why = "it is a link that another user made or could have made; nothing behind it was removed"
     return [Kept(str(home / one), why) for one in FOLDERS if is_foreign_link(home / one)]
 
 
 def remove_all(paths: Iterable[Path]) -> None:
-    """Take files away for good."""
+    """Remove files for good."""
     for path in paths:
         remove(path)

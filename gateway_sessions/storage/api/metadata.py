@@ -10,7 +10,7 @@ from gateway_sessions.storage.transactions.upkeep import metadata
 
 
 class MetadataMethods(TransactionRunner):
-    """Facts by name, in the same database and the same backups as everything else."""
+    """Facts by name, in the same database and the same backups as the sessions."""
 
     async def get_meta(self, key: str) -> str | None:
         """Return the text that was kept under that name; None if there is none."""

@@ -1,9 +1,4 @@
-"""Methods of `SessionDB` that delete, prune, export and import sessions.
-
-Keeping what is to be kept, and removing the rest without a trace in any table.
-
-Sessions as files: written, and taken in again.
-"""
+"""Methods of `SessionDB` that delete, prune, export and import sessions."""
 
 from __future__ import annotations
 
@@ -31,7 +26,7 @@ from gateway_sessions.storage.transfer.export_files import Lines, SessionWriter,
 from gateway_sessions.storage.transfer.import_files import Importer
 
 MOST_GROUPS: Final = 20
-"""Removed in one go."""
+"""The number of groups of sessions removed in one commit."""
 
 
 class RetentionMethods(TransactionRunner):
@@ -40,17 +35,17 @@ class RetentionMethods(TransactionRunner):
     async def delete_session(self, session_id: str) -> bool:
         """Remove a session with all its messages and those of its sub-agents; False if there is none.
 
-        What came from it otherwise stays, and stands for itself. `SessionOnLaneError` for the current session
-        of a lane, `SessionBusyError` while a turn of it runs. After a `StorageError` the session may be gone
-        from sight with messages left in the file: called again, this removes them and says that there is no
-        such session. A store that is opened removes them, too.
+        Other sessions that came from it stay, without a parent. Raise `SessionOnLaneError` for the current
+        session of a lane, and `SessionBusyError` while a turn of it runs. After a `StorageError` the session
+        may be gone while messages of it are left in the file: a second call removes these and returns False.
+        So does a store when it is opened.
         """
         gone = await self.write(partial(transactions.delete, session_id, self.change_ids))
         await self.finish_removals()
         return bool(gone)
 
     async def delete_sessions(self, session_ids: Iterable[str]) -> int:
-        """Remove several sessions, each as `delete_session` does; how many were there."""
+        """Remove several sessions, each as `delete_session` does; return how many there were."""
         found = [await self.delete_session(one) for one in dict.fromkeys(session_ids)]
         return sum(found)
 
@@ -70,11 +65,12 @@ class RetentionMethods(TransactionRunner):
         now: datetime | float | None = None,
         progress: OnProgress | None = None,
     ) -> PruneReport:
-        """Remove ended sessions nobody has touched for that long, and the oldest beyond a number or a size.
+        """Remove ended sessions that were not used for long, and the oldest beyond a number or a size.
 
-        With *unended* also those that nobody has ended. Never one that a lane has, that is pinned, touched
-        within a day, or still owed to a hook, nor what was compressed into such a one. A dry run tells what
-        would go; with *limit* so many go, or few more.
+        With *unended*, sessions that have not ended are removed as well. A session is kept if a lane has it,
+        if it is pinned, was touched within a day, or is owed to a hook, and so are the sessions that it
+        continues. A dry run returns the sessions that it would remove; with *limit*, that many are removed,
+        or few more.
         """
         if limit is not None and limit < 1:
             problem = f"limit = {limit} must be 1 or more"
@@ -99,7 +95,7 @@ class RetentionMethods(TransactionRunner):
         return replace(report, dry_run=dry_run, kept_in_use=tuple(in_use))
 
     async def finish_removals(self) -> int:
-        """Remove the messages that are left of large sessions, piece by piece; how many there were."""
+        """Remove the messages that are left of removed sessions, piece by piece; return how many."""
         messages = 0
         for session_id in await self.read(transactions.leftovers):
             removed = transactions.PIECE
@@ -136,7 +132,7 @@ def _reported(gone: Sequence[GroupMember], session_ids: Sequence[str]) -> PruneR
 
 
 def _batches(groups: Sequence[SessionGroup]) -> Iterator[list[SessionGroup]]:
-    """Groups in steps that nobody waits long behind."""
+    """Yield the groups in batches that are removed in one commit each, so small that no write waits long."""
     batch: list[SessionGroup] = []
     messages = 0
     for group in groups:
@@ -159,16 +155,16 @@ class TransferMethods(TransactionRunner):
     async def export_session(
         self, session_id: str, *, scope: Scope, include_hidden: bool = True
     ) -> dict[str, Any]:
-        """A session with its messages; `SessionNotFoundError` if *scope* cannot see it."""
+        """Return a session with its messages; `SessionNotFoundError` if *scope* does not see it."""
         wanted = ExportQuery(scope=scope, include_hidden=include_hidden)
         return await self.read(partial(export.whole, session_id, wanted))
 
     async def export_all(
         self, *, scope: Scope, source: str | None = None, include_hidden: bool = True
     ) -> AsyncIterator[dict[str, Any]]:
-        """Every session that *scope* may see, the oldest first, each as it is when it is read.
+        """Yield every session that *scope* may see, the oldest first, each as it is when it is read.
 
-        `write_export` shows all of them as of one moment.
+        `write_export` writes all of them as of one moment.
         """
         wanted = ExportQuery(scope=scope, source=source, include_hidden=include_hidden)
         after = BEGINNING
@@ -192,7 +188,7 @@ class TransferMethods(TransactionRunner):
     ) -> ExportReport:
         """Write sessions to a file (whole or not at all) or a binary stream, all as of one moment.
 
-        With *lineage* "logical" a compressed conversation stands together, from its beginning to its tip.
+        With *lineage* "logical", the sessions of a compressed conversation stand together, in their order.
         """
         if lineage not in ("single", "logical"):
             problem = f"lineage must be 'single' or 'logical', not {lineage!r}"
@@ -214,9 +210,10 @@ class TransferMethods(TransactionRunner):
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> ImportReport:
-        """Take sessions in from a file of JSON Lines, or from lines or objects: the inverse of an export.
+        """Import sessions from a file of JSON Lines, or from lines or objects: the inverse of an export.
 
-        Nothing that is here is changed: see the report for clashes. With *owner* all become theirs.
+        No session of the store is changed: the report lists the clashes. With *owner*, all become that
+        owner's.
         """
         importer = Importer(self, dry_run=dry_run, progress=progress)
         async with aclosing(reading(lines)) as found:

@@ -23,18 +23,18 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 MOST_HITS: Final = 1_000
 LAST_HIT: Final = 10_000
-"""Nobody leafs further."""
+"""The largest offset: no page of hits begins behind it."""
 
 
 class SearchMode(StrEnum):
-    """What a query means."""
+    """The meaning of a query."""
 
     WORDS = "words"  # words, phrases, OR, NOT, beginnings of words
     SUBSTRING = "substring"  # the text as it stands, anywhere, in any case
 
 
 class SearchOptions(TypedDict, total=False):
-    """What a search can be narrowed to, and how it is meant."""
+    """The filters of a search, and the mode of its query."""
 
     source_filter: Sequence[str] | None
     exclude_sources: Sequence[str] | None
@@ -51,19 +51,19 @@ class SearchOptions(TypedDict, total=False):
 
 
 class SearchMethods(TransactionRunner):
-    """Search over all that may be seen."""
+    """Search in the messages that a scope may see."""
 
     _index: SearchIndex
     _search: Search
 
     async def search_stems(self) -> Stems:
-        """The stems by which words are found in all their forms."""
+        """Return the stems by which words are found in all their forms."""
         raise NotImplementedError
 
     async def search_messages(
         self, query: str, *, scope: Scope, limit: int = 20, offset: int = 0, **options: Unpack[SearchOptions]
     ) -> SearchResult:
-        """Messages that fit a query: the best of the newest first, or with `sort` "newest" or "oldest"."""
+        """Return messages that match a query: the best ones first, or by `sort` the newest or the oldest."""
         _check_page(limit, offset)
         wanted, shown, order = _meant(query, scope, options, await self.search_stems())
         if wanted is None:
@@ -73,7 +73,7 @@ class SearchMethods(TransactionRunner):
     async def search_sessions(
         self, query: str, *, scope: Scope, limit: int = 10, **options: Unpack[SearchOptions]
     ) -> SessionSearchResult:
-        """The conversations in which something fits a query, each once, with its best message."""
+        """Return the conversations with messages that match a query, each once, with its best message."""
         _check_page(limit, 0)
         wanted, shown, order = _meant(query, scope, options, await self.search_stems())
         if wanted is None:
@@ -82,19 +82,19 @@ class SearchMethods(TransactionRunner):
 
     @property
     def search_index(self) -> IndexReport:
-        """How the search index is: empty, building, ready or unavailable, and why."""
+        """Return the state of the search index: empty, building, ready or unavailable, and why."""
         return self._index.report
 
     async def catch_up_search_index(self) -> None:
-        """Return when all that was said before is in the index. A search does not need that."""
+        """Return when the index has read all messages so far. A search does not need to wait for this."""
         await self._index.catch_up()
 
     async def check_search_index(self) -> IndexReport:
-        """Look at the whole index; a bad one is set aside and made anew from the messages."""
+        """Check the whole index; a damaged one is set aside and made again from the messages."""
         return await self._index.check()
 
     async def rebuild_search_index(self) -> None:
-        """Leave nothing of the index on the disk, and make it anew in the background."""
+        """Remove the index from the disk and make it again in the background."""
         await self._index.rebuild()
 
 

@@ -1,13 +1,4 @@
-"""Methods of `SessionDB` for session records, titles, lineage and lists of sessions.
-
-Sessions made by hand, and what is known of any session.
-
-What sessions are called, and which one somebody means.
-
-Which sessions belong together, and how one comes from another.
-
-Lists of sessions for people who look for one.
-"""
+"""Methods of `SessionDB` for session records, titles, lineage and lists of sessions."""
 
 from __future__ import annotations
 
@@ -59,9 +50,9 @@ class SessionRowMethods(TransactionRunner):
         started_at: datetime | float | None = None,
         extra: Mapping[str, Any] = NO_EXTRA,
     ) -> str:
-        """Make a session; of one that is there already, fill in what is not known. Returns its id.
+        """Create a session; of one that exists, fill in the fields that it lacks. Return its id.
 
-        `SentBeforeErasureError` if it began before its owner was erased.
+        Raise `SentBeforeErasureError` if it began before its owner was erased.
         """
         new = NewSession(
             session_id=session_id,
@@ -82,47 +73,47 @@ class SessionRowMethods(TransactionRunner):
     async def ensure_session(
         self, session_id: str, source: str = UNKNOWN_SOURCE, model: str | None = None, **known: Any
     ) -> str:
-        """Make a session unless it is there: for whoever has messages of it and cannot tell."""
+        """Create a session unless it exists, for callers that have messages of it and cannot tell."""
         return await self.create_session(session_id, source, model=model, **known)
 
     async def get_session(self, session_id: str) -> SessionRecord | None:
-        """All that is known of a session; None if there is none."""
+        """Return the record of a session; None if there is none."""
         return await self.read(partial(session_rows.get, session_id))
 
     async def end_session(self, session_id: str, end_reason: str) -> bool:
         """End a session; False if it has ended already: the first reason stands.
 
-        One that a lane has now is a `SessionOnLaneError`: it ends with `reset_session` of the store.
+        Raise `SessionOnLaneError` for the current session of a lane, which `reset_session` of the store ends.
         """
         return await self.write(partial(session_rows.end_row, session_id, end_reason, self._clock.now()))
 
     async def reopen_session(self, session_id: str) -> bool:
-        """Let a session go on that had ended; False if it had not. Not for the current session of a lane."""
+        """Let an ended session go on; False if it has not ended. Not for the current session of a lane."""
         return await self.write(partial(session_rows.reopen_row, session_id))
 
     async def update_system_prompt(self, session_id: str, system_prompt: str | None) -> None:
-        """Remember what the model is told before anything else."""
+        """Store the prompt that the model gets before all messages."""
         await self._change("set_system_prompt", session_id, Intake().text("system_prompt", system_prompt))
 
     async def note_system_prompt(self, session_id: str, system_prompt: str) -> bool:
-        """Remember what the model was told first; False if that is known, or there is no such session."""
+        """Store the first prompt of a session; False if the session has one, or does not exist."""
         prompt = Intake().text("system_prompt", system_prompt) or ""
         return await self.write(partial(session_rows.note_prompt, session_id, prompt))
 
     async def update_session_model(
         self, session_id: str, model: str | None, model_config: Mapping[str, Any] | None = None
     ) -> None:
-        """Remember which model answers from now on, and how it is set if that is given."""
+        """Store the model that answers from now on, and its settings if they are given."""
         config = Intake().json("model_config", None if model_config is None else dict(model_config))
         await self._change("set_session_model", session_id, Intake().text("model", model), config)
 
     async def set_session_pinned(self, session_id: str, *, pinned: bool = True) -> None:
-        """Keep a session whatever retention says, or do so no longer."""
+        """Keep a session whatever retention says, or stop doing so."""
         check_value("pinned", pinned, bool)
         await self._change("set_session_pinned", session_id, int(pinned))
 
     async def message_count(self, session_id: str, *, include_hidden: bool = False) -> int:
-        """How many messages are part of the conversation, or with *include_hidden* are stored at all."""
+        """Return the number of messages in the conversation, or with *include_hidden* of all stored ones."""
         return await self.read(
             partial(session_rows.count_messages, session_id, include_hidden=include_hidden)
         )
@@ -135,7 +126,7 @@ class SessionRowMethods(TransactionRunner):
         min_message_count: int = 0,
         include_archived: bool = False,
     ) -> int:
-        """How many sessions *scope* may see."""
+        """Return the number of sessions that *scope* may see."""
         transaction = partial(
             session_rows.count,
             scope,
@@ -160,50 +151,50 @@ class TitleMethods(TransactionRunner):
         scope: Scope | None = None,
         author: str | None = None,
     ) -> bool:
-        """Call a session so, on behalf of a person; nothing to see in it means no title.
+        """Set the title of a session; an empty one removes it. False if *scope* sees no such session.
 
-        False if there is no such session in sight. A title that another session has is a `TitleTakenError`,
-        unless this session continues that one: then it passes on. *scope* says who asks, *author* who that is
-        if the session is not theirs: an erasure of that person takes the title away.
+        A title of another session raises `TitleTakenError`, unless this session continues that one: then the
+        title is passed on. *scope* tells who asks. *author* is the person who gives the title, if the session
+        is not theirs: an erasure of that person removes the title.
         """
         check_value("title", title, str, NoneType)
         cleaned = clean_title(title) if title and one_line(title) else None
         return await self.write(partial(transactions.set_title, session_id, cleaned, scope, author))
 
     async def set_auto_title_if_empty(self, session_id: str, title: str) -> bool:
-        """Call a session so unless it has a title; one that is taken gets a number, one too long is cut."""
+        """Set the title of an untitled session; a taken title gets a number, and a long one is cut."""
         cleaned = suggested_title(title)
         if cleaned is None:
             return False
         return await self.write(partial(transactions.set_title_if_none, session_id, cleaned))
 
     async def get_session_title(self, session_id: str) -> str | None:
-        """What a session is called; None if it has no title, or there is no such session."""
+        """Return the title of a session; None if it has no title, or there is no such session."""
         return await self.read(partial(transactions.title_of, session_id))
 
     async def get_next_title_in_lineage(self, title: str, *, scope: Scope) -> str:
-        """The title if nothing in sight has it, else with the next number: `Trip`, `Trip #2`, `Trip #3`."""
+        """Return the title if *scope* sees none such, else with the next number: `Trip`, `Trip #2`."""
         cleaned = clean_title(title)
         return await self.read(partial(transactions.next_in_lineage, cleaned, scope))
 
     async def resolve_session_by_title(self, title: str, *, scope: Scope) -> str | None:
-        """The newest session with that title and a number, else the one with the title, at its tip.
+        """Return the tip of the newest session with that title and a number, else of the one with the title.
 
-        None if nothing in sight is called so, `AmbiguousSessionError` if several owners have such a session.
+        None if *scope* sees no such session; `AmbiguousSessionError` if several owners have one.
         """
         return await self.read(partial(transactions.resolve_title, title, scope))
 
     async def resolve_session(self, text: str, *, scope: Scope) -> str:
-        """The session that somebody means by its id, the beginning of that, or its title, at its tip.
+        """Return the tip of the session that an id, the beginning of an id, or a title means.
 
-        `AmbiguousSessionError` lists the candidates if there are several, `SessionNotFoundError` says that
-        nothing in sight fits.
+        `AmbiguousSessionError` lists the candidates if there are several. `SessionNotFoundError` is raised if
+        *scope* sees none.
         """
         return await self.read(partial(transactions.resolve, text, scope))
 
 
 class LineageMethods(TransactionRunner):
-    """Compressions, branches, and the way from any session to where its conversation began or goes on."""
+    """Compressions and branches, and the first and the last session of a conversation."""
 
     async def split_session(
         self,
@@ -214,10 +205,11 @@ class LineageMethods(TransactionRunner):
         model: str | None = None,
         system_prompt: str | None = None,
     ) -> str:
-        """End a session by compression: *messages*, a summary of it, go on in a new one. Returns its id.
+        """End a session by compression and go on with *messages*, its summary, in a new one; return its id.
 
-        All in one step: the lane follows, and the old session stays readable. Of several callers one makes
-        the continuation; the others get its id. A session that ended otherwise is a `SessionEndedError`.
+        All in one commit: the lane follows, and the old session stays readable. Of several callers one
+        creates the continuation, and the others get its id. Raise `SessionEndedError` for a session that
+        ended otherwise.
         """
         descent = self._descent(session_id, new_session_id, model=model, system_prompt=system_prompt)
         summary = [message_of(one) for one in messages]
@@ -226,37 +218,40 @@ class LineageMethods(TransactionRunner):
     async def branch_session(
         self, session_id: str, new_session_id: str, *, at_message_id: int | str | None = None
     ) -> str:
-        """Copy what was said, up to and with that message, to a new session; the old one goes on. Its id."""
+        """Copy a session, up to and with that message, to a new one; the old one goes on. Return its id."""
         descent = self._descent(session_id, new_session_id)
         at = None if at_message_id is None else row_id("at_message_id", at_message_id)
         return await self.write(partial(split.branch, descent, at))
 
     async def get_compression_tip(self, session_id: str) -> str:
-        """Where a compressed session goes on today; any other one is its own tip."""
+        """Return the session in which a compressed one goes on today; any other session is its own tip."""
         return await self.read(partial(tables_lineage.tip, session_id))
 
     async def get_compression_lineage(self, session_id: str) -> list[str]:
-        """The sessions from the first to the tip of which each continues the one before."""
+        """Return the sessions from the first to the tip; each continues the one before."""
         return await self.read(partial(tables_lineage.chain, session_id))
 
     async def get_conversation_root(self, session_id: str) -> str:
-        """The session that it all began with: compressions, branches and delegations are followed back."""
+        """Return the session in which it all began, back through compressions, branches and delegations."""
         return await self.read(partial(tables_lineage.root, session_id))
 
     async def get_session_family(self, session_id: str) -> list[str]:
-        """All sessions with the same conversation root, in the order of their ids."""
+        """Return all sessions with the same conversation root, in the order of their ids."""
         return await self.read(partial(tables_lineage.family, session_id))
 
     async def resolve_resume_session_id(self, session_id: str | None) -> str | None:
-        """The session to go on with for an id: the latest of its line with messages; nothing for nothing."""
+        """Return the session to resume for an id: the latest session with messages on its line.
+
+        An empty id is returned as it is.
+        """
         if not session_id:
             return session_id
         return await self.read(partial(tables_lineage.to_resume, session_id))
 
     async def set_session_archived(self, session_id: str, *, archived: bool = True) -> None:
-        """Leave a session out of lists, with all that it continues and is continued by; or do so no longer.
+        """Leave a session and its whole line of compressions out of lists, or list them again.
 
-        `SessionNotFoundError` if there is no such session.
+        Raise `SessionNotFoundError` if there is no such session.
         """
         check_value("archived", archived, bool)
         await self.write(partial(tables_lineage.archive, session_id, archived=archived))
@@ -292,11 +287,12 @@ class ListingMethods(TransactionRunner):
         min_message_count: int = 0,
         search_query: str | None = None,
     ) -> list[SessionSummary]:
-        """A page of the conversations that *scope* may see; *after* is the last of the page before.
+        """Return a page of the conversations that *scope* sees; *after* is the last of the page before.
 
-        A conversation that was compressed is one line: its latest session, in the place of its first. With
-        *include_children* each session is a line of its own; those of sub-agents never are. Latest active
-        first, or latest begun first. *archived*: without those of the archive, only those, or (None) all.
+        A compressed conversation is one row: its latest session, in the place of its first. With
+        *include_children* each session is a row of its own; sessions of sub-agents never are. The latest
+        active come first, or the latest begun. *archived*: False leaves the archive out, True lists only the
+        archive, None lists all.
         """
         wanted = SessionListQuery(
             scope=scope,
@@ -313,7 +309,7 @@ class ListingMethods(TransactionRunner):
     async def recent_sessions(
         self, *, scope: Scope, source: str | None = None, limit: int = BROWSED
     ) -> list[SessionSummary]:
-        """The conversations to choose from: the latest active, without those that tools hold."""
+        """Return the conversations to choose from: the latest active, without those that tools hold."""
         excluded = () if source is not None else (TOOL_SOURCE,)
         return await self.list_sessions_rich(
             scope=scope, source=source, exclude_sources=excluded, limit=limit
@@ -322,7 +318,7 @@ class ListingMethods(TransactionRunner):
     async def search_sessions_by_id(
         self, text: str, *, scope: Scope, limit: int = PAGE
     ) -> list[SessionSummary]:
-        """Sessions whose id is that text, begins with it, or holds it, in this order; of any kind."""
+        """Return sessions whose id is that text, begins with it, or holds it, in this order; of any kind."""
         return await self.read(partial(session_lists.by_id, text, scope, _checked(limit)))
 
 
@@ -334,5 +330,5 @@ def _checked(limit: int) -> int:
 
 
 def _looked_for(text: str | None) -> str | None:
-    """The text as titles are stored; nothing to look for is None."""
+    """Return the text in the form of stored titles; None for an empty one."""
     return unicodedata.normalize("NFC", text.strip()) or None if text else None

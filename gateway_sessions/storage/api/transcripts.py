@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class TranscriptMethods(TransactionRunner):
-    """Messages: added in order, read by page, and changed only in ways that can be told."""
+    """Messages: appended in order, read by page, and changed only in ways that the store records."""
 
     async def append_message(
         self,
@@ -48,16 +48,16 @@ class TranscriptMethods(TransactionRunner):
         timestamp: datetime | float | str | None = None,
         **members: Unpack[MessageMembers],
     ) -> int:
-        """Add one message behind the last; returns its id."""
+        """Append one message; return its id."""
         message = Message(role, content, sent_at=instant_of("timestamp", timestamp), **members)
         return (await self.append_messages(session_id, [message]))[0]
 
     async def append_messages(
         self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]
     ) -> list[int]:
-        """Add messages behind the last, all or none, in one transaction; returns their ids.
+        """Append messages, all or none, in one commit; return their ids.
 
-        `SentBeforeErasureError` for what somebody sent who was erased since.
+        Raise `SentBeforeErasureError` for a message that was sent before an erasure of its author or owner.
         """
         given = await _taken(messages)
         transaction = partial(transactions.append, session_id, given, self._clock.now(), self.change_ids)
@@ -74,9 +74,9 @@ class TranscriptMethods(TransactionRunner):
         after_seq: int | None = None,
         before_seq: int | None = None,
     ) -> list[Message]:
-        """Messages in their order: the first behind `after_seq`, or without it the last before `before_seq`.
+        """Return messages in order: the first behind `after_seq`, or without it the last before `before_seq`.
 
-        `SessionNotFoundError` if there is no such session.
+        Raise `SessionNotFoundError` if there is no such session.
         """
         asked = MessagePage(
             after_seq=after_seq, before_seq=before_seq, limit=limit, include_hidden=include_hidden
@@ -86,10 +86,10 @@ class TranscriptMethods(TransactionRunner):
     async def get_messages_as_conversation(
         self, session_id: str, *, include_ancestors: bool = False, limit: int | None = None
     ) -> list[Chat]:
-        """What goes to a model: calls have their results, roles alternate, nothing hidden is shown.
+        """Return the conversation for a model: calls have results, roles alternate, nothing is hidden.
 
-        With *include_ancestors*, also what was said before the session was compressed. *limit* is the
-        number of stored messages that are looked at, the latest ones.
+        With *include_ancestors*, the messages before a compression are included. *limit* is the number of
+        stored messages that are read, the latest ones.
         """
         transaction = partial(
             conversation.conversation, session_id, limit, include_ancestors=include_ancestors
@@ -99,9 +99,9 @@ class TranscriptMethods(TransactionRunner):
     async def get_messages_around(
         self, session_id: str, message_id: int | str, window: int = 5, *, include_hidden: bool = False
     ) -> MessageWindow:
-        """A message and up to *window* others on each side; nothing if it is not there.
+        """Return a message and up to *window* others on each side; an empty window if it is not there.
 
-        Compacted messages are shown, those taken back or retracted only with *include_hidden*.
+        Compacted messages are shown; rewound and retracted ones only with *include_hidden*.
         """
         anchor = Anchor(
             session_id=session_id,
@@ -121,9 +121,9 @@ class TranscriptMethods(TransactionRunner):
         keep_roles: Collection[str] | None = (Role.USER, Role.ASSISTANT),
         include_hidden: bool = False,
     ) -> AnchoredView:
-        """The window around a message, and the first and last *bookend* texts outside it.
+        """Return the window around a message, and the first and last *bookend* texts outside it.
 
-        Of other roles than *keep_roles*, only the message itself is shown; None keeps all.
+        Only messages of the roles in *keep_roles* are shown, and the message itself; None shows all roles.
         """
         anchor = Anchor(
             session_id=session_id,
@@ -136,39 +136,39 @@ class TranscriptMethods(TransactionRunner):
         return await self.read(partial(message_windows.anchored, anchor))
 
     async def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
-        """Whether a message with that id of its platform was ever stored in the session."""
+        """Return whether a message with that id of its platform was ever stored in the session."""
         return await self.read(partial(message_windows.has_platform_message, session_id, platform_message_id))
 
     async def list_recent_user_messages(self, session_id: str, limit: int = 20) -> list[UserTurn]:
-        """What people said to the agent, the latest first."""
+        """Return the latest messages of people to the agent, the latest first."""
         return await self.read(partial(message_windows.recent_user_turns, session_id, limit))
 
     async def rewind_session(self, session_id: str, n: int = 1) -> Rewind | None:
         """Take back the last *n* turns, or as many as there are; None if there is none.
 
-        What is taken back is hidden, and comes back with `restore_rewound`.
+        Their messages are hidden, and `restore_rewound` shows them again.
         """
         return await self.write(partial(rewind.rewind, session_id, n, self.change_ids))
 
     async def rewind_to_message(self, session_id: str, message_id: int | str) -> Rewind:
-        """Take back a message that a person said, and all that came after it."""
+        """Take back a message of a person, and all messages after it."""
         return await self.write(
             partial(rewind.rewind_to, session_id, row_id("message_id", message_id), self.change_ids)
         )
 
     async def restore_rewound(self, session_id: str) -> int:
-        """Bring back exactly what the last rewind took; how many messages.
+        """Show the messages again that the last rewind hid; return how many.
 
-        `NothingToUndoError` once the conversation has gone on since.
+        Raise `NothingToUndoError` if the conversation has gone on since.
         """
         return await self.write(partial(rewind.restore, session_id))
 
     async def replace_messages(
         self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]
     ) -> list[int]:
-        """Put messages in the place of the conversation, all or none; returns their ids.
+        """Put messages in the place of the conversation, all or none; return their ids.
 
-        What is hidden stays: the originals behind a summary, and what was taken back.
+        Hidden messages stay: the originals behind a summary, and rewound ones.
         """
         given = await _taken(messages)
         transaction = partial(rewrite.replace, session_id, given, self._clock.now(), self.change_ids)
@@ -179,9 +179,9 @@ class TranscriptMethods(TransactionRunner):
     async def archive_and_compact(
         self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]
     ) -> int:
-        """Let messages, a summary, stand for the conversation so far; how many they stand for.
+        """Hide the conversation so far behind *messages*, a summary of it; return how many were hidden.
 
-        The originals are still found by a search, and never sent to a model.
+        Searches still find the originals; no model gets them.
         """
         given = await _taken(messages)
         transaction = partial(rewrite.compact, session_id, given, self._clock.now(), self.change_ids)
@@ -190,11 +190,11 @@ class TranscriptMethods(TransactionRunner):
         return hidden
 
     async def clear_messages(self, session_id: str) -> int:
-        """Delete all messages of a session, hidden ones too; how many there were."""
+        """Delete all messages of a session, hidden ones too; return how many there were."""
         return await self.write(partial(rewrite.clear, session_id, self.change_ids))
 
     async def edit_message(self, session_id: str, platform_message_id: str, content: Content) -> bool:
-        """Let a message say what it says on its platform now, and keep what it said; whether that is new."""
+        """Replace the content of an edited message and keep the old version; return whether they differ."""
         now = self._clock.now()
         transaction = partial(
             rewrite.edit, session_id, plain_text(platform_message_id), content, now, self.change_ids
@@ -204,7 +204,7 @@ class TranscriptMethods(TransactionRunner):
         return changed
 
     async def retract_message(self, session_id: str, platform_message_id: str) -> bool:
-        """Hide what was deleted on its platform; False if nothing of that name is to be seen."""
+        """Hide a message that was deleted on its platform; False if no message with that id is visible."""
         now = self._clock.now()
         transaction = partial(
             rewrite.retract, session_id, plain_text(platform_message_id), now, self.change_ids
@@ -212,7 +212,7 @@ class TranscriptMethods(TransactionRunner):
         return await self.write(transaction)
 
     async def get_message_versions(self, session_id: str, message_id: int | str) -> list[MessageVersion]:
-        """What a message said before it was edited, the first version first."""
+        """Return the earlier versions of a message, the first one first."""
         return await self.read(partial(rewrite.versions, session_id, row_id("message_id", message_id)))
 
     def _tell_of_replacements(self, session_id: str, messages: int) -> None:
@@ -224,7 +224,7 @@ class TranscriptMethods(TransactionRunner):
 
 
 async def _taken(messages: Iterable[Message | Mapping[str, Any]]) -> list[Message]:
-    """The messages as values; many of them are made in a thread, for that would hold the loop up."""
+    """Return the messages as values. Many are made in a thread, because they would hold up the loop."""
     given = list(messages)
     if len(given) > MANY:
         return await in_thread(lambda: [message_of(one) for one in given])

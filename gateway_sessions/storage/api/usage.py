@@ -27,7 +27,7 @@ from gateway_sessions.storage.transactions.transcripts.usage import Question
 
 
 class UsageMethods(TransactionRunner):
-    """What models are used for, and what that costs."""
+    """Use of models, its costs, and reports of it."""
 
     async def record_usage(
         self,
@@ -37,10 +37,10 @@ class UsageMethods(TransactionRunner):
         at: datetime | float | str | None = None,
         **facts: Unpack[UsageFacts],
     ) -> bool:
-        """Count one use of a model; False, and nothing is changed, if that event was counted already.
+        """Count one use of a model; False, and no row is changed, if that event was counted already.
 
-        The id of an event is the caller's and names it over the whole store. A price that is not known is
-        None: it may become known later, see `amend_usage`.
+        The caller chooses the id of the event, which is unique in the whole store. An unknown price is None:
+        `amend_usage` stores it later.
         """
         now = self._clock.now()
         event = usage_of(event_id, instant_of("at", at) or now, **facts)
@@ -54,7 +54,7 @@ class UsageMethods(TransactionRunner):
         cost_source: str | None = None,
         pricing_version: str | None = None,
     ) -> bool:
-        """Note what an event really cost, once; False if that was known already."""
+        """Store the actual cost of an event, once; False if it was stored already."""
         cost = check_cost("actual_cost_usd", actual_cost_usd)
         if cost is None:
             problem = "actual_cost_usd must be a number: it can only become known"
@@ -67,18 +67,18 @@ class UsageMethods(TransactionRunner):
         return await self.write(transaction)
 
     async def usage_of_session(self, session_id: str) -> SessionUsage:
-        """What a session has used, by model and task."""
+        """Return the use of a session, by model and task."""
         return await self.read(partial(usage.usage_of_session, check_session_id(session_id)))
 
     async def spent(self, session_id: str, *, zone: str = "UTC") -> Spent:
-        """What the budgets of a session's next turn have to allow for; the day is that of *zone*, now."""
+        """Return the use that counts against the budgets of a session's next turn, today in *zone*."""
         day = day_around(self._clock.now(), zone_named(zone))
         return await self.read(partial(usage.spent, check_session_id(session_id), day))
 
     async def insights(
         self, days: float = 30, *, scope: Scope, source: str | None = None, zone: str = "UTC"
     ) -> Insights:
-        """What happened in the last days, as far as *scope* sees it; dates and hours are those of *zone*."""
+        """Return a report of the last days, as far as *scope* sees them; hours are those of *zone*."""
         until = self._clock.now()
         span = duration("days", days=days)
         if span <= timedelta(0):
@@ -87,6 +87,6 @@ class UsageMethods(TransactionRunner):
         question = Question(
             since=until - span, until=until, scope=scope, source=source, zone=zone_named(zone)
         )
-        # It may take a second or two, which must not keep other reads waiting.
+        # A reader of its own, because the report may take a second or two and other reads must not wait.
         async with self.view() as reader:
             return await reader.read(partial(usage.insights, question))
