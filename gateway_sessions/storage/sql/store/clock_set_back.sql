@@ -1,5 +1,5 @@
 -- name: latest_stamp
--- The latest time at which anything was written that is still to be done, or was said.
+-- The latest time of any open work, or of any message.
 SELECT max(stamp) FROM (
     SELECT max(last_at) AS stamp FROM inbox WHERE outcome IS NULL
     UNION ALL SELECT max(leased_at) FROM lanes WHERE lease_epoch IS NOT NULL
@@ -10,11 +10,11 @@ SELECT max(stamp) FROM (
 ) AS stamps
 
 -- name: pull_items_forward
--- Turns that wait for a time that is too far away wait no longer.
+-- Let turns begin that wait for a time too far away.
 UPDATE inbox SET ready_at = ? WHERE outcome IS NULL AND token IS NULL AND ready_at > ?
 
 -- name: pull_lanes_forward
--- Neither do their lanes.
+-- Let lanes be ready that wait for a time too far away.
 UPDATE lanes SET ready_at = ? WHERE ready_at > ?
 
 -- name: pull_replies_forward
@@ -22,9 +22,9 @@ UPDATE lanes SET ready_at = ? WHERE ready_at > ?
 UPDATE outbox SET next_try_at = ? WHERE state = 'owed' AND next_try_at > ?
 
 -- name: pull_hook_calls_forward
--- So are calls of hooks.
+-- Let hook calls be due that wait for a time yet to come.
 UPDATE hook_calls SET next_try_at = ? WHERE state = 'owed' AND next_try_at > ?
 
 -- name: pull_tombstones_forward
--- Nobody was erased later than now: what people say from now on is taken.
+-- Move erasures to now that lie in the future, so that new messages are accepted.
 UPDATE tombstones SET erased_at = ? WHERE erased_at > ?

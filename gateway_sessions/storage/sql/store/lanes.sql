@@ -1,18 +1,18 @@
 -- name: get_lane
--- Whether a turn runs, how often it was cut off, and which session was resumed elsewhere.
+-- The lease, the attempts and the moved session of a lane.
 SELECT lease_epoch, attempts, moved_session_id FROM lanes WHERE session_key = ?
 
 -- name: mark_moved
--- The lane's session was resumed elsewhere; its next message will be told.
+-- Store that the lane's session was resumed elsewhere; the people of the lane are told with their next message.
 INSERT INTO lanes (session_key, moved_session_id) VALUES (?, ?)
 {update_instead:session_key} moved_session_id = {given:moved_session_id}
 
 -- name: forget_moved
--- The lane has a session again.
+-- Forget the moved session: the lane has a session again.
 UPDATE lanes SET moved_session_id = NULL WHERE session_key = ? AND moved_session_id IS NOT NULL
 
 -- name: lanes_left_behind
--- Turns that were begun by openings of the store other than these.
+-- Lanes that are leased to openings of the store other than these.
 SELECT session_key FROM lanes WHERE lease_epoch IS NOT NULL AND lease_epoch NOT IN ({each_number_of})
 ORDER BY session_key LIMIT ?
 
@@ -21,20 +21,20 @@ ORDER BY session_key LIMIT ?
 SELECT 1 FROM lanes WHERE lease_epoch = ? LIMIT 1
 
 -- name: last_heard_of
--- When anything was last said in any session.
+-- The latest time at which a message was written in any session.
 SELECT max(last_active) FROM totals
 
 -- name: set_attempts
--- How many times in a row the lane's turn was cut off.
+-- Store how many times in a row the lane's turn was cut off.
 INSERT INTO lanes (session_key, attempts) VALUES (?, ?)
 {update_instead:session_key} attempts = {given:attempts}
 
 -- name: clear_attempts
--- A turn succeeded.
+-- Forget the attempts after a turn succeeded.
 UPDATE lanes SET attempts = 0 WHERE session_key = ? AND attempts > 0
 
 -- name: clear_attempts_of_nothing
--- A session begins in which nothing was tried, unless something waits that was.
+-- Forget the attempts when a session begins, unless a turn waits: the attempts may be its own.
 UPDATE lanes SET attempts = 0 WHERE session_key = ? AND attempts > 0 AND waiting = 0
 
 -- name: tried_lanes
@@ -42,16 +42,16 @@ UPDATE lanes SET attempts = 0 WHERE session_key = ? AND attempts > 0 AND waiting
 SELECT session_key, attempts FROM lanes WHERE attempts > 0 ORDER BY session_key
 
 -- name: delete_idle_lane
--- Nothing is left to know of the lane.
+-- Remove the row of a lane that was never used for turns.
 DELETE FROM lanes WHERE session_key = ? AND lease_epoch IS NULL AND waiting = 0 AND next_seq = 1
 
 -- name: lane_row
--- All that is known of a lane besides its session.
+-- All columns of a lane.
 SELECT lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq, waiting, ready_at
 FROM lanes WHERE session_key = ?
 
 -- name: lane_and_queue
--- The same, the version of its entry, the turn that begins next, and the one that would begin last.
+-- All columns of a lane, the version of its entry, its next turn, and the one that would begin last.
 SELECT lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq, waiting, lanes.ready_at,
     (SELECT version FROM entries JOIN clocks USING (entry_id) WHERE entries.session_key = lanes.session_key),
     head.seq, head.ready_at, head.last_at, head.item_id, head.tries,
@@ -67,7 +67,7 @@ LEFT JOIN inbox AS last ON last.item_id = (
 WHERE lanes.session_key = ?
 
 -- name: put_lane_row
--- Write all of it.
+-- Write all columns of a lane.
 INSERT INTO lanes (session_key, lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq, waiting, ready_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 {update_instead:session_key}
@@ -76,19 +76,19 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     waiting = {given:waiting}, ready_at = {given:ready_at}
 
 -- name: lease_calm_lane
--- A turn begins on a lane that is as it was known, with the message that comes next.
+-- Lease a calm lane that is as it was known to the message that comes next.
 UPDATE lanes SET lease_epoch = ?, leased_at = ?, lease_token = lease_token + 1, next_seq = next_seq + 1
 WHERE session_key = ? AND next_seq = ? AND lease_token = ?
     AND lease_epoch IS NULL AND waiting = 0 AND attempts = 0 AND ready_at IS NULL AND moved_session_id IS NULL
 
 -- name: queue_on_calm_lane
--- A turn waits on a lane that is as it was known, with the message that comes next.
+-- Let the message that comes next wait on a calm lane that is as it was known.
 UPDATE lanes SET next_seq = next_seq + 1, waiting = 1, ready_at = ?
 WHERE session_key = ? AND next_seq = ? AND lease_token = ?
     AND lease_epoch IS NULL AND waiting = 0 AND attempts = 0 AND ready_at IS NULL AND moved_session_id IS NULL
 
 -- name: free_calm_lane
--- The turn has ended, and nothing waits behind it.
+-- Give the lane back after a turn, if no turn waits.
 UPDATE lanes SET lease_epoch = NULL, leased_at = NULL, attempts = 0
 WHERE session_key = ? AND lease_epoch = ? AND lease_token = ? AND waiting = 0
 
@@ -107,19 +107,19 @@ WHERE ready_at <= ? AND (owner IS NULL OR owner NOT IN ({each_of}))
 ORDER BY ready_at, lanes.session_key LIMIT ?
 
 -- name: waiting_among
--- Which of some lanes have turns that wait, and since when, or from when on, those may begin.
+-- Those of some lanes on which turns wait, with the time at which the next one may begin.
 SELECT lanes.session_key, owner, ready_at FROM lanes LEFT JOIN entries ON entries.session_key = lanes.session_key
 WHERE lanes.session_key IN ({each_of}) AND ready_at IS NOT NULL ORDER BY ready_at, lanes.session_key
 
 -- name: next_ready
--- When another one may.
+-- The time at which the next lane becomes ready.
 SELECT min(ready_at) FROM lanes WHERE ready_at > ?
 
 -- name: put_off_lane
--- Its next turn cannot begin now.
+-- Put off the next turn of a lane.
 UPDATE lanes SET ready_at = ? WHERE session_key = ? AND ready_at IS NOT NULL
 
 -- name: waiting_lanes
--- Where turns wait, how many of how many that ever came, and whose lane it is.
+-- Lanes with waiting turns, their numbers, the next seq and the owner.
 SELECT lanes.session_key, waiting, next_seq, owner FROM lanes
 LEFT JOIN entries ON entries.session_key = lanes.session_key WHERE waiting <> 0

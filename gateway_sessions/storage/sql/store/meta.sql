@@ -3,11 +3,11 @@
 SELECT value FROM meta WHERE name = ?
 
 -- name: set_meta
--- Remember one fact about the store.
+-- Store one fact about the store.
 INSERT INTO meta (name, value) VALUES (?, ?) {update_instead:name} value = {given:value}
 
 -- name: last_change_id
--- The largest id given to anything so far.
+-- The largest id in all tables whose ids the program makes.
 SELECT max(id) FROM (
     SELECT max(change_id) AS id FROM transitions
     UNION ALL SELECT max(message_id) FROM messages

@@ -1,46 +1,46 @@
 -- name: server_time
--- What the clock of the database says, in microseconds.
+-- The time of the database, in microseconds.
 SELECT {server_now}
 
 -- name: add_node
--- An opening of the store lives from now on.
+-- Add the row of an opening.
 INSERT INTO nodes (epoch, slot, name, version, first_id, started_at, expires_at)
 VALUES (?, ?, ?, ?, ?, {server_now}, {server_now} + {a_number})
 
 -- name: keep_node
--- It still lives.
+-- Record a heartbeat of an opening that has not been declared dead.
 UPDATE nodes SET expires_at = {server_now} + {a_number} WHERE epoch = ?
 
 -- name: all_nodes
--- All that have not been declared dead, and whether their time has run out.
+-- All openings that have not been declared dead, and whether their heartbeat is overdue.
 SELECT epoch, slot, name, version, first_id, {flag:expires_at < {server_now}} FROM nodes ORDER BY epoch
 
 -- name: bury_nodes
--- Whoever has said nothing for too long is dead, and changes nothing any more.
+-- Declare openings dead whose heartbeat is overdue; their writes are refused from then on.
 DELETE FROM nodes WHERE expires_at < {server_now}
 
 -- name: forget_node
--- It has ended.
+-- Remove an opening that has ended.
 DELETE FROM nodes WHERE epoch = ?
 
 -- name: forget_nodes_named
--- Its place has been taken.
+-- Remove the openings of a node whose place was taken.
 DELETE FROM nodes WHERE name = ?
 
 -- name: add_signal
--- Somebody else runs the turn.
+-- Leave a signal for the node that runs the turn.
 INSERT INTO mail (mail_id, epoch, session_key, token, kind, body) VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: signals_for
--- What the others ask for, in the order in which they asked.
+-- The signals for a node, in the order in which they were left.
 SELECT mail_id, session_key, token, kind, body FROM mail WHERE epoch = ? ORDER BY mail_id LIMIT ?
 
 -- name: forget_signals
--- It was read.
+-- Remove signals that were read.
 DELETE FROM mail WHERE mail_id IN ({each_number_of})
 
 -- name: forget_lost_mail
--- Whoever it was for is gone.
+-- Remove signals for nodes that are gone.
 DELETE FROM mail WHERE epoch NOT IN (SELECT epoch FROM nodes)
 
 -- name: leases_of

@@ -7,16 +7,16 @@ SELECT 1 FROM sessions WHERE session_id = ?
 SELECT 1 FROM sessions LIMIT 1
 
 -- name: get_session
--- Where a session belongs, and whether it has ended.
+-- The lane and owner of a session, and its end.
 SELECT session_key, owner, ended_at, end_reason, ends, entry FROM sessions WHERE session_id = ?
 
 -- name: add_session
--- A new incarnation of a conversation.
+-- Add a lane's session.
 INSERT INTO sessions (session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: add_totals
--- Nothing was said in it yet.
+-- Add the totals of a session without messages.
 INSERT INTO totals (session_id, last_active) VALUES (?, ?)
 
 -- name: end_session
@@ -24,16 +24,16 @@ INSERT INTO totals (session_id, last_active) VALUES (?, ?)
 UPDATE sessions SET ended_at = ?, end_reason = ?, ends = ends + 1, entry = ? WHERE session_id = ? AND ended_at IS NULL
 
 -- name: reopen_session
--- The session goes on, here.
+-- Let a session go on, on that lane.
 UPDATE sessions SET ended_at = NULL, end_reason = NULL, entry = NULL, session_key = ?, owner = ?
 WHERE session_id = ?
 
 -- name: add_transition
--- What happened, and who did it.
+-- Add a row to the transition log.
 INSERT INTO transitions (change_id, session_key, session_id, at, event, from_state, to_state, reason, actor)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: transitions_of_lane
--- The latest of them, newest first.
+-- The latest transitions of a lane, the newest first.
 SELECT at, session_id, event, from_state, to_state, reason, actor
 FROM transitions WHERE session_key = ? ORDER BY change_id DESC LIMIT ?

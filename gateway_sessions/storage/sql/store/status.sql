@@ -1,5 +1,5 @@
 -- name: count_lanes
--- How many lanes have a session.
+-- The number of lanes that have a session.
 SELECT count(*) FROM entries
 
 -- name: lanes_in_use
@@ -13,12 +13,12 @@ SELECT session_key, lease_epoch, lease_token, leased_at, attempts, waiting, read
 ORDER BY CASE WHEN lease_epoch IS NULL THEN 1 ELSE 0 END, coalesce(leased_at, ready_at), session_key LIMIT ?
 
 -- name: oldest_on_lane
--- Since when anything waits on a lane.
+-- The time since which a message waits on a lane.
 SELECT min(admitted_at) FROM inbox
 WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
 
 -- name: count_work
--- How many turns run, how many wait on how many lanes, since when, how many replies are owed, and what was given up.
+-- The numbers of running and waiting turns, owed replies, and dead letters.
 SELECT (SELECT count(*) FROM lanes WHERE lease_epoch IS NOT NULL),
     (SELECT coalesce({sum:waiting}, 0) FROM lanes WHERE lease_epoch IS NOT NULL),
     (SELECT coalesce({sum:waiting}, 0) FROM lanes WHERE lease_epoch IS NULL AND ready_at IS NOT NULL),
@@ -29,18 +29,18 @@ SELECT (SELECT count(*) FROM lanes WHERE lease_epoch IS NOT NULL),
     (SELECT count(*) FROM outbox WHERE state = 'dead')
 
 -- name: count_running
--- How many turns each opening of the store has begun and not ended.
+-- The number of turns that each opening of the store has begun and not ended.
 SELECT lease_epoch, count(*) FROM lanes WHERE lease_epoch IS NOT NULL GROUP BY lease_epoch
 
 -- name: count_by_source
--- How many sessions there are of each source.
+-- The number of sessions of each source.
 SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC, 1
 
 -- name: count_messages
--- How many messages stand in all sessions; counted by session before, for that takes a moment only.
+-- The number of messages, summed up from the totals, because counting rows takes long.
 SELECT coalesce({sum:message_count}, 0) FROM totals
 
 -- name: first_entries_due
--- Entries whose policy may be due first, whatever their lanes do.
+-- Entries whose policies may be due first.
 SELECT {entry}
 FROM entries JOIN clocks USING (entry_id) WHERE due_at IS NOT NULL ORDER BY due_at, session_key LIMIT ?
