@@ -153,7 +153,7 @@ _ZERO: Final = timedelta()
 _BACKWARDS: Final = "time only passes forward; to set the wall clock back, use step()"
 _CALM_ROUNDS: Final = 5  # a future's result takes a few turns of the loop to reach the task behind it
 _EAGER_ROUNDS: Final = 20  # most tasks only go back to sleep; spinning longer would take time from threads
-_POLL_SECONDS: Final = 0.001
+_POLL_SECONDS: Final = 0.001  # threads finish in real time, which nobody announces to the clock
 _STOOD_STILL: Final = timedelta(milliseconds=50)  # a turn that takes longer is not the tasks' time
 
 
@@ -237,6 +237,7 @@ class FakeClock:
         self._steps = 0
         self._somebody_sleeps: asyncio.Future[None] | None = None
         self._stillness = Stillness()
+        # Two tasks that advance the clock take turns: else each would move time during the other's work.
         self._turn = asyncio.Lock()
 
     @property

@@ -39,6 +39,7 @@ from gateway_sessions.testing.clock import FakeClock
 
 ABLE: Final = AdapterCapabilities(edit=True, typing=True, max_length=4096, min_edit_interval=timedelta())
 PATIENCE: Final = timedelta(seconds=10)
+"""The real time for which a reply is waited for: much more than a slow machine needs."""
 AMBIGUOUS: Final = "the connection broke before the platform has answered"
 
 Failure: TypeAlias = Callable[[], Exception]

@@ -34,7 +34,9 @@ LONGEST_PATH: Final = 103
 HAS_SOCKETS: Final = hasattr(socket, "AF_UNIX") and sys.platform != "win32"
 
 _LINUX: Final = struct.Struct("3i")
+"""The process, user and group of a peer."""
 _BSD: Final = struct.Struct("2I")
+"""The version of the structure, and the user of a peer."""
 
 
 def prepare_address(home: Path) -> Path:
@@ -42,7 +44,7 @@ def prepare_address(home: Path) -> Path:
     near = home / SOCKET_FILE
     place = near
     if len(os.fsencode(near)) > LONGEST_PATH:
-        place = _far_from(home)
+        place = _short_path_for(home)
         write_atomically(home / NOTE_FILE, os.fsencode(place))
     else:
         (home / NOTE_FILE).unlink(missing_ok=True)
@@ -91,7 +93,7 @@ def _peer(connection: socket.socket) -> int:
     return os.geteuid()  # pragma: no cover -- systems without either
 
 
-def _far_from(home: Path) -> Path:
+def _short_path_for(home: Path) -> Path:
     """Return a short path of a socket for *home*, in a directory that only this user can open."""
     directory = _runtime_directory()
     make_private_directory(directory)

@@ -33,6 +33,7 @@ SAMPLES: Final = 8
 """The number of newest readings of the server's clock that count. Over a longer time the two clocks drift
 apart."""
 MICROS: Final = 1_000_000
+"""Microseconds in a second: the server's clock is read in microseconds, ours in seconds."""
 
 
 class ServerClock:
@@ -69,14 +70,14 @@ class Membership:
         self.lost: set[int] = set()
         """Epochs of nodes that died, or may have died, until a duty of this node has taken over their
         turns."""
-        self.on_joined: Callable[[JoinedNode], object] = _nobody
+        self.on_joined: Callable[[JoinedNode], object] = _do_nothing
         """Called when this process has joined the cluster as another node."""
-        self.on_silent: Callable[[], object] = _nobody
+        self.on_silent: Callable[[], object] = _do_nothing
         """Called when this node must stop all its work."""
         self._shared = shared
         self._own_clock = clock
         self._clock = ServerClock()
-        self._until = 0.0
+        self._trust_ends = 0.0
         self._silent = False
         self._looked = anyio.Event()
         shared.trusted = lambda: self.trusted
@@ -84,7 +85,7 @@ class Membership:
     @property
     def trusted(self) -> bool:
         """Return True while no other node can have declared this node dead."""
-        return not self._silent and _now() < self._until
+        return not self._silent and _now() < self._trust_ends
 
     @property
     def leads(self) -> bool:
@@ -112,7 +113,7 @@ class Membership:
         """Send one heartbeat, or join anew after silence; return False if the database did not answer."""
         try:
             if not self._silent:
-                await self._say()
+                await self._send_heartbeat()
             if self._silent:
                 await self._join(secret, replaces=False)
         except StoreStoppedError:
@@ -139,11 +140,11 @@ class Membership:
     async def _watch(self) -> None:
         """Fall silent when the time of trust ends without a heartbeat."""
         while True:
-            await asyncio.sleep(max(self._until - _now(), 0) if not self._silent else RETRY_SECONDS)
-            if not self._silent and _now() >= self._until:
+            await asyncio.sleep(max(self._trust_ends - _now(), 0) if not self._silent else RETRY_SECONDS)
+            if not self._silent and _now() >= self._trust_ends:
                 self._fall_silent("could not say in time that it lives")
 
-    async def _say(self) -> None:
+    async def _send_heartbeat(self) -> None:
         at = _now()
         survey = await self._in_time(
             lambda: self._shared.aside(partial(transactions.keep, self.epoch, self.rules.ttl))
@@ -151,8 +152,8 @@ class Membership:
         if not survey.alive:
             self._fall_silent("was declared dead")
         elif not self._silent:
-            self._until = trusted_until(at, self.rules)
-            self._learn(survey.now, survey.nodes)
+            self._trust_ends = trusted_until(at, self.rules)
+            self._note_nodes(survey.now, survey.nodes)
 
     async def _in_time(self, ask: Callable[[], Awaitable[Survey]]) -> Survey:
         """Ask for at most half of the time of trust: another try may then still come in time."""
@@ -174,31 +175,35 @@ class Membership:
         was = self.epoch or None
         self.lost |= {was} if was is not None else set()
         joined = await self._shared.enter(partial(transactions.join, secret, who, was))
-        self.epoch, self._until, self._silent = joined.opening.epoch, trusted_until(at, self.rules), False
-        self._learn(joined.now, joined.nodes)
+        self.epoch, self._trust_ends, self._silent = (
+            joined.opening.epoch,
+            trusted_until(at, self.rules),
+            False,
+        )
+        self._note_nodes(joined.now, joined.nodes)
         self._shared.be(joined.opening.epoch, joined.first_id, slot=joined.slot, earliest=self.earliest_id)
         self.on_joined(joined)
         if _now() - at > self.rules.heartbeat.total_seconds():
             # Joining has waited for locks for so long that the list of nodes may be too old to be trusted.
-            await self._say()
+            await self._send_heartbeat()
         if was is not None:
             facts = {"action": "rejoined", "epoch": self.epoch, "was": was}
             logger.warning("this node is back, as another one", extra=facts)
         return joined
 
-    def _learn(self, micros: int, nodes: tuple[Node, ...]) -> None:
+    def _note_nodes(self, micros: int, nodes: tuple[Node, ...]) -> None:
         self._clock.read(micros, _now())
         self.lost |= lost(self.nodes, nodes) - {self.epoch}
         self.nodes = nodes
-        self._tell()
+        self._wake_watchers()
 
     def _fall_silent(self, why: str) -> None:
         self._silent = True
         logger.error("this node stops what it does", extra={"action": "node_silent", "why": why})
         self.on_silent()
-        self._tell()
+        self._wake_watchers()
 
-    def _tell(self) -> None:
+    def _wake_watchers(self) -> None:
         self._looked.set()
         self._looked = anyio.Event()
 
@@ -207,5 +212,5 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _nobody(*_: object) -> None:
+def _do_nothing(*_: object) -> None:
     """Do nothing: no listener was set."""

@@ -44,6 +44,7 @@ _NO_HARD_LINKS: Final = frozenset(
 """Errors of file systems without hard links, where a copy is made instead."""
 _NO_DIRECTORY_FSYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP})
 _CHUNK: Final = 1 << 20
+"""Bytes that are read or copied at once, so that a large file is never whole in memory."""
 QUARANTINE: Final = "quarantine"
 """The folder for unreadable files, beside the place where they were."""
 _CLOSED: Final = -1

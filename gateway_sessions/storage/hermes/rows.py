@@ -32,6 +32,7 @@ PROVENANCE: Final = "hermes"
 """The member of `extra` that tells how much of a session was there when it was imported."""
 UNKNOWN_MODEL: Final = "unknown"
 MAX_WORD: Final = 256
+"""Characters of a name; longer names are cut."""
 
 _COUNTERS: Final = (
     "input_tokens",

@@ -173,11 +173,11 @@ class SqliteSearchIndex:
         self._clock = clock
         self._file: IndexFile | None = None
         self._report = IndexReport(IndexState.EMPTY)
-        self._unusable: UnusableIndexError | None = None
+        self._fault: UnusableIndexError | None = None
         """The fault that a search has met in the file."""
         self._stems = NO_STEMS
         self._size = FIRST_STEP
-        self._breath = 0.0
+        self._step_seconds = 0.0
         """The time of the last step, and of the pause after it: half of the time is for other work."""
         self._cleared = 0
         self._searches = 0
@@ -187,10 +187,10 @@ class SqliteSearchIndex:
         self._calm.set()
         self._woken = asyncio.Event()
         self._hurried = asyncio.Event()
-        self._tried = asyncio.Event()
+        self._opening_tried = asyncio.Event()
         """Set once the file was opened, or could not be."""
-        self._waiters: list[asyncio.Future[None]] = []
-        self._discards: list[asyncio.Future[None]] = []
+        self._catch_up_waiters: list[asyncio.Future[None]] = []
+        self._rebuild_waiters: list[asyncio.Future[None]] = []
         self._serving = False
         self._highest: int | None = 0
         self._check_at = math.inf
@@ -236,9 +236,9 @@ class SqliteSearchIndex:
                     failures = min(failures + 1, MOST_DOUBLINGS)
         finally:
             self._serving = False
-            self._tried.set()
+            self._opening_tried.set()
             self._answer(StoreStoppedError(NAME))
-            await self._let_go()
+            await self._close_file()
 
     async def run_query(self, request: SearchRequest) -> SearchProgress | None:
         """Return the matches of the index and of messages behind it; None if it cannot be used now."""
@@ -257,7 +257,7 @@ class SqliteSearchIndex:
         """Return a page of candidates; None if the index cannot be used now."""
         await self._first_look()
         file = self._file
-        if self._unusable is not None or (file is None and self._report.state is IndexState.UNAVAILABLE):
+        if self._fault is not None or (file is None and self._report.state is IndexState.UNAVAILABLE):
             return None
         if file is None:
             return IndexMatches(IndexPosition(), (), None)
@@ -271,11 +271,11 @@ class SqliteSearchIndex:
 
     async def catch_up(self) -> None:
         """Wait until all messages that were stored before are in the index; raise what prevents that."""
-        await self._ask(self._waiters)
+        await self._ask(self._catch_up_waiters)
 
     async def rebuild(self) -> None:
         """Remove the index from the disk, and make it anew in the background."""
-        await self._ask(self._discards)
+        await self._ask(self._rebuild_waiters)
 
     async def forget_removed(self) -> None:
         """Make the index anew: its file keeps words of deleted messages."""
@@ -302,7 +302,7 @@ class SqliteSearchIndex:
     async def _first_look(self) -> None:
         """Wait until the duty has tried to open the file."""
         self._check_serving()
-        await self._tried.wait()
+        await self._opening_tried.wait()
         self._check_serving()
 
     def _check_serving(self) -> None:
@@ -315,14 +315,14 @@ class SqliteSearchIndex:
 
     async def _round(self) -> None:
         """Index all new messages, then wait until there may be more."""
-        waiting = len(self._waiters)
+        waiting = len(self._catch_up_waiters)
         self._woken.clear()
         self._hurried.clear()
         while not await self._advance():
-            await self._rest(self._breath)
+            await self._rest(self._step_seconds)
             await self._let_searches_pass()
-        _wake(self._waiters, waiting)
-        if not self._waiters:
+        _wake(self._catch_up_waiters, waiting)
+        if not self._catch_up_waiters:
             with anyio.move_on_after(self._check_at - asyncio.get_running_loop().time()):
                 await self._woken.wait()
             await self._rest(GATHER_SECONDS)
@@ -337,22 +337,22 @@ class SqliteSearchIndex:
     async def _advance(self) -> bool:
         """Take one step; return True if nothing is left to do."""
         try:
-            if self._discards:
+            if self._rebuild_waiters:
                 await self._discard()
             return await self._take_in(self._file or await self._open())
         except UnusableIndexError as error:
             await self._set_aside(error)
             return False
         finally:
-            self._tried.set()
+            self._opening_tried.set()
 
     async def _discard(self) -> None:
-        waiting = len(self._discards)
-        await self._let_go()
+        waiting = len(self._rebuild_waiters)
+        await self._close_file()
         await in_thread(partial(remove_index, self.path))
-        self._unusable = None
+        self._fault = None
         self._report = replace(self._report, state=IndexState.BUILDING, watermark=0)
-        _wake(self._discards, waiting)
+        _wake(self._rebuild_waiters, waiting)
 
     async def _open(self) -> IndexFile | None:
         """Open the index, or create it; return None while there is no message."""
@@ -382,14 +382,14 @@ class SqliteSearchIndex:
     async def _take_in(self, file: IndexFile | None) -> bool:
         if file is None:
             return True
-        if self._unusable is not None:
-            raise self._unusable
+        if self._fault is not None:
+            raise self._fault
         started = asyncio.get_running_loop().time()
         work = await self._truth.read(partial(message_scan.work_after, file.position, self._size))
         if work.position != file.position:
             await in_thread(partial(file.apply, work))
-            self._breath = asyncio.get_running_loop().time() - started
-            self._adapt(self._breath)
+            self._step_seconds = asyncio.get_running_loop().time() - started
+            self._adapt(self._step_seconds)
         if work.complete and work.position.changes > self._cleared:
             await self._clear(file)
         state = IndexState.READY if work.complete else IndexState.BUILDING
@@ -407,8 +407,8 @@ class SqliteSearchIndex:
         self._cleared = changes
 
     async def _set_aside(self, error: UnusableIndexError) -> None:
-        await self._let_go()
-        self._unusable = None
+        await self._close_file()
+        self._fault = None
         stamp = stamp_of(self._clock.now())
         place = await in_thread(partial(put_aside, self.path, error.fault, stamp))
         self._report = IndexReport(IndexState.BUILDING, problem=str(error), rebuilt=self._report.rebuilt + 1)
@@ -422,7 +422,7 @@ class SqliteSearchIndex:
     def _give_up_later(self, file: IndexFile, error: UnusableIndexError) -> None:
         """Let the duty set the file aside, unless it has done so already."""
         if self._file is file:
-            self._unusable = error
+            self._fault = error
             self._report = replace(self._report, state=IndexState.UNAVAILABLE, problem=str(error))
             self._hurry()
 
@@ -436,7 +436,7 @@ class SqliteSearchIndex:
         failed.__cause__ = error
         self._answer(failed)
 
-    async def _let_go(self) -> None:
+    async def _close_file(self) -> None:
         file, self._file = self._file, None
         if file is not None:
             with anyio.CancelScope(shield=True):
@@ -444,13 +444,13 @@ class SqliteSearchIndex:
 
     async def _rest(self, seconds: float) -> None:
         """Pause, unless a caller waits for the index."""
-        if not self._waiters and not self._discards:
+        if not self._catch_up_waiters and not self._rebuild_waiters:
             with anyio.move_on_after(seconds):
                 await self._hurried.wait()
 
     async def _let_searches_pass(self) -> None:
         """Wait for the end of running searches, for a short time and if no caller waits."""
-        if not self._waiters and not self._discards:
+        if not self._catch_up_waiters and not self._rebuild_waiters:
             with anyio.move_on_after(POLITE_SECONDS):
                 await self._calm.wait()
 
@@ -459,7 +459,7 @@ class SqliteSearchIndex:
         self._size = min(max(wanted, SMALLEST_STEP), LARGEST_STEP)
 
     def _answer(self, problem: StorageError) -> None:
-        for queue in (self._waiters, self._discards):
+        for queue in (self._catch_up_waiters, self._rebuild_waiters):
             for waiter in queue:
                 if not waiter.done():
                     waiter.set_exception(problem)

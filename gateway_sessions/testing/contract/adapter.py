@@ -31,6 +31,7 @@ from gateway_sessions.errors import (
 )
 
 PATIENCE_SECONDS: Final = 10
+"""The real time for which anything is waited for: much more than a slow machine needs."""
 
 
 class Ability(StrEnum):

@@ -18,6 +18,7 @@ _OPTIONS: Final = frozenset({"unix-socket", "ssl-mode", "ssl-ca", "ssl-cert", "s
 _MODES: Final = ("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 _PREFERRED: Final = _MODES[1]
 _UNVERIFIED: Final = frozenset(_MODES[:3])
+"""The modes in which a server's certificate is not checked."""
 
 
 class HangsUp(ssl.SSLObject):

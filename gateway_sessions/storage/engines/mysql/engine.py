@@ -264,7 +264,7 @@ class MySQLEngine(SharedServer, MySQLDriver):
         self._home = home
         self._allow_network = allow_network
         make = partial(connect, address, self._limits, 1) if given is None else partial(_one_of, given)
-        self._line = PollingConnection(make, self._limits)
+        self._side_connection = PollingConnection(make, self._limits)
 
 
 async def _one_of(pool: Pool) -> OneOfPool:

@@ -72,7 +72,7 @@ _OVERTAKEN: Final = frozenset(
 )
 _LOCKED: Final = frozenset({1205, 3572})
 """Another transaction has kept the lock for longer than the limit."""
-_FULL: Final = frozenset({1021, 1114})
+_FULL: Final = frozenset({1021, 1114})  # of the disk; of a table
 _OF_STORAGE: Final = frozenset({1005, 1026, 1030})
 """The file system has refused an operation; only the text says which one."""
 _NO_ROOM: Final = re.compile(r"\b28\b|No space left")
@@ -94,8 +94,8 @@ _REFUSED: Final = frozenset(
         4151,
     }
 )
-_LACKS_A_RIGHT: Final = frozenset({1142, 1143, 1227})
-_NO_DATABASE: Final = frozenset({1046, 1049})
+_LACKS_A_RIGHT: Final = frozenset({1142, 1143, 1227})  # on a table; on a column; of a kind of statement
+_NO_DATABASE: Final = frozenset({1046, 1049})  # none was chosen; it does not exist
 _PERMANENT_STATES: Final = ("0A", "21", "22", "23", "42")
 """Classes of SQLSTATE that a retry does not change. The list is closed: any other error may be temporary,
 for example what a proxy or a newer server says in its own words."""

@@ -40,6 +40,7 @@ transactions queue up behind it meanwhile."""
 _LOCK: Final = "concat('gateway_sessions.', left(sha2(database(), 256), 32))"
 """The server-wide lock under which one process migrates; the others wait, and find that nothing is due."""
 _WAIT_SECONDS: Final = 10
+"""The time for which the lock of migrations is waited for at once; an opener with more time tries again."""
 _THERE_ALREADY: Final = frozenset({1050, 1060, 1061})
 """The table, column or index exists already."""
 _TABLES: Final = (

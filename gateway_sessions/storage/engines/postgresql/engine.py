@@ -125,6 +125,7 @@ class OneAfterTheOther:
     """
 
     def __init__(self) -> None:
+        # Held while the loop does all else once: so connections begin one by one.
         self._turn = asyncio.Lock()
 
     async def connect(self, *arguments: Any, **options: Any) -> asyncpg.Connection:
@@ -181,7 +182,7 @@ class PostgresEngine(SharedServer, PostgresDriver):
         self._home = home
         self._allow_network = allow_network
         wire = OwnWire(address, self._limits) if given is None else PooledWire(given, self._limits)
-        self._line = ListeningConnection(wire, self._limits, None if poll_only else self._called)
+        self._side_connection = ListeningConnection(wire, self._limits, None if poll_only else self._called)
 
 
 def _pool(given: object) -> asyncpg.Pool[asyncpg.Record]:

@@ -224,9 +224,9 @@ class ServerDriver(ABC):
         """
         if not self.trusted():
             raise NodeSilentError(self.troubles.what, UNHEARD)
-        return await self._written(transaction, self.epoch)
+        return await self._run_as(transaction, self.epoch)
 
-    async def _written(self, transaction: TransactionFactory[T], epoch: int | None) -> T:
+    async def _run_as(self, transaction: TransactionFactory[T], epoch: int | None) -> T:
         """Run a transaction as the node of that epoch, or as no node."""
         try:
             return await self._write_in_order(transaction, epoch)

@@ -53,7 +53,7 @@ class SharedServer(ServerDriver):
     place: str
     _home: Path
     _allow_network: bool
-    _line: SideConnection
+    _side_connection: SideConnection
     _last: TransactionFactory[None] | None = None
 
     @property
@@ -76,8 +76,9 @@ class SharedServer(ServerDriver):
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Connect and migrate the database; *cleanup* closes everything again."""
         await super().start(tasks, cleanup)
+        # These run in reverse order, before those of the driver: the last transaction still has the pool.
         cleanup.push_async_callback(self._end)
-        cleanup.push_async_callback(self._line.close)
+        cleanup.push_async_callback(self._side_connection.close)
 
     def end_with(self, transaction: TransactionFactory[None]) -> None:
         """Run that transaction last, when the engine stops. Its failure is not reported."""
@@ -90,20 +91,20 @@ class SharedServer(ServerDriver):
 
     async def enter(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction before this process is a node, with no other transaction beside it."""
-        return await self._written(transaction, None)
+        return await self._run_as(transaction, None)
 
     async def aside(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction at once on the connection for heartbeats, which waits for no lock and no pool."""
-        return await self._line.run(self._queries, self.index_language, transaction)
+        return await self._side_connection.run(self._queries, self.index_language, transaction)
 
     @property
     def calls(self) -> bool:
         """Return True if nodes are notified at once; False if each of them only polls."""
-        return self._line.calls
+        return self._side_connection.calls
 
     async def call(self, epochs: frozenset[int]) -> None:
         """Ask these nodes to look at once, or all nodes if none are named. A lost call costs one poll."""
-        await self._line.call(epochs)
+        await self._side_connection.call(epochs)
 
     def id_above(self, other: int) -> int:
         """Return an id of this node that is greater than *other*."""

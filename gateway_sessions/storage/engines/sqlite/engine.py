@@ -95,6 +95,7 @@ class SqliteDriver:
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Open the file, migrate it and begin to serve; *cleanup* closes everything again."""
         check_library()
+        # Registered first, so it runs last: then no thread serves the queues any more.
         cleanup.callback(self._refuse_waiting)
         self._queries = await in_thread(partial(load_queries, ENGINE))
         migrations: Sequence[Migration] = self._migrations or await in_thread(

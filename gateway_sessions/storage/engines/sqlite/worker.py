@@ -230,9 +230,9 @@ class Worker:
         self._next: WriteRequest[Any] | StopWorker | None = None
         """A request that was taken from the queue and is in no batch yet."""
         self._fill_seconds = LEAST_SECONDS
-        self._wary = 0
+        self._savepoint_batches = 0
         """The number of batches in which each transaction still gets a savepoint."""
-        self._untold: deque[WriteRequest[Any]] = deque()
+        self._unanswered: deque[WriteRequest[Any]] = deque()
         """Finished requests whose callers were not woken yet. Used on the loop alone."""
         self.changes = 0
         """The number of batches that have changed what sessions.json shows."""
@@ -294,15 +294,15 @@ class Worker:
         for request in batch:
             if request.news and request.error is None:
                 self.on_news(request.news)
-        self._untold.extend(batch)
-        if len(self._untold) == len(batch):
+        self._unanswered.extend(batch)
+        if len(self._unanswered) == len(batch):
             self._tell_some()
 
     def _tell_some(self) -> None:
         """Wake some callers: all at once would keep the loop from anything else."""
-        for _ in range(min(len(self._untold), TOLD_AT_ONCE)):
-            self._untold.popleft().answer()
-        if self._untold:
+        for _ in range(min(len(self._unanswered), TOLD_AT_ONCE)):
+            self._unanswered.popleft().answer()
+        if self._unanswered:
             self._loop.call_soon(self._tell_some)
 
     def _wait(self) -> bool:
@@ -343,7 +343,7 @@ class Worker:
             except _TornError:
                 changed = self._repeat(connection, batch)
             self._commit(connection)
-            self._wary = max(self._wary - 1, 0)
+            self._savepoint_batches = max(self._savepoint_batches - 1, 0)
             self.changes += changed
         except Exception as error:  # noqa: BLE001 -- handed on to everybody who waits for this batch
             failure = translate(error, self._path)
@@ -394,7 +394,7 @@ class Worker:
         """Roll the batch back, and run all of it once more but the transactions that failed."""
         connection.execute("ROLLBACK")
         connection.execute(self._begin)
-        self._wary = WARY_BATCHES
+        self._savepoint_batches = WARY_BATCHES
         changed = [self._run(connection, request) for request in batch if request.error is None]
         return any(changed)
 
@@ -417,7 +417,10 @@ class Worker:
 
     def _run(self, connection: BatchConnection, request: WriteRequest[Any]) -> bool:
         """Run one transaction, and keep its error for its caller; raise an error of the whole batch."""
-        work, run = request.work, TransactionDrive(connection, self._queries, saving=self._wary > 0)
+        work, run = (
+            request.work,
+            TransactionDrive(connection, self._queries, saving=self._savepoint_batches > 0),
+        )
         try:
             if isinstance(work, Statement):
                 query = self._queries[work.name]
