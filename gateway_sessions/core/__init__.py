@@ -19,7 +19,7 @@
 - ``json_parsing``: A JSON parser for files that may be damaged: it splits an object into members before it
   reads them.
 - ``notices``: Texts that people and agents get from the gateway itself, and the wording of times and sizes.
-- ``progress``: How far a long piece of work has come, in units that a person can follow.
+- ``progress``: The progress of a long piece of work, in units that a person can follow.
 - ``queue``: The way of a message to its turn: inbound messages, receipts, busy modes, commands, the state
   machine.
 - ``search``: The rules of search, the same for every database: tokens, queries, filters, ranking and

@@ -31,20 +31,21 @@ class ClusterRules:
     """The rules by which the nodes of one database cooperate."""
 
     name: str | None = None
-    """What this process is called among those that have a database on a server open; None: after its machine
+    """The name of this process among those that have a database on a server open; None: made of its machine
     and its directory."""
     heartbeat: timedelta = timedelta(seconds=5)
-    """The time between two times that a process says that it lives."""
+    """The time between two reports of a process that it lives."""
     ttl: timedelta = timedelta(seconds=20)
-    """After so much silence a process is dead: the others take over its turns. It stops them itself after
-    three quarters of that. At least three times the heartbeat."""
+    """The silence after which a process is dead: the others take over its turns. The process stops its turns
+    itself after three quarters of that time. At least three times the heartbeat."""
     sticky: timedelta = timedelta(milliseconds=500)
-    """How long a turn waits for the process that its lane belongs to, before any other takes it."""
+    """The time that a turn waits for the process to which its lane belongs, before any other process takes
+    it."""
     poll: timedelta = timedelta(seconds=1)
-    """The time between two looks for what others have left to do."""
+    """The time between two searches for work that other processes have left."""
     poll_only: bool = False
-    """Processes wake each other by nothing but that: for poolers, which do not pass calls on. On MySQL they
-    never do otherwise."""
+    """Whether processes find each other's work by polling only: for poolers, which do not pass notifications
+    on. On MySQL processes always do."""
 
     def __post_init__(self) -> None:
         often = self.heartbeat * 3 <= self.ttl

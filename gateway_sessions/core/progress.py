@@ -1,4 +1,4 @@
-"""How far a long piece of work has come, in units that a person can follow."""
+"""The progress of a long piece of work, in units that a person can follow."""
 
 from __future__ import annotations
 

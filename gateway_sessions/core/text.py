@@ -100,7 +100,7 @@ def record_text(name: str, record: msgspec.Struct, given: Mapping[str, Any]) -> 
         else:
             if "\\u0000" not in text:
                 return intake.text(name, text) or ""
-    intake.json(name, dict(given))  # what passes here cannot fail below
+    intake.json(name, dict(given))  # a value that passes here cannot fail below
     return Intake().json(name, msgspec.to_builtins(record, enc_hook=plain_value)) or ""
 
 
@@ -109,7 +109,7 @@ def storable_text(text: str) -> str:
     text = plain_text(text)
     if "\x00" not in text:
         try:
-            text.encode()  # in a tenth of the time that a search would take
+            text.encode()  # takes a tenth of the time of a search
         except UnicodeEncodeError:
             pass
         else:

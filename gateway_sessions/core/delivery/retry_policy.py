@@ -48,7 +48,7 @@ class GiveUpReason(StrEnum):
     """The reason why a reply is not sent any more."""
 
     REFUSED = "refused"  # the platform does not take it
-    TOO_OLD = "too_old"  # nobody waits for it any more
+    TOO_OLD = "too_old"  # it is older than `max_age`
     UNCLEAR = "unclear"  # it may have been sent, more than once
 
 

@@ -58,26 +58,28 @@ class BusyRules:
     """The rules for messages that come while their lane is busy."""
 
     mode: BusyMode = BusyMode.QUEUE
-    """What a message does: `queue` (it waits for its turn), `collect` (all that one person says until then
-    is one turn), `steer` (the running turn gets it), `interrupt` (it ends the running turn), `rollback` (that
-    turn is taken back) or `reject` (it is refused)."""
+    """The effect of a message on a busy lane: `queue` (it waits for its turn), `collect` (all messages of one
+    person until then are one turn), `steer` (the running turn gets it), `interrupt` (it ends the running
+    turn), `rollback` (that turn is taken back) or `reject` (it is refused)."""
     debounce: timedelta = timedelta(seconds=0.35)
-    """How long a burst may pause; what one person says in a burst is one turn. Zero: there are no bursts."""
+    """The longest pause within a burst; the messages of one person in a burst are one turn. Zero: there are
+    no bursts."""
     debounce_cap: timedelta = timedelta(seconds=1)
-    """How long a burst may take from its first message on, not less than the pause."""
+    """The longest duration of a burst from its first message on, not less than the pause."""
     max_queued: int = 32
-    """How many turns may wait on a lane, and how many commands of one owner may be under way (at least 8)."""
+    """The number of turns that may wait on a lane, and of commands of one owner that may be under way (at
+    least 8)."""
     drop: DropPolicy = DropPolicy.REJECT_NEW
-    """Who has to go when so many wait: the newcomer, or the turn that has waited longest and was not asked
-    for with `/queue`. Whoever it is, is told."""
+    """The message that is given up when so many wait: the new one, or the turn that has waited longest and
+    was not asked for with `/queue`. Its sender is told."""
     merge_limit: int = 20
-    """How many messages one turn may hold."""
+    """The number of messages that one turn may hold."""
     merge_chars: int = 32_000
-    """How long the text of joined messages may be, all together."""
+    """The characters that the text of joined messages may have, all together."""
     acknowledge: bool = True
-    """People are told what becomes of a message that waits."""
+    """Whether people are told what becomes of a message that waits."""
     ack_cooldown: timedelta = timedelta(seconds=30)
-    """How long a lane is told nothing more after that."""
+    """The time after such a notice in which a lane gets no further one."""
 
     def in_mode(self, mode: BusyMode | None) -> BusyRules:
         """Return the same rules in another mode; None keeps the mode."""
@@ -235,7 +237,7 @@ def plan_arrival(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> ArrivalP
         return BUSY
     drop = None
     if load.waiting >= rules.max_queued:
-        # What the program says never costs a person their message.
+        # A message of the program never takes the place of a person's message.
         drop = load.oldest if rules.drop is DropPolicy.DROP_OLDEST and not arrival.internal else None
         if drop is None:
             return FULL
@@ -289,7 +291,7 @@ def _demotion(desired: Disposition | None, load: LaneLoad, rules: BusyRules) -> 
         return None
     if desired is not Disposition.STEERS:
         return Demotion.SUB_WORK if load.sub_work else None
-    # What waits was said before: the running turn is not to hear the later words first.
+    # Waiting messages are older: the running turn must not get the later message first.
     possible = load.can_steer and load.waiting <= load.deferred and load.steered < rules.max_queued
     return None if possible else Demotion.CANNOT_STEER
 

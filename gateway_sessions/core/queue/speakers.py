@@ -48,6 +48,6 @@ class Speakers:
         return replace(reply_to, author_name=name)
 
     def _pseudonym(self, message: InboundMessage, session_key: str, person: str, *, hidden: bool) -> str:
-        if hidden:  # the one that prompts show as well
+        if hidden:  # the pseudonym that prompts show as well
             return self.pseudonyms.user(message.source.platform, person)
         return self.pseudonyms.speaker(session_key, person)

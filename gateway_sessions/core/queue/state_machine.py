@@ -60,7 +60,7 @@ class ItemEvent(StrEnum):
     JOINED = "joined"  # it was accepted, and is part of a turn that waits
     BEGUN = "begun"  # its turn was claimed
     STEERED = "steered"  # the running turn took it
-    PROMOTED = "promoted"  # the one that led its turn is not part of the turn any more: it leads now
+    PROMOTED = "promoted"  # the item that led its turn left the turn: this item leads now
     RELEASED = "released"  # its turn did not come to an end
     ANSWERED = "answered"  # its turn was completed
     STOPPED = "stopped"  # its turn was stopped, and what the turn had done stands
@@ -74,8 +74,8 @@ class ItemEvent(StrEnum):
     NOTED = "noted"  # a command or a change is about to be carried out
     APPLIED = "applied"  # a change was carried out
     COMMANDED = "commanded"  # a command was carried out
-    ABANDONED = "abandoned"  # a command or a change was not carried out, or nobody knows
-    FORGOTTEN = "forgotten"  # it was settled so long ago that nobody asks any more
+    ABANDONED = "abandoned"  # a command or a change was not carried out, or its end is unknown
+    FORGOTTEN = "forgotten"  # it was settled longer ago than settled items are kept
     ERASED = "erased"  # its sender was erased
 
 
@@ -96,24 +96,24 @@ class ReplyEvent(StrEnum):
     OWED = "owed"  # it was committed
     STARTED = "started"  # it is handed to the platform, or was committed by the process that sends it next
     CONFIRMED = "confirmed"  # the platform says that it has it
-    PUT_OFF = "put_off"  # it was not sent, or nobody knows: it is tried again later
+    PUT_OFF = "put_off"  # it was not sent, or its end is unknown: it is tried again later
     REWORDED = "reworded"  # it says something else, and is tried at once
     DOUBTED = "doubted"  # the process that was sending it is gone
     GIVEN_UP = "given_up"  # it is not tried any more
     REVIVED = "revived"  # it is tried again although it was given up
-    FORGOTTEN = "forgotten"  # it was sent so long ago that nobody asks any more
+    FORGOTTEN = "forgotten"  # it was sent longer ago than sent replies are kept
     ERASED = "erased"  # the person, or the session, that it may repeat was erased
 
 
 class Cause(StrEnum):
     """The cause of an event: the person or the part of the gateway that makes it happen."""
 
-    PERSON = "person"  # by what they write, edit, delete or command
+    PERSON = "person"  # by a message, an edit, a deletion or a command
     GATEWAY = "gateway"  # by admitting messages, claiming turns and sending replies
     TURN = "turn"  # by its end
-    RECOVERY = "recovery"  # of what a process left behind that is gone
+    RECOVERY = "recovery"  # of the work of a process that is gone
     OPERATOR = "operator"  # or a program, by a call or on the command line
-    CLEANUP = "cleanup"  # of what was settled long ago
+    CLEANUP = "cleanup"  # of items and replies that were settled long ago
     REPAIR = "repair"  # of a damaged database
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class BusyMode(StrEnum):
-    """What a message does to a lane on which a turn runs."""
+    """The effect of a message on a lane on which a turn runs."""
 
     QUEUE = "queue"  # it waits, and gets a turn of its own
     COLLECT = "collect"  # it waits, and all that one person says until then becomes one turn

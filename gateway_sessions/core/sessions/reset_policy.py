@@ -94,8 +94,8 @@ class SessionResetPolicy:
     """The rule by which a session ends by itself; a policy that could never be evaluated cannot be made."""
 
     mode: ResetMode = ResetMode.BOTH
-    """What ends a session: nothing, silence, an hour of the day, silence and hour combined, or the times of
-    `cron`."""
+    """The cause that ends a session: nothing, silence, an hour of the day, silence and hour combined, or the
+    times of `cron`."""
     at_hour: int = 4
     """The local hour of the daily reset."""
     idle_minutes: int = 1440
@@ -103,19 +103,19 @@ class SessionResetPolicy:
     cron: str | None = None
     """Five fields: minute, hour, day, month, weekday. Needed by mode `cron`, refused in others."""
     require: Require = Require.ANY
-    """Mode `both` resets when either condition holds, or only when both do; `all` is refused in other
-    modes."""
+    """The combination of mode `both`: a reset when either condition holds, or only when both do; `all` is
+    refused in other modes."""
     grace_minutes: int = 0
-    """A due reset waits until the last interaction is that long ago."""
+    """The minutes after the last interaction within which a due reset waits."""
     zone: str | None = None
     """The IANA zone of `at_hour` and `cron`; None is that of the chat, else the one of the whole
     configuration."""
     notify: bool = True
-    """People are told about a reset that they did not ask for."""
+    """Whether people are told about a reset that they did not ask for."""
     notify_exclude_platforms: tuple[str, ...] = ("api_server", "webhook")
-    """Where nobody is told."""
+    """The platforms on which people are not told about resets."""
     bg_process_max_age_hours: int = 24
-    """How long background work puts a due reset off; 0 or less is for as long as it takes."""
+    """The hours for which background work puts a due reset off; 0 or less: for as long as the work takes."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", _choice("mode", self.mode, ResetMode))

@@ -49,9 +49,9 @@ class BudgetLimit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The limits of one budget; a limit of None allows everything."""
 
     usd: float | None = None
-    """How many dollars may be spent; None: any amount."""
+    """The dollars that may be spent; None: any amount."""
     tokens: int | None = None
-    """How many tokens may be used; None: any number."""
+    """The tokens that may be used; None: any number."""
 
     def __post_init__(self) -> None:
         check_cost("usd", self.usd)
@@ -64,15 +64,15 @@ class Budgets(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All budgets; a budget without limits allows everything."""
 
     session: BudgetLimit = BudgetLimit()
-    """By one session."""
+    """The budget of one session."""
     person: BudgetLimit = BudgetLimit()
-    """By the sessions of one person in a day."""
+    """The budget of all sessions of one person in a day."""
     day: BudgetLimit = BudgetLimit()
-    """By all sessions in a day."""
+    """The budget of all sessions in a day."""
     warn_percent: int = WARN_PERCENT
-    """From how much of a budget on people are warned; 100: not before it is used up."""
+    """The percentage of a budget from which on people are warned; 100: not before it is used up."""
     unknown_prices: UnknownPrices = UnknownPrices.WARN
-    """What a budget in dollars does about use of which nobody knows the price."""
+    """The effect of use with an unknown price on a budget in dollars."""
 
     def __post_init__(self) -> None:
         if not is_whole(self.warn_percent, 1, ALL):

@@ -45,7 +45,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 class CostStatus(StrEnum):
     """The certainty of a price; of several prices, the first in this order is the certainty of their sum."""
 
-    UNKNOWN = "unknown"  # nobody knows it
+    UNKNOWN = "unknown"  # the price is not known
     ESTIMATED = "estimated"  # computed from a list of prices
     ACTUAL = "actual"  # told by the provider
     INCLUDED = "included"  # paid already, by a subscription for example
