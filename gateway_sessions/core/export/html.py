@@ -129,8 +129,8 @@ class Html:
             self._contents.append(f'<li><a href="#s{self._count}">{name}</a>{_time(began)}</li>')
         rows = "".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in facts(session))
         prompt = session.get("system_prompt")
-        asked = _folded("System prompt", _text(prompt)) if isinstance(prompt, str) and prompt else ""
-        title = f"<h1>{name}</h1>\n<dl>{rows}</dl>\n{asked}"
+        prompt_block = _folded("System prompt", _text(prompt)) if isinstance(prompt, str) and prompt else ""
+        title = f"<h1>{name}</h1>\n<dl>{rows}</dl>\n{prompt_block}"
         return f'{head}<section id="s{self._count}">\n<header>\n{title}</header>\n'.encode()
 
     def messages(self, page: Sequence[Exported]) -> bytes:

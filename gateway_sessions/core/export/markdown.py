@@ -50,8 +50,8 @@ class Markdown:
         self._first = False
         table = "\n".join(f"- {name}: {_value(value)}" for name, value in facts(session))
         prompt = session.get("system_prompt")
-        asked = f"\n{_folded('System prompt', prompt)}" if isinstance(prompt, str) and prompt else ""
-        return f"{rule}# {escaped(name_of(session))}\n\n{table}\n{asked}".encode()
+        prompt_block = f"\n{_folded('System prompt', prompt)}" if isinstance(prompt, str) and prompt else ""
+        return f"{rule}# {escaped(name_of(session))}\n\n{table}\n{prompt_block}".encode()
 
     def messages(self, page: Sequence[Exported]) -> bytes:
         """Return some of the session's messages."""

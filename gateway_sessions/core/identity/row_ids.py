@@ -79,7 +79,7 @@ def with_number_ids(value: Any, kind: Any) -> Any:
         return value
     if isinstance(value, list):
         items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]  # whatever was given
-        return _of_list(items, kind, arguments)
+        return _list_with_number_ids(items, kind, arguments)
     if not isinstance(value, dict):
         return value
     members: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]  # whatever was given
@@ -89,7 +89,7 @@ def with_number_ids(value: Any, kind: Any) -> Any:
     return {key: _as_number_id(key, one, hints.get(key)) for key, one in members.items()}
 
 
-def _of_list(value: list[Any], kind: Any, arguments: tuple[Any, ...]) -> list[Any]:
+def _list_with_number_ids(value: list[Any], kind: Any, arguments: tuple[Any, ...]) -> list[Any]:
     if (names := _named(kind)) is not None:
         hints = get_type_hints(kind)
         return [_as_number_id(name, one, hints[name]) for name, one in zip(names, value, strict=False)]

@@ -48,8 +48,8 @@ def boolean_of(certain: Certain, shown: SearchFilter) -> Asked | None:
     required += map(_any_label, narrowing(shown))
     if not required:
         return None
-    asked = [*(f"+{one}" for one in required), *(f"-{_any_label(one)}" for one in excluding(shown))]
-    return Asked(" ".join(asked), is_exact=certain.query is None or _is_exact(certain.query))
+    conditions = [*(f"+{one}" for one in required), *(f"-{_any_label(one)}" for one in excluding(shown))]
+    return Asked(" ".join(conditions), is_exact=certain.query is None or _is_exact(certain.query))
 
 
 def _is_exact(query: SearchQuery) -> bool:

@@ -112,8 +112,8 @@ class Literal:
 
     def found_in(self, fields: Sequence[str]) -> bool:
         """Return whether a message with these texts matches."""
-        wanted = self.folded
-        return any(wanted in fold(field) for field in fields)
+        needle = self.folded
+        return any(needle in fold(field) for field in fields)
 
     def promising(self, texts: Sequence[str]) -> list[int]:
         """Return the indexes of the texts that contain the literal."""

@@ -116,7 +116,7 @@ def excluding(wanted: SearchFilter) -> Iterator[list[Phrase]]:
     if wanted.exclude_sources:
         yield _labels("source", wanted.exclude_sources)
     if wanted.until is not None and wanted.until.year >= FAR_YEAR:
-        yield _from(_month(wanted.until) + 1)
+        yield _months_from(_month(wanted.until) + 1)
 
 
 def _labels(kind: str, values: Iterable[str]) -> list[Phrase]:
@@ -135,9 +135,9 @@ def _times(since: datetime | None, until: datetime | None) -> Iterator[list[Phra
         yield _between(first, max(first, last) + 1)
         return
     if since is not None:
-        yield _from(_month(since))
+        yield _months_from(_month(since))
     if until is not None and until.year < FAR_YEAR:
-        yield _until(_month(until) + 1)
+        yield _months_until(_month(until) + 1)
 
 
 def _between(first: int, end: int) -> list[Phrase]:
@@ -153,14 +153,14 @@ def _months(first: int, end: int) -> list[Phrase]:
     return [Phrase((month_label(at // 12, at % 12 + 1),)) for at in range(first, end)]
 
 
-def _from(first: int) -> list[Phrase]:
+def _months_from(first: int) -> list[Phrase]:
     """Return the labels of that month and all later ones; years in the far future share prefixes."""
     year = first // 12 + MOST_YEARS
     later = [Phrase((beginning,), prefix=True) for beginning in _years_from(year)]
     return _between(first, year * 12) + later
 
 
-def _until(end: int) -> list[Phrase]:
+def _months_until(end: int) -> list[Phrase]:
     """Return the labels of all months before that one; years with hardly any message share prefixes."""
     year = min(end // 12, EARLY_YEAR)
     earlier = [Phrase((beginning,), prefix=True) for beginning in _years_before(year)]

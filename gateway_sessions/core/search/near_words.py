@@ -51,13 +51,13 @@ class NearWords:
 
     def _compare(self, word: str) -> None:
         own = groups(word)
-        for wanted, theirs in self._wanted.items():
+        for searched, theirs in self._wanted.items():
             common = len(own & theirs)
-            if common and word != wanted:
+            if common and word != searched:
                 share = common / (len(own) + len(theirs) - common)
-                likeness = max(share, ONE_SLIP) if is_one_slip(word, wanted) else share
+                likeness = max(share, ONE_SLIP) if is_one_slip(word, searched) else share
                 if likeness >= ALIKE:
-                    self._near[wanted][word] = likeness
+                    self._near[searched][word] = likeness
 
 
 def can_be_missed(word: str) -> bool:

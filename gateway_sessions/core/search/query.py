@@ -151,8 +151,8 @@ def occurs(phrase: Phrase, document: Sequence[str]) -> bool:
 def occurrences(phrase: Phrase, document: Sequence[str]) -> Iterator[int]:
     """Yield the positions at which a phrase begins."""
     if phrase.others:
-        wanted = {*phrase.tokens, *phrase.others}
-        yield from (at for at, token in enumerate(document) if token in wanted)
+        alternatives = {*phrase.tokens, *phrase.others}
+        yield from (at for at, token in enumerate(document) if token in alternatives)
         return
     *whole, last = phrase.tokens
     length = len(whole)
@@ -168,8 +168,8 @@ def _positions(first: str | None, phrase: Phrase, document: Sequence[str]) -> It
     """Return the positions at which a phrase could begin."""
     if first is None and phrase.prefix:
         return range(len(document))
-    wanted = phrase.tokens[0] if first is None else first
-    return _places_of(wanted, document)
+    token = phrase.tokens[0] if first is None else first
+    return _places_of(token, document)
 
 
 def _places_of(token: str, document: Sequence[str]) -> Iterator[int]:

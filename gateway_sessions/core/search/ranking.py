@@ -41,11 +41,11 @@ def counter_of(query: SearchQuery) -> Counter:
 
     It counts column by column, so that each step of Python goes through thousands of texts.
     """
-    wanted = query.phrases
+    phrases = query.phrases
 
     def count(texts: Sequence[str]) -> list[Features]:
         folded = [fold(text[:READ_CHARACTERS]) for text in texts]
-        columns = (_counts(phrase, folded) for phrase in wanted)
+        columns = (_counts(phrase, folded) for phrase in phrases)
         return list(map(Features, zip(*columns, strict=True), map(len, folded)))
 
     return count

@@ -136,7 +136,11 @@ def marks_of_query(query: SearchQuery, stems: Stems = NO_STEMS) -> Finder:
         most = max(MOST_MARKS // len(phrases), 2)
         found: list[Mark] = []
         for number, phrase in enumerate(phrases):
-            places = _alike(phrase, text, tokens, stems) if phrase.others else occurrences(phrase, document)
+            places = (
+                _places_of_forms(phrase, text, tokens, stems)
+                if phrase.others
+                else occurrences(phrase, document)
+            )
             for at in islice(places, most):
                 last = min(at + phrase.characters, len(tokens)) - 1
                 found.append(Mark(tokens[at].start, tokens[last].end, number))
@@ -145,25 +149,27 @@ def marks_of_query(query: SearchQuery, stems: Stems = NO_STEMS) -> Finder:
     return find
 
 
-def _alike(phrase: Phrase, text: str, tokens: Sequence[Token], stems: Stems) -> Iterator[int]:
+def _places_of_forms(phrase: Phrase, text: str, tokens: Sequence[Token], stems: Stems) -> Iterator[int]:
     """Yield the positions of a word, of one of its forms, or of an alternative."""
-    wanted = {*phrase.tokens, *phrase.others}
+    alternatives = {*phrase.tokens, *phrase.others}
     for at, token in enumerate(tokens):
-        if token.text in wanted or not wanted.isdisjoint(stems.of_word(fold(text[token.start : token.end]))):
+        if token.text in alternatives or not alternatives.isdisjoint(
+            stems.of_word(fold(text[token.start : token.end]))
+        ):
             yield at
 
 
 def marks_of_literal(needle: str) -> Finder:
     """Return the finder of a literal text, in any case."""
-    wanted = fold(needle)
+    folded_needle = fold(needle)
 
     def find(text: str, _tokens: Sequence[Token]) -> list[Mark]:
         folded, places = aligned(text)
         found: list[Mark] = []
-        at = folded.find(wanted)
-        while at >= 0 and wanted and len(found) < MOST_MARKS:
-            found.append(Mark(places[at][0], places[at + len(wanted) - 1][1], 0))
-            at = folded.find(wanted, at + len(wanted))
+        at = folded.find(folded_needle)
+        while at >= 0 and folded_needle and len(found) < MOST_MARKS:
+            found.append(Mark(places[at][0], places[at + len(folded_needle) - 1][1], 0))
+            at = folded.find(folded_needle, at + len(folded_needle))
         return found
 
     return find

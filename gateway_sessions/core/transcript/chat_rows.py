@@ -44,25 +44,25 @@ def _if_any(name: str, several: list[Any]) -> Chat:
 
 
 def _text(content: object) -> str:
-    return "\n".join(filter(None, map(_worded, _several(content))))
+    return "\n".join(filter(None, map(_in_words, _as_list(content))))
 
 
 def _parts(content: object) -> str | list[object]:
     """Return a person's words as one text, or as parts if some of them go to the model as they are."""
-    parts = _several(content)
+    parts = _as_list(content)
     if not any(_kind(one) in MEDIA for one in parts):
         return _text(content)
-    worded = ((one, "" if _kind(one) in MEDIA else _worded(one)) for one in parts)
+    worded = ((one, "" if _kind(one) in MEDIA else _in_words(one)) for one in parts)
     return [
         {"type": "text", "text": text} if text else one for one, text in worded if text or _kind(one) in MEDIA
     ]
 
 
-def _several(content: object) -> list[object]:
+def _as_list(content: object) -> list[object]:
     return cast("list[object]", content) if isinstance(content, list) else [content]
 
 
-def _worded(part: Any) -> str:
+def _in_words(part: Any) -> str:
     """Return the text of a part, or the name of an attachment.
 
     The attachment's address stays out: it may hold credentials, and a model cannot open it.

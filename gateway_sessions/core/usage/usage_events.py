@@ -328,18 +328,18 @@ def _count(name: str, count: object) -> int:
     return int(count)
 
 
-def _status(given: object, estimated: float | None, actual: float | None) -> CostStatus:
+def _status(stated: object, estimated: float | None, actual: float | None) -> CostStatus:
     """Return the status that the prices imply; the given status must not contradict it."""
     known = CostStatus.UNKNOWN
     if actual is not None:
         known = CostStatus.ACTUAL
     elif estimated is not None:
         known = CostStatus.ESTIMATED
-    if given in (None, CostStatus.UNKNOWN, known):
+    if stated in (None, CostStatus.UNKNOWN, known):
         return known
-    if given == CostStatus.INCLUDED and actual is None:
+    if stated == CostStatus.INCLUDED and actual is None:
         return CostStatus.INCLUDED
-    problem = f"cost_status = {given!r} does not fit what is known of the price, which is {known.value}"
+    problem = f"cost_status = {stated!r} does not fit what is known of the price, which is {known.value}"
     raise InvalidInputError(problem)
 
 
