@@ -1,38 +1,38 @@
 -- name: entries_without_session
--- Entries whose session has no row, with what its row has to say.
+-- Entries whose session has no row, with the columns for a new row.
 SELECT session_id, session_key, owner, coalesce(platform, 'unknown'), updated_at FROM entries
 JOIN clocks USING (entry_id) WHERE session_id NOT IN (SELECT session_id FROM sessions)
 
 -- name: messages_without_session
--- Sessions that only their messages tell of, and that are not just being removed.
+-- Sessions without a row that have messages and are not being removed.
 SELECT session_id, NULL, 'main:unknown:local', 'unknown', min(sent_at) FROM messages
 WHERE session_id NOT IN (SELECT session_id FROM sessions)
     AND NOT EXISTS (SELECT 1 FROM meta WHERE name = {joined:'left_over:' {with} messages.session_id})
 GROUP BY session_id
 
 -- name: usage_without_session
--- Sessions that only their bills tell of.
+-- Sessions without a row that have use of models.
 SELECT session_id, NULL, 'main:unknown:local', 'unknown', min(at) FROM usage_events
 WHERE session_id NOT IN (SELECT session_id FROM sessions) GROUP BY session_id
 
 -- name: restore_session_row
--- A row for a session that lost it.
+-- Add a row for a session that lost its own.
 INSERT INTO sessions (session_id, session_key, owner, source, started_at) VALUES (?, ?, ?, ?, ?)
 
 -- name: sessions_without_totals
--- Sessions that nobody counts the messages of.
+-- Sessions without totals.
 SELECT session_id, started_at FROM sessions WHERE session_id NOT IN (SELECT session_id FROM totals)
 
 -- name: totals_without_session
--- Counts of sessions that are gone.
+-- Totals of sessions that are gone.
 SELECT session_id FROM totals WHERE session_id NOT IN (SELECT session_id FROM sessions)
 
 -- name: delete_totals
--- Nothing is left to count.
+-- Remove the totals of a session.
 DELETE FROM totals WHERE session_id = ?
 
 -- name: wrong_totals
--- Sessions whose counts are not those of their messages.
+-- Sessions whose totals are not those of their messages.
 SELECT totals.session_id, count(message_id), coalesce(max(seq), 0) FROM totals
 LEFT JOIN messages ON messages.session_id = totals.session_id GROUP BY totals.session_id
 HAVING max(totals.message_count) <> sum({flag:message_id IS NOT NULL AND hidden_because IS NULL})
@@ -49,26 +49,26 @@ UPDATE totals SET text_bytes = ?,
 WHERE session_id = ?
 
 -- name: gaps_in_sessions
--- Sessions with places where a message must have been, and how many.
+-- Sessions with places where a message is missing, and how many.
 SELECT messages.session_id, last_seq - count(*) FROM messages
 JOIN totals ON totals.session_id = messages.session_id
 GROUP BY messages.session_id, last_seq HAVING last_seq > count(*)
 
 -- name: sessions_with_parent
--- Which session comes from which, the oldest first.
+-- Sessions and their parents, the oldest first.
 SELECT session_id, parent_session_id FROM sessions WHERE parent_session_id IS NOT NULL ORDER BY started_at, session_id
 
 -- name: cut_from_parent
--- The session is where its conversation begins.
+-- Take the parent from a session.
 UPDATE sessions SET parent_session_id = NULL, relation = NULL WHERE session_id = ?
 
 -- name: entries_without_clock
--- Entries of which nobody knows when they were used.
+-- Entries without clocks.
 SELECT entry_id, coalesce((SELECT last_active FROM totals WHERE totals.session_id = entries.session_id), 0)
 FROM entries WHERE entry_id NOT IN (SELECT entry_id FROM clocks)
 
 -- name: restore_clock (index)
--- The entry was used when its session was.
+-- Add clocks to an entry, with the times of its session.
 INSERT INTO clocks (entry_id, version, updated_at) VALUES (?, 1, ?)
 
 -- name: clocks_without_entry
@@ -76,48 +76,48 @@ INSERT INTO clocks (entry_id, version, updated_at) VALUES (?, 1, ?)
 SELECT entry_id FROM clocks WHERE entry_id NOT IN (SELECT entry_id FROM entries)
 
 -- name: delete_clock
--- Nobody looks at it.
+-- Remove the clocks of an entry that is gone.
 DELETE FROM clocks WHERE entry_id = ?
 
 -- name: queues_without_lane
--- Lanes that only their messages tell of.
+-- Lanes without a row that have messages.
 SELECT DISTINCT session_key FROM inbox WHERE session_key NOT IN (SELECT session_key FROM lanes)
 
 -- name: restore_lane
--- A row for a lane that lost it.
+-- Add a row for a lane that lost its own.
 INSERT INTO lanes (session_key) VALUES (?)
 
 -- name: turns_without_lease
--- Lanes of which messages are said to be part of a turn that does not run.
+-- Lanes with messages of a turn that does not run.
 SELECT DISTINCT inbox.session_key FROM inbox LEFT JOIN lanes ON lanes.session_key = inbox.session_key
 WHERE outcome IS NULL AND token IS NOT NULL AND (lease_epoch IS NULL OR NOT token {is} lease_token)
 
 -- name: free_turns
--- Those wait again.
+-- Let messages of a lane wait again whose turns do not run.
 UPDATE inbox SET token = NULL, messages = {greater}(messages, 1)
 WHERE session_key = ? AND outcome IS NULL AND token IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.session_key = inbox.session_key
         AND lease_epoch IS NOT NULL AND lease_token = inbox.token)
 
 -- name: messages_without_turn
--- Messages that became part of a turn that is gone.
+-- Messages that joined a turn that is gone.
 SELECT item_id FROM inbox AS item WHERE outcome IS NULL AND merged_into IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM inbox AS head WHERE head.session_key = item.session_key
         AND head.seq = item.merged_into AND head.outcome IS NULL AND head.token {is} item.token)
 
 -- name: give_own_turn
--- It gets a turn of its own.
+-- Give a message a turn of its own.
 UPDATE inbox SET merged_into = NULL WHERE item_id = ? AND outcome IS NULL AND merged_into IS NOT NULL
 
 -- name: wrong_queues
--- Lanes that do not say truly how much waits, or whether something may begin.
+-- Lanes with a wrong number of waiting turns, or a wrong time for the next one.
 SELECT session_key FROM lanes
 WHERE waiting <> (SELECT count(*) FROM inbox WHERE inbox.session_key = lanes.session_key AND outcome IS NULL
         AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal'))
     OR (ready_at IS NOT NULL) <> (lease_epoch IS NULL AND waiting > 0)
 
 -- name: wrong_places
--- Lanes that would give a place a second time, and the last that they gave.
+-- Lanes that would give a seq a second time, with the last seq that they gave.
 SELECT inbox.session_key, max(seq) FROM inbox JOIN lanes ON lanes.session_key = inbox.session_key
 GROUP BY inbox.session_key HAVING max(seq) >= max(next_seq)
 
@@ -133,7 +133,7 @@ SELECT item_id FROM inbox WHERE NOT (
         OR (kind IN ('command', 'change') AND outcome IN ('applied', 'command', 'cancelled')))))
 
 -- name: mend_item
--- What is open waits or runs as it did, by itself; what is settled is a dead letter if there is a text left to try again.
+-- Let an open message wait or run by itself; make a dead letter of a settled one if it has content to try again.
 UPDATE inbox SET problem = CASE WHEN outcome IS NULL THEN NULL ELSE ? END,
     settled_at = CASE WHEN outcome IS NULL THEN NULL ELSE coalesce(settled_at, last_at) END,
     settled_by = CASE WHEN outcome IS NULL THEN NULL ELSE 'repair' END,
@@ -150,7 +150,7 @@ SELECT reply_id FROM outbox
 WHERE NOT (state IN ('owed', 'sending') AND settled_at IS NULL OR state IN ('sent', 'dead') AND settled_at IS NOT NULL)
 
 -- name: mend_reply
--- What is owed is not settled; what is in no state that there is was given up.
+-- Take the settlement from an owed reply; give up a reply in no state of the machine.
 UPDATE outbox SET settled_at = CASE WHEN state IN ('owed', 'sending') THEN NULL ELSE coalesce(settled_at, created_at) END,
     state = CASE WHEN state IN ('owed', 'sending', 'sent') THEN state ELSE 'dead' END
 WHERE reply_id = ?

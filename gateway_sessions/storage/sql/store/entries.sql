@@ -1,5 +1,5 @@
 -- name: entry_version
--- Whether a cached copy of an entry is still the current one.
+-- The version of an entry, to compare a cached copy with.
 SELECT version FROM clocks WHERE entry_id = ?
 
 -- name: entry_by_key
@@ -8,12 +8,12 @@ SELECT {entry}
 FROM entries JOIN clocks USING (entry_id) WHERE session_key = ?
 
 -- name: entry_by_session
--- The entry that holds the session, on whatever lane.
+-- The entry whose current session this is.
 SELECT {entry}
 FROM entries JOIN clocks USING (entry_id) WHERE session_id = ?
 
 -- name: put_entry (index)
--- Write all of the lane's entry but its clocks.
+-- Write all of the lane's entry except its clocks.
 INSERT INTO entries (entry_id, session_key, session_id, owner, platform, state, state_since, due_at, policy_fingerprint, record)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 {update_instead:entry_id}
@@ -22,30 +22,30 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     record = {given:record}
 
 -- name: put_record (index)
--- Write only what no query asks for.
+-- Write the record of an entry, which no query asks for.
 UPDATE entries SET record = ? WHERE entry_id = ?
 
 -- name: put_clocks (index)
--- Write the entry's clocks, whatever they were.
+-- Write the entry's clocks.
 INSERT INTO clocks (entry_id, version, updated_at, last_interaction_at) VALUES (?, ?, ?, ?)
 {update_instead:entry_id}
     version = {given:version}, updated_at = {given:updated_at}, last_interaction_at = {given:last_interaction_at}
 
 -- name: touch_entry (index)
--- A message goes on with the session, if it is still the one we know. The id of an entry is never given again.
+-- Move the clocks of an entry of that version. An id is never given to two entries, so no other lane's entry can match.
 UPDATE clocks SET version = version + 1, updated_at = ?, last_interaction_at = NULL WHERE entry_id = ? AND version = ?
 
 -- name: reschedule_entry
--- The policy's next instant, which sessions.json does not show.
+-- Store the next due instant, which sessions.json does not show.
 UPDATE entries SET due_at = ?, policy_fingerprint = ?
 WHERE entry_id = (SELECT entry_id FROM clocks WHERE entry_id = ? AND version = ?)
 
 -- name: delete_entry (index)
--- The lane has no session any more.
+-- Remove the entry of a lane.
 DELETE FROM entries WHERE entry_id = ?
 
 -- name: delete_clocks
--- Nor does it have clocks.
+-- Remove the clocks of an entry.
 DELETE FROM clocks WHERE entry_id = ?
 
 -- name: entries_in_key_order
@@ -58,11 +58,11 @@ FROM entries JOIN clocks USING (entry_id) WHERE session_key > ? ORDER BY session
 SELECT session_key FROM entries WHERE session_key > ? ORDER BY session_key LIMIT ?
 
 -- name: first_due
--- When the policy of any entry may be due first.
+-- The time at which the policy of any entry may be due first.
 SELECT min(due_at) FROM entries
 
 -- name: oldest_write
--- When that entry was written that nobody has written since for the longest time.
+-- The time at which the entry was written that was left alone for longest.
 SELECT min(updated_at) FROM clocks
 
 -- name: entries_due
@@ -101,7 +101,7 @@ FROM (
 ORDER BY updated_at DESC, entry_id DESC
 
 -- name: list_entries_of_owners
--- The same for a few owners or one lane.
+-- The entries of a few owners or one lane, the latest written first, after a position.
 SELECT {entry}
 FROM entries JOIN clocks USING (entry_id)
 WHERE entry_id IN ({several:

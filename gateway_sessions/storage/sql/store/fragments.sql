@@ -4,8 +4,8 @@ entries.entry_id, session_key, session_id, owner, platform, state, state_since, 
     version, updated_at, last_interaction_at
 
 -- fragment: message
--- A message as it is read in pages. Whatever is short comes as one value, for each value of a row takes its time; so do
--- the members that few messages have, if one of them is set.
+-- A message as pages read it. All short members come as one value, because each value of a row takes time; so do the
+-- members that few messages have, if one of them is set.
 message_id, sent_at, {json_text:{json_array}(session_id, seq, role, tool_call_id, tool_name, effect_disposition,
         finish_reason, platform_message_id, token_count, {as_text:author}, {as_text:from_lane},
         {json:CASE WHEN observed = 1 OR edited_at IS NOT NULL OR coalesce(parts, reasoning_details, codex_reasoning_items,
@@ -15,7 +15,7 @@ message_id, sent_at, {json_text:{json_array}(session_id, seq, role, tool_call_id
     coalesce(parts, content), tool_calls, reasoning, reasoning_content
 
 -- fragment: part_of_conversation
--- The same without what a model is not told.
+-- The members of a message that a model is given.
 message_id, sent_at, {json_text:{json_array}(role, tool_call_id, tool_name, effect_disposition, finish_reason,
         platform_message_id, {json:CASE WHEN observed = 1 OR coalesce(parts, reasoning_details, codex_reasoning_items,
         codex_message_items, api_content, extra) IS NOT NULL
@@ -24,7 +24,7 @@ message_id, sent_at, {json_text:{json_array}(role, tool_call_id, tool_name, effe
     coalesce(parts, content), tool_calls, reasoning, reasoning_content
 
 -- fragment: owed_reply
--- The next reply of each lane on an account, as far as its time has come, but for some.
+-- The next reply of each lane on an account, if it is due, except some replies.
 reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, unclear,
     created_at, next_try_at, CASE WHEN state = 'sending' THEN epoch END
 FROM outbox AS reply
@@ -34,11 +34,11 @@ WHERE platform = ? AND account = ? AND state IN ('owed', 'sending') AND next_try
       AND earlier.reply_id < reply.reply_id AND earlier.state IN ('owed', 'sending'))
 
 -- fragment: number_of_calls
--- How many tools a message calls.
+-- The number of tools that a message calls.
 coalesce({length_of_list:tool_calls}, 0)
 
 -- fragment: candidate
--- A message that may be found, with all that decides about it.
+-- A message that a search may find, with the columns that decide about it.
 m.message_id, m.session_id, m.role, m.content, m.tool_name, m.tool_calls, m.sent_at, s.owner, s.session_key,
     s.source, m.hidden_because, s.relation, m.author, m.from_lane
 FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
@@ -50,11 +50,11 @@ s.session_id, s.source, s.title, coalesce(t.preview, ''), t.last_active, s.start
     t.tool_call_count, t.input_tokens, t.output_tokens, t.estimated_cost_usd
 
 -- fragment: in_sight
--- Whether who asks may see a session.
+-- Whether the caller may see a session.
 ({a_number} = 1 OR @.owner IN ({each_of}) OR @.session_key = ?)
 
 -- fragment: looked_for
--- Whether a session has the properties that are asked for, and says a text if there is one.
+-- Whether a session matches the filters, and has the text if one is given.
 ({a_text} IS NULL OR s.source = ?) AND s.source NOT IN ({each_of}) AND ({a_number} IS NULL OR s.archived = ?)
     AND t.message_count >= ? AND ({a_number} = 0
       OR {says:t.preview} OR {says:t.preview} OR {says:t.preview}
@@ -85,12 +85,12 @@ count(*), {sum:{flag:started_at >= ?}},
         ELSE last_active - ? END}
 
 -- fragment: whole_session
--- What a session may stand out with.
+-- The columns by which a session may stand out.
 session_id, source, title, started_at, last_active - started_at AS micros, message_count, tool_call_count,
         input_tokens + output_tokens + cache_read_tokens + cache_write_tokens AS tokens
 
 -- fragment: that_stand_out
--- The first few by each of that.
+-- The first few sessions by each of these columns.
 SELECT * FROM (SELECT 'longest', session_id, source, title, started_at, micros FROM shown
     WHERE micros > 0 ORDER BY micros DESC, session_id LIMIT ?) AS longest
 UNION ALL SELECT * FROM (SELECT 'most_messages', session_id, source, title, started_at, message_count FROM shown
@@ -101,7 +101,7 @@ UNION ALL SELECT * FROM (SELECT 'most_tool_calls', session_id, source, title, st
     WHERE tool_call_count > 0 ORDER BY tool_call_count DESC, session_id LIMIT ?) AS most_tool_calls
 
 -- fragment: used
--- What models were used for, how often, and what it cost, in billionths.
+-- The use of models, the number of calls, and the costs in billionths.
 count(*), {sum:api_calls}, {sum:input_tokens}, {sum:output_tokens}, {sum:cache_read_tokens}, {sum:cache_write_tokens},
     {sum:reasoning_tokens},
     {sum:{rounded:1e9 * CASE cost_status WHEN 'actual' THEN actual_cost_usd WHEN 'estimated' THEN estimated_cost_usd
@@ -110,7 +110,7 @@ count(*), {sum:api_calls}, {sum:input_tokens}, {sum:output_tokens}, {sum:cache_r
     count(CASE WHEN cost_status = 'actual' THEN 1 END), count(CASE WHEN cost_status = 'included' THEN 1 END)
 
 -- fragment: what_it_holds
--- What is in a session, and whether it is in use or to be kept.
+-- The size of a session, and whether it is in use or kept.
 t.session_id, t.last_active, t.last_seq, t.text_bytes,
     {flag:s.pinned = 1 OR EXISTS (SELECT 1 FROM entries WHERE entries.session_id = s.session_id) OR EXISTS (
         SELECT 1 FROM hook_calls WHERE idempotency_key > {joined:s.session_id {with} ':'}
@@ -118,17 +118,17 @@ t.session_id, t.last_active, t.last_seq, t.text_bytes,
             AND hook_calls.session_id = s.session_id AND state = 'owed')}
 
 -- fragment: to_prune
--- Which sessions may go.
+-- The conditions under which a session may be pruned.
 ({a_text} IS NULL OR s.source = ?) AND ({a_text} IS NULL OR s.relation = ?)
     AND ({a_number} = 1 OR s.archived = 0) AND ({a_number} = 0 OR t.last_seq = 0)
     AND ({a_number} = 1 OR s.ended_at IS NOT NULL)
 
 -- fragment: sent_to_room
--- Whether somebody sent it where others are as well, at their account of the platform.
+-- Whether a person sent a message to a room, at their account of the platform.
 sender = ? AND substr(owner, 1, {length}({a_text})) = ? AND substr(owner, 1, {length}({a_text})) <> ?
 
 -- fragment: on_lanes_of_person
--- Whether it concerns somebody.
+-- Whether a row is a person's: by its owner, by its lane, or sent by them to a room.
 (owner = ? OR session_key IN ({each_of}) OR ({sent_to_room}))
 
 -- fragment: turn_that_waits
@@ -136,9 +136,9 @@ sender = ? AND substr(owner, 1, {length}({a_text})) = ? AND substr(owner, 1, {le
 session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL
 
 -- fragment: waits_for_its_turn
--- Whether a message leads a turn that waits, or is part of one.
+-- Whether a message leads a waiting turn, or has joined one.
 outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
 
 -- fragment: was_steered
--- Whether a message of a running turn was said into it. Programs of schema 6 know that by `messages` alone.
+-- Whether a message of a running turn was steered into it. Programs of schema 6 know that by `messages` alone.
 coalesce(steered_into, 0) = token OR messages = 0

@@ -50,27 +50,27 @@ SELECT session_id, CASE WHEN relation <> 'succession' THEN parent_session_id END
 ) AS line {then_join} sessions USING (session_id)
 
 -- name: set_archived
--- Out of sight of listings, or in sight again.
+-- Leave a session out of lists, or list it again.
 UPDATE sessions SET archived = ? WHERE session_id = ?
 
 -- name: continuation_to_branch
--- The parent was reopened and goes on by itself: what continued it is a conversation of its own.
+-- Make a branch of the continuation of a session that was reopened and goes on by itself.
 UPDATE sessions SET relation = 'branch' WHERE parent_session_id = ? AND relation = 'continuation'
 
 -- name: session_to_descend_from
--- What has to be known of a session from which another one comes.
+-- The columns of a session that a new session from it needs.
 SELECT owner, title, ended_at, end_reason, started_at FROM sessions WHERE session_id = ?
 
 -- name: place_of_message
--- Where in the session the message stands.
+-- The place of a message in its session.
 SELECT seq FROM messages WHERE message_id = ? AND session_id = ?
 
 -- name: add_totals_of_descendant
--- Nothing was said in it yet, but it began like the one it comes from.
+-- Add the totals of a session without messages; its preview is that of the session it comes from.
 INSERT INTO totals (session_id, last_active, preview) SELECT ?, ?, preview FROM totals WHERE session_id = ?
 
 -- name: add_descendant
--- A session that comes from another one, with all that says where it belongs and how it is answered.
+-- Add a session from another one, with the lane, the owner and the settings of that.
 INSERT INTO sessions (session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at, title,
     title_by, model, model_config, system_prompt, billing_provider, billing_base_url, billing_mode, pinned, archived, extra,
     title_owner)

@@ -1,10 +1,10 @@
 -- name: index_limits
--- The highest id of a message, the highest note of a change, and how far such notes have been cleared away.
+-- The highest id of a message, the highest note of a change, and the last note that was removed.
 SELECT (SELECT max(message_id) FROM messages), (SELECT max(change_id) FROM index_changes),
     (SELECT {whole:value} FROM meta WHERE name = 'index_changes_cleared')
 
 -- name: messages_to_index
--- What was said after a message, in the order of commits. A very long text is cut.
+-- Messages behind an id, in the order of commits. A very long text is cut.
 SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?), m.tool_name, m.tool_calls, m.sent_at,
     s.owner, s.session_key, s.source, m.author, m.from_lane
 FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
@@ -22,47 +22,47 @@ WHERE m.message_id IN ({each_number_of})
 SELECT change_id, message_id FROM index_changes WHERE change_id > ? ORDER BY change_id LIMIT ?
 
 -- name: message_ids_of_session
--- All that was said in a session.
+-- The ids of all messages of a session.
 SELECT message_id FROM messages WHERE session_id = ? ORDER BY message_id
 
 -- name: clear_index_changes
--- The index has taken them in.
+-- Remove notes that the index has read.
 DELETE FROM index_changes WHERE change_id <= ?
 
 -- name: unindexed_messages
--- What may not be in the index yet, the newest first.
+-- Messages that the index may not have read yet, the newest first.
 SELECT {candidate}
 WHERE m.message_id > ? AND m.message_id < ? ORDER BY m.message_id DESC LIMIT ?
 
 -- name: texts_between
--- Only what the same messages say, the newest first: most of them have nothing of what is looked for.
+-- Only the texts of such messages, the newest first: most of them do not match.
 SELECT m.message_id, m.content, m.tool_name, m.tool_calls FROM messages AS m
 WHERE m.message_id > ? AND m.message_id < ? ORDER BY m.message_id DESC LIMIT ?
 
 -- name: changed_messages
--- Indexed messages of which the index says something that is not true any more, as they are now.
+-- Indexed messages of which the index has an old version, as they are now.
 SELECT {candidate}
 WHERE m.message_id IN (SELECT message_id FROM index_changes WHERE change_id > ?) AND m.message_id <= ?
 LIMIT ?
 
 -- name: pending_changes
--- Which messages these are, also those that are not there any more.
+-- The ids of messages of which the index has an old version, removed ones too.
 SELECT DISTINCT message_id FROM index_changes WHERE change_id > ? AND message_id <= ? LIMIT ?
 
 -- name: search_candidates
--- Messages of a time that may be shown, with as much of their text as their place in the order depends on.
+-- Messages of a time that may be shown, with as much of their text as their rank depends on.
 SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?), m.tool_name, m.tool_calls, m.sent_at, s.owner,
     s.session_key, s.source, m.hidden_because, s.relation, m.author, m.from_lane
 FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
 WHERE m.message_id IN ({each_number_of}) AND m.sent_at >= ? AND m.sent_at < ?
 
 -- name: whole_search_candidates
--- The same with all of their text, to look at every character of it.
+-- Messages of a time that may be shown, with all of their text.
 SELECT {candidate}
 WHERE m.message_id IN ({each_number_of}) AND m.sent_at >= ? AND m.sent_at < ?
 
 -- name: search_hits
--- What is shown of messages that were found.
+-- The columns of found messages that a hit shows.
 SELECT m.message_id, m.session_id, m.seq, m.role, m.content, m.tool_name, m.tool_calls, m.sent_at, m.hidden_because,
     s.session_key, s.source, s.model, s.started_at, s.title, m.from_lane
 FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id

@@ -6,20 +6,20 @@ WHERE (started_at, session_id) > (?, ?) AND ({a_text} IS NULL OR source = ?)
 ORDER BY started_at, session_id LIMIT ?
 
 -- name: count_sessions_to_export
--- How many there are.
+-- The number of sessions to export.
 SELECT count(*) FROM sessions
 WHERE ({a_text} IS NULL OR source = ?) AND {in_sight:sessions}
 
 -- name: acts_of_hiding
--- What hid messages of a session, in its order.
+-- The changes that hid messages of a session, in order.
 SELECT DISTINCT hidden_by FROM messages WHERE session_id = ? AND hidden_by IS NOT NULL ORDER BY hidden_by
 
 -- name: hidden_messages
--- Which act hid each of them.
+-- The change that hid each message.
 SELECT seq, hidden_by FROM messages WHERE session_id = ? AND seq BETWEEN ? AND ? AND hidden_by IS NOT NULL
 
 -- name: versions_of_messages
--- What they said before they were edited, the oldest first.
+-- The earlier versions of messages, the oldest first.
 SELECT seq, message_versions.content, message_versions.parts, replaced_at
 FROM messages JOIN message_versions ON message_versions.message_id = messages.message_id
 WHERE session_id = ? AND seq BETWEEN ? AND ? ORDER BY seq, version
@@ -32,21 +32,21 @@ SELECT event_id, at, task, model, provider, base_url, billing_mode, input_tokens
 FROM usage_events WHERE session_id = ? ORDER BY at, event_id
 
 -- name: take_in_session
--- A session from a file.
+-- Add a session from a file.
 INSERT INTO sessions (session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at,
     ended_at, end_reason, ends, entry, title, title_by, model, model_config, system_prompt, billing_provider,
     billing_base_url, billing_mode, pinned, archived, extra, title_owner)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: take_in_totals
--- What its messages and its use add up to.
+-- Add the totals of a session from a file.
 INSERT INTO totals (session_id, last_active, last_seq, message_count, tool_call_count, text_bytes, rewind_count, preview,
     input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, api_call_count,
     estimated_cost_usd, actual_cost_usd, cost_status, cost_source, pricing_version)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: take_in_message
--- A message from a file, at its place.
+-- Add a message from a file, at its place.
 INSERT INTO messages (message_id, session_id, seq, hidden_by, role, content, parts, tool_call_id, tool_calls, tool_name,
     effect_disposition, sent_at, token_count, finish_reason, reasoning, reasoning_content, reasoning_details,
     codex_reasoning_items, codex_message_items, api_content, platform_message_id, observed, hidden_because, edited_at,
@@ -54,18 +54,18 @@ INSERT INTO messages (message_id, session_id, seq, hidden_by, role, content, par
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?{and_what_it_says})
 
 -- name: take_in_version
--- What a message said before.
+-- Add an earlier version of a message from a file.
 INSERT INTO message_versions (message_id, version, content, parts, replaced_at) VALUES (?, ?, ?, ?, ?)
 
 -- name: session_as_taken_in
--- The columns that an import writes.
+-- The columns of a session that an import writes.
 SELECT session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at, ended_at, end_reason,
     ends, entry, title, title_by, model, model_config, system_prompt, billing_provider, billing_base_url, billing_mode,
     pinned, archived, extra, title_owner
 FROM sessions WHERE session_id = ?
 
 -- name: messages_as_taken_in
--- The same of messages behind a place.
+-- The columns of messages behind a place that an import writes.
 SELECT seq, hidden_by, role, content, parts, tool_call_id, tool_calls, tool_name, effect_disposition, sent_at,
     token_count, finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items,
     codex_message_items, api_content, platform_message_id, observed, hidden_because, edited_at, platform_messages, extra,
@@ -73,17 +73,17 @@ SELECT seq, hidden_by, role, content, parts, tool_call_id, tool_calls, tool_name
 FROM messages WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?
 
 -- name: usage_elsewhere
--- An event of these that was counted for another session.
+-- One of these events that was counted for another session.
 SELECT event_id FROM usage_events WHERE event_id IN ({each_of}) AND session_id <> ? LIMIT 1
 
 -- name: attach_session
--- The parent has been taken in as well.
+-- Give a session its parent, once that was imported as well.
 UPDATE sessions SET parent_session_id = ?, relation = ?, extra = ? WHERE session_id = ?
 
 -- name: forget_empty_session
--- The row of a session that only its lane knew of.
+-- Remove the row of a session without messages, so that the file's row takes its place.
 DELETE FROM sessions WHERE session_id = ?
 
 -- name: forget_empty_totals
--- Nothing was said in it.
+-- Remove the totals of a session without messages.
 DELETE FROM totals WHERE session_id = ?
