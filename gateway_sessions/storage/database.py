@@ -55,6 +55,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 SECRET_BYTES: Final = 32
+"""The size of the store's secret: no one can guess it, and so no pseudonym either."""
 EPOCH_BITS: Final = 32
 """The number of bits below the epoch in an entry's id: room for the entries of one owner."""
 ALONE: Final = ClusterRules()

@@ -37,6 +37,7 @@ MOUNTS: Final = Path("/proc/self/mountinfo")
 REBUILT_SUFFIX: Final = ".rebuilt"
 """The suffix of a database that waits to take the place of a damaged one."""
 POLL_SECONDS: Final = 0.05
+"""The pause between two tries to take the lock, which no system call waits for with a time limit."""
 ASK_SECONDS: Final = 2.0
 """The time limit for telling an owner that another process waits for the store."""
 FOLDERS: Final = ("backups", "quarantine")

@@ -46,6 +46,7 @@ KEYS: Final = 1000
 SHARE_OF_TIME: Final = 0.01
 """The largest share of time spent on writing: large files are written less often."""
 LONGEST_PAUSE: Final = timedelta(minutes=5)
+"""The longest pause between two writes, also while writing fails: then the snapshot is old, not lost."""
 BYTES_PER_SECOND: Final = 20_000_000
 """The assumed speed of writing, until the first file has been timed."""
 

@@ -146,6 +146,7 @@ def _batches(groups: Sequence[SessionGroup]) -> Iterator[list[SessionGroup]]:
 
 
 PAGE: Final = 200
+"""The number of positions read in one page."""
 _BESIDE_THE_DATABASE: Final = ("", "-wal", "-shm", "-journal")
 
 

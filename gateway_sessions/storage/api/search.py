@@ -22,6 +22,7 @@ from gateway_sessions.storage.transactions.search.hits import Order
 Choice = TypeVar("Choice", bound=StrEnum)
 
 MOST_HITS: Final = 1_000
+"""The largest page of hits: it bounds the memory and time of one search."""
 LAST_HIT: Final = 10_000
 """The largest offset: no page of hits begins behind it."""
 

@@ -267,7 +267,9 @@ class LineageMethods(TransactionRunner):
 
 
 PAGE: Final = 20
+"""The default number of rows in a list."""
 BROWSED: Final = 500
+"""The default number of conversations to choose from."""
 
 
 class ListingMethods(TransactionRunner):

@@ -32,6 +32,7 @@ from gateway_sessions.storage.transactions.transcripts.message_windows import An
 from gateway_sessions.storage.transactions.transcripts.messages import MessagePage
 
 MANY: Final = 500
+"""The number of messages above which they are made in a thread."""
 
 _log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ class LaneRow(msgspec.Struct, kw_only=True, gc=False):
     """Rises each time the lane is leased or taken away; a write with an older token is refused."""
     leased_at: int | None = None
     attempts: int = 0
-    """The number of tries of the next turn that were cut off in a row; the running try is not counted yet."""
+    """The number of cut-off tries in a row of the turn that runs or is next, without the try that runs."""
     moved_session_id: str | None = None
     next_seq: int = 1
     waiting: int = 0

@@ -32,6 +32,7 @@ from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
 T = TypeVar("T")
 
 MAX_ROLE: Final = 64
+"""The longest role: a foreign transcript may have any word as a role, but no text."""
 MAX_OWNER: Final = 2560
 """The longest name of a person or a lane: MySQL can index no longer one."""
 _HIDDEN: Final = {str(reason): reason for reason in Hidden}

@@ -17,6 +17,7 @@ from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.locks import of_signals
 
 SIGNALS_PAGE: Final = 200
+"""The number of signals read at a time; the next read gets the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from gateway_sessions.storage.transactions.sessions.find_or_create import Sessio
 
 _ITEM_ID: Final = -1
 _TRIES: Final = -2
+"""The places of these columns in the part of `lane_and_queue` about the last turn."""
 
 
 class Oldest(NamedTuple):

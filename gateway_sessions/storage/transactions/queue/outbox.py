@@ -23,7 +23,9 @@ from gateway_sessions.storage.tables.moves import moving
 T = TypeVar("T")
 
 FIRST: Final = 1 << 62
+"""An id above that of every reply: the newest page begins below it."""
 MAX_PROBLEM: Final = 500
+"""The longest problem that is stored: an error may repeat a whole request."""
 _TARGET: Final = msgspec.json.Decoder(ReplyTarget)
 _MESSAGE: Final = msgspec.json.Decoder(OutboundMessage)
 

@@ -39,9 +39,11 @@ from gateway_sessions.storage.transactions.queue.admit import take_out
 from gateway_sessions.storage.transactions.queue.growing_replies import owe_unfinished, owe_unfinished_waiting
 
 FIRST: Final = 1 << 62
+"""An id above that of every message: the newest page begins below it."""
 FORGET_AT_ONCE: Final = 500
 """The number of settled rows of each kind that one commit forgets."""
 _SEQ, _INTO, _TOKEN, _PLACE, _TRIES = 1, 3, 4, 7, 8
+"""The places of these columns in the rows of `open_items`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
 from gateway_sessions.storage.transactions.search.scan import Candidate
 
 CONTEXT_CHARACTERS: Final = 200
+"""The number of characters that a hit shows of itself and of each neighbour."""
 _NOTHING_AROUND: Final = (None, None, None, None)
 
 

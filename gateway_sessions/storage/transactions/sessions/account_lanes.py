@@ -29,7 +29,9 @@ from gateway_sessions.storage.transactions.sessions import titles
 from gateway_sessions.storage.transactions.sessions.replace import transition
 
 PAGE: Final = 1000
+"""The number of lanes read in one page."""
 _AFTER_SEPARATOR: Final = chr(ord(SEPARATOR) + 1)
+"""The character behind the separator: the upper bound of the events of one account."""
 _DONE: Final = "lanes_of_accounts;"
 
 

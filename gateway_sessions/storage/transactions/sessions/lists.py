@@ -27,12 +27,15 @@ from gateway_sessions.storage.tables.lanes import load_lane
 from gateway_sessions.storage.transactions.sessions.titles import in_scope
 
 BEFORE_ALL: Final = (1 << 62, "")
+"""A position before every session, because lists begin with the latest."""
 FEW: Final = 5_000
 """The number of sessions up to which sorting them all is faster than walking past all others."""
 MORE_THAN_FEW: Final = 1 << 30
+"""A limit above every number of sessions that is sorted in memory."""
 NOBODY: Final = "[]"
 RELATION: Final = 10
 END_REASON: Final = 12
+"""The places of these columns in the row of a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +260,7 @@ def _patterns(text: str) -> tuple[str, ...]:
 
 
 FAR_FUTURE = 1 << 62
+"""An instant and an id above all others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.index_notes import note_changes
 
 PAGE: Final = 500
+"""The number of sessions read in one page."""
 ENDED: Final = 6
 """The column that is true if a session has ended."""
 PIECE: Final = 200
@@ -28,6 +29,7 @@ PIECE: Final = 200
 LEFT_OVER: Final = "left_over:"
 _BEHIND: Final = "left_over;"
 _BEGINNING: Final = (-(1 << 62), "")
+"""A position before every session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ UNKNOWN_SOURCE: Final = "unknown"
 TOOL_SOURCE: Final = "tool"
 """The source of sessions that programs hold with themselves."""
 LONGEST_DESCENT: Final = 10_000
+"""The largest number of ancestors that are followed: a damaged database may have a circle."""
 _MARKERS: Final = {"_branched_from": Relation.BRANCH, "_delegate_from": Relation.DELEGATE}
 _RELATIONS: Final = {str(relation): relation for relation in Relation}
 _read_json = msgspec.json.Decoder(dict[str, Any]).decode

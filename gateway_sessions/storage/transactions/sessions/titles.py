@@ -27,7 +27,9 @@ from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 
 MAX_CANDIDATES: Final = 10
+"""The number of candidates that an error names."""
 PAGE: Final = 200
+"""The number of ids read in one page."""
 _AFTER_EVERY_ID: Final = "\U0010ffff"
 
 

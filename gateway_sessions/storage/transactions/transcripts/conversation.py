@@ -12,6 +12,7 @@ from gateway_sessions.storage.tables.messages import decode_spoken
 from gateway_sessions.storage.transactions.transcripts.messages import must_exist, rows_of
 
 MAX_ANCESTORS = 1000
+"""The largest number of sessions that a conversation reads back through."""
 MAX_OVERLAP = 64
 """The largest number of its parent's last messages that a continuation may begin with."""
 

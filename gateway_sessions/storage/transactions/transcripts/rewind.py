@@ -11,6 +11,7 @@ from gateway_sessions.storage.tables.locks import of_session
 from gateway_sessions.storage.transactions.transcripts.messages import must_exist
 
 PREVIEW_PAGE = 20
+"""The number of texts read at a time: nearly always the first one has a preview."""
 
 
 def rewind(session_id: str, turns: int, ids: Iterator[int]) -> Transaction[Rewind | None]:

@@ -185,7 +185,9 @@ def _counted(entry: SessionEntry, more: UsageSum, status: CostStatus) -> Session
 
 
 TOP: Final = 5
+"""The number of sessions that a report names in each ranking."""
 MICROS: Final = 10**6
+"""Microseconds in a second."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, gc=False):

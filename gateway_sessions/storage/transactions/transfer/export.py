@@ -22,7 +22,9 @@ from gateway_sessions.storage.transactions.sessions.titles import in_scope
 from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING
 
 PAGE: Final = 200
+"""The largest number of messages in a page."""
 PAGE_BYTES: Final = 4 << 20
+"""The approximate size of a page's texts, which bounds the memory of an export."""
 BEGINNING: Final = (-EVERYTHING, "")
 
 Position = tuple[int, str]

@@ -50,6 +50,7 @@ _SENT_AT: Final = 9
 _AUTHOR: Final = 24
 """The place of the author."""
 _LATEST: Final = 1 << 62
+"""An instant later than that of any message."""
 _TEXTS: Final = ("model", "system_prompt", "billing_provider", "billing_base_url", "billing_mode")
 _SUMS: Final = (
     "rewind_count", "preview", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
@@ -212,9 +213,11 @@ def _entry(bundle: Bundle) -> str | None:
 T = TypeVar("T")
 
 LONGEST_DESCENT: Final = 10_000
+"""The largest number of ancestors that are followed: a damaged database may have a circle."""
 _ROLE: Final = 4
 """The place of the role in the row of a message."""
 PAGE: Final = 100
+"""The number of messages compared at a time."""
 OF_THE_LANE: Final = ("session_key", "owner", "ended_at", "end_reason", "ends", "entry")
 """The columns that are kept if a lane has the session already: the lane knows them better than a file."""
 

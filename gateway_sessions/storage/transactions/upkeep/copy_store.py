@@ -56,7 +56,9 @@ OF_THE_DATABASE: Final = frozenset(
 """Facts about a database and not about the store in it."""
 NOTE: Final = f"{meta.MOVING}:"
 DIGEST_BYTES: Final = 16
+"""The size of a hash: two different tables never have the same sum by chance."""
 NUMBER_BYTES: Final = 8
+"""The size that is counted for a value other than a text."""
 _ROLE: Final = 3
 """The place of the role in the row of a message."""
 _HIDDEN_BY: Final = 22

@@ -37,6 +37,7 @@ from gateway_sessions.storage.transactions.upkeep.copy_store import BEGINNINGS, 
 from gateway_sessions.storage.transactions.upkeep.erasure import ErasurePlan
 
 PAGE: Final = 500
+"""The number of rows read in one page."""
 SET_ASIDE: Final = "it was damaged, and set aside by a repair"
 Values: TypeAlias = Mapping[str, Any]
 
