@@ -23,7 +23,7 @@
 - ``operator``: Tools for operators of a store that another process owns: a client, health checks, an
   overview.
 - ``queue``: The queue of an open store: admission of messages, routing to sessions, and turns.
-- ``retry``: Retries with pauses, such as of notes on replies while the database cannot be used.
+- ``retry``: Retries: work is tried again until it is done, with pauses that grow.
 - ``session_context``: The builder of the `SessionContext` that an agent is given for its session.
 - ``store``: `SessionStore`, the object that a program embeds, and the parts of its public interface.
 - ``user_code``: Calls of foreign code in a fresh context and within a time limit; tasks that do not end are

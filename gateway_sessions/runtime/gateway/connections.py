@@ -15,11 +15,11 @@ from gateway_sessions.adapters.protocol import Adapter, Submit, block_ends
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.observability.events import EventKind, Events
+from gateway_sessions.runtime.retry import Backoff
 
 logger = logging.getLogger(__name__)
 
-FIRST_PAUSE: Final = timedelta(seconds=1)
-LONGEST_PAUSE: Final = timedelta(minutes=1)
+BACKOFF: Final = Backoff(timedelta(seconds=1), timedelta(minutes=1))
 PATIENCE: Final = timedelta(seconds=10)
 """How long a gateway waits for its adapters before it begins without those that are slow."""
 
@@ -48,13 +48,13 @@ class Connections:
                 await tried.wait()
 
     async def _keep(self, adapter: Adapter, submit: Submit, tried: anyio.Event) -> None:
-        pause = FIRST_PAUSE
+        failures = 0  # since it was connected
         platform, account = adapter.platform, adapter.name
         facts = {"platform": platform, "account": account}
         while True:
             try:
                 async with adapter.connect(submit):
-                    pause = FIRST_PAUSE
+                    failures = 0
                     self.platforms.add(platform)
                     self._events.emit(EventKind.ADAPTER_CONNECTED, platform=platform, account=account)
                     tried.set()
@@ -67,8 +67,8 @@ class Connections:
                 logger.exception("an adapter lost its connection", extra={"action": "adapter_lost", **facts})
                 self._events.emit(EventKind.ADAPTER_LOST, platform=platform, account=account)
             tried.set()
-            await self._clock.sleep(pause.total_seconds())
-            pause = min(2 * pause, LONGEST_PAUSE)
+            await self._clock.sleep(BACKOFF.after(failures).total_seconds())
+            failures += 1
 
 
 def by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:

@@ -39,6 +39,7 @@ from gateway_sessions.runtime.gateway.running_turn import PUT_OFF, RunningTurn, 
 from gateway_sessions.runtime.gateway.streaming import GrowingTurn, Streaming
 from gateway_sessions.runtime.queue.storage_faults import MOST_TRIES, PASSING, is_passing
 from gateway_sessions.runtime.queue.turn import Ended, Turn
+from gateway_sessions.runtime.retry import Backoff, retry
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.storage.transactions.transcripts import usage as uses
 
@@ -46,14 +47,11 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-FIRST_PAUSE: Final = timedelta(seconds=0.5)
-LONGEST_PAUSE: Final = timedelta(seconds=2)
+COMMIT_BACKOFF: Final = Backoff(timedelta(seconds=0.5), timedelta(seconds=2))
 """Between two tries to commit what an agent has done. Its lane waits meanwhile, and goes on so soon after the
 database is back, however long that was away."""
-LONGEST_DELAY: Final = timedelta(seconds=8)
+TURN_BACKOFF: Final = Backoff(timedelta(seconds=0.5), timedelta(seconds=8))
 """Between two tries of a turn that the database has spoilt: the agent works each time."""
-_DOUBLINGS: Final = 6
-"""After so many, a delay is the longest one."""
 MAX_PROBLEM: Final = 500
 
 
@@ -310,7 +308,7 @@ class TurnExecution:
         self.outcome = TurnOutcome.PUT_OFF
         passing = is_passing(error)
         spoilt = self._parts.spoilt.count(self._turn.session_key, self._turn.seq) if passing else 0
-        pause = min(FIRST_PAUSE * 2 ** min(spoilt or self._turn.attempt, _DOUBLINGS), LONGEST_DELAY)
+        pause = TURN_BACKOFF.after(spoilt or self._turn.attempt)
         facts = {"action": "turn_delayed", "session_key": self._turn.session_key, "seq": self._turn.seq}
         logger.warning("a turn is tried again, as the database failed", exc_info=error, extra=facts)
         retry_at = self._parts.clock.now() + pause
@@ -384,17 +382,16 @@ class TurnExecution:
         return ended
 
     async def _retry_until_done(self, end: Callable[[], Awaitable[T]]) -> T:
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                return await end()
-            except PASSING:
-                if self._running.leaving:
-                    raise  # the next start finds the turn cut off, and tries it again
-                facts = {"action": "commit_delayed", "session_key": self._turn.session_key}
-                logger.exception("a turn could not be committed and is tried again", extra=facts)
-            await self._running.rest(pause, self._parts.clock)
-            pause = min(2 * pause, LONGEST_PAUSE)
+        def failed(error: StorageError) -> None:
+            if self._running.leaving:
+                raise error  # the next start finds the turn cut off, and tries it again
+            facts = {"action": "commit_delayed", "session_key": self._turn.session_key}
+            logger.exception("a turn could not be committed and is tried again", extra=facts)
+
+        async def sleep(seconds: float) -> None:
+            await self._running.rest(timedelta(seconds=seconds), self._parts.clock)
+
+        return await retry(end, PASSING, backoff=COMMIT_BACKOFF, sleep=sleep, failed=failed)
 
     @contextmanager
     def _expecting(self, messages: Sequence[OutboundMessage]) -> Generator[_Expected]:

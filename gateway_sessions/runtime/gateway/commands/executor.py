@@ -30,8 +30,6 @@ from gateway_sessions.errors import (
     GatewaySessionsError,
     InvalidInputError,
     StorageError,
-    StorageFullError,
-    StorageUnavailableError,
     StoreStoppedError,
 )
 from gateway_sessions.runtime.delivery.durable_notices import Answers, Asker
@@ -40,14 +38,15 @@ from gateway_sessions.runtime.gateway.commands.protocol import AT_ONCE, Command,
 from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.runtime.open_calls import start_in
 from gateway_sessions.runtime.queue.limits import DRAINING, OVERLOADED
+from gateway_sessions.runtime.queue.storage_faults import PASSING
+from gateway_sessions.runtime.retry import Backoff, retry
 from gateway_sessions.runtime.user_code import MAX_PROBLEM, problem_within
 from gateway_sessions.storage.transactions.queue import commands as transactions
 from gateway_sessions.storage.transactions.queue.admit import Noted
 
 logger = logging.getLogger(__name__)
 
-FIRST_PAUSE: Final = timedelta(seconds=0.5)
-LONGEST_PAUSE: Final = timedelta(seconds=30)
+SETTLE_BACKOFF: Final = Backoff(timedelta(seconds=0.5), timedelta(seconds=30))
 """Between two tries to write down that a command was carried out."""
 
 
@@ -314,17 +313,13 @@ class Commands:
         """Write down what came of it, and owe the answer, however long the database cannot be written."""
         outcome = Outcome.COMMAND if job.problem is None else Outcome.CANCELLED
         settle = partial(transactions.settle, job.noted, outcome, job.problem)
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                await self._answers.owe(job.asker, job.answer if job.aloud else None, settle)
-            except (StorageUnavailableError, StorageFullError):
-                logger.exception("a command is settled later", extra=job.report("command_delayed"))
-            else:
-                break
+        owe = partial(self._answers.owe, job.asker, job.answer if job.aloud else None, settle)
+
+        def failed(_: StorageError) -> None:
+            logger.exception("a command is settled later", extra=job.report("command_delayed"))
             job.done.set()
-            await self._clock.sleep(pause.total_seconds())
-            pause = min(2 * pause, LONGEST_PAUSE)
+
+        await retry(owe, PASSING, backoff=SETTLE_BACKOFF, sleep=self._clock.sleep, failed=failed)
         name, problem = job.command.name, job.problem
         self._host.events.emit(EventKind.COMMAND, job.noted.session_key, name=name, problem=problem)
 
