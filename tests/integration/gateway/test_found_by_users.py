@@ -132,7 +132,7 @@ async def test_replies_that_somebody_else_owed_are_sent_one_after_the_other(tmp_
         await execution.platform.wait_until_idle()
         for text in ("one", "two", "three"):
             await execution.commits(text, tells=False)
-        execution.delivery.glance()
+        execution.delivery.check_soon()
         await execution.platform.wait_until_idle()
         assert execution.platform.shown("ann") == ["one", "two", "three"]
         tasks.cancel_scope.cancel()
