@@ -11,7 +11,7 @@
 - ``delivery``: Sending of replies and notices: order on each lane, retries, marks after sending, pauses.
 - ``duties``: Background work of a store: each duty is a `sweep()` that tests call and a `run()` that
   repeats it.
-- ``duty``: The loop of a periodic duty: it runs a sweep, then waits for the next pass.
+- ``duty``: The loop of a duty: it runs a sweep, rests, and sweeps again until the store stops.
 - ``gateway``: `Gateway` and its parts: scheduling, running, streaming and stopping turns, and slash
   commands.
 - ``keyed_locks``: `KeyedLocks`: one asyncio lock for each key, in order of arrival, without memory for

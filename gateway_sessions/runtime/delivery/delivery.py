@@ -37,12 +37,18 @@ from gateway_sessions.core.delivery.retry_policy import (
 )
 from gateway_sessions.core.delivery.retry_policy import SendFailure as Failure
 from gateway_sessions.core.queue.commands import spelled_with_underscores
-from gateway_sessions.errors import CancelledItselfError, RateLimitedError, StorageError, StoreStoppedError
+from gateway_sessions.errors import (
+    CancelledItselfError,
+    GatewaySessionsError,
+    RateLimitedError,
+    StoreStoppedError,
+)
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import NEVER, Alarm, ClockSteps
 from gateway_sessions.runtime.delivery.notices import Hints
 from gateway_sessions.runtime.delivery.pauses import Pauses
 from gateway_sessions.runtime.delivery.sent_marks import SentReplies
+from gateway_sessions.runtime.duty import repeat
 from gateway_sessions.runtime.retry import PersistentWrites, Truth
 from gateway_sessions.storage.transactions.queue import clock_set_back, outbox
 from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply, SentReply
@@ -283,25 +289,28 @@ class Delivery:
         self._due_at = NEVER if next_at is None else next_at
 
     async def _look_after(self, tasks: asyncio.TaskGroup) -> None:
-        while True:
-            self._alarm.reset()
-            self._stop_overdue()
-            try:
-                if self._clock_steps.was_set_back():
-                    await self._set_right()
-                if self._to_look or self._due_at <= self._clock.now():
-                    if self._tasks is None:
-                        await self._take_stock()
-                        self._tasks = tasks
-                    await self.sweep()
-                    self._to_look = self._alarm.rings
-            except StoreStoppedError:
-                return
-            except StorageError:
-                logger.exception("owed replies could not be read", extra={"action": "delivery_failed"})
-                self._to_look, self._due_at = self._alarm.rings, self._clock.now() + RETRY
-            self.on_idle()
-            await self._alarm.wait_until(min(self._due_at, self._check_at))
+        await repeat(partial(self._look, tasks), self._rest, failed=self._look_later)
+
+    async def _look(self, tasks: asyncio.TaskGroup) -> None:
+        """Send what is due, if something may be."""
+        self._alarm.reset()
+        self._stop_overdue()
+        if self._clock_steps.was_set_back():
+            await self._set_right()
+        if self._to_look or self._due_at <= self._clock.now():
+            if self._tasks is None:
+                await self._take_stock()
+                self._tasks = tasks
+            await self.sweep()
+            self._to_look = self._alarm.rings
+
+    def _look_later(self, error: GatewaySessionsError) -> None:
+        logger.error("owed replies could not be read", exc_info=error, extra={"action": "delivery_failed"})
+        self._to_look, self._due_at = self._alarm.rings, self._clock.now() + RETRY
+
+    async def _rest(self, _: None) -> None:
+        self.on_idle()
+        await self._alarm.wait_until(min(self._due_at, self._check_at))
 
     async def _set_right(self) -> None:
         """The clock was set back: let no reply wait, or be waited for, as long as it was ahead."""

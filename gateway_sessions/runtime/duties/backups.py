@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from gateway_sessions.config import BackupsConfig
-from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.duty import repeat
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.threads import in_thread
 
@@ -34,17 +35,21 @@ class Backups:
         interval = self._settings.interval
         if interval is None or not self._db.has_upkeep:
             return
-        pause = FIRST_PASS
-        while True:
-            await self._clock.sleep(pause.total_seconds())
-            try:
-                await self.sweep(interval)
-                pause = interval
-            except StoreStoppedError:
-                return
-            except StorageError:
-                logger.exception("the database could not be backed up", extra={"action": "backup_failed"})
-                pause = min(interval, timedelta(hours=1))
+
+        async def sweep() -> timedelta:
+            await self.sweep(interval)
+            return interval
+
+        def failed(error: GatewaySessionsError) -> timedelta:
+            facts = {"action": "backup_failed"}
+            logger.error("the database could not be backed up", exc_info=error, extra=facts)
+            return min(interval, timedelta(hours=1))
+
+        await self._rest(FIRST_PASS)
+        await repeat(sweep, self._rest, failed=failed)
+
+    async def _rest(self, pause: timedelta) -> None:
+        await self._clock.sleep(pause.total_seconds())
 
     async def sweep(self, interval: timedelta) -> Path | None:
         """Take a copy, unless the newest is younger than that, or nothing was written since."""

@@ -6,9 +6,8 @@ import logging
 from datetime import datetime, timedelta
 from typing import Final
 
-from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.duty import wait_for_next_pass
+from gateway_sessions.runtime.duty import repeat_each_period, report_failure, wait_for_next_pass
 from gateway_sessions.runtime.queue.ledger import Ledger
 
 logger = logging.getLogger(__name__)
@@ -26,14 +25,11 @@ class Forgetting:
 
     async def run(self) -> None:
         """One pass an hour, until cancelled. A failing database is tried again at the next one."""
-        while True:
-            await wait_for_next_pass(self._clock, INTERVAL, self)
-            try:
-                await self.sweep()
-            except StoreStoppedError:
-                return
-            except StorageError:
-                logger.exception("settled messages could not be forgotten", extra={"action": "forget_failed"})
+        await wait_for_next_pass(self._clock, INTERVAL, self)
+        failed = report_failure(
+            logger, "settled messages could not be forgotten", {"action": "forget_failed"}
+        )
+        await repeat_each_period(self.sweep, self._clock, INTERVAL, self, failed=failed)
 
     def state(self) -> object:
         """Return what changes whenever something may have been settled."""

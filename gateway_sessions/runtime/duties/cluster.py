@@ -12,8 +12,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions.core.cluster import Node, node_of, shard_of, takes_over_first
-from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.errors import StorageError
 from gateway_sessions.runtime.duties.restart_recovery import RestartRecords
+from gateway_sessions.runtime.duty import repeat, report_failure
 from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.storage.engines.membership import Membership
 from gateway_sessions.storage.engines.protocol import Shared
@@ -140,17 +141,20 @@ class Cluster:
 
     async def _count(self) -> None:
         """Count what waits, which others change as well."""
-        while True:
-            await self.membership.looked()
-            try:
-                if self._others():
-                    await self._ledger.count()
-                    if self.membership.leads:
-                        self.on_lead()
-            except StoreStoppedError:
-                return
-            except StorageError:
-                logger.debug("what waits could not be counted", extra={"action": "count_failed"})
+        failed = report_failure(
+            logger, "what waits could not be counted", {"action": "count_failed"}, logging.DEBUG
+        )
+        await self._looked(None)
+        await repeat(self._count_once, self._looked, failed=failed)
+
+    async def _count_once(self) -> None:
+        if self._others():
+            await self._ledger.count()
+            if self.membership.leads:
+                self.on_lead()
+
+    async def _looked(self, _: None) -> None:
+        await self.membership.looked()
 
     async def _see_to_the_dead(self) -> None:
         """Take over from whoever is silent or gone, the oldest node at once, the others if it did not.
@@ -158,22 +162,20 @@ class Cluster:
         Now and then the oldest looks for what was left behind even if it has missed nobody.
         """
         loop = asyncio.get_running_loop()
-        looked = loop.time()
-        while True:
-            await self.membership.looked()
+        took_over_at = loop.time()
+
+        async def sweep() -> None:
+            nonlocal took_over_at
             dead = set(self.membership.lost)
-            late = loop.time() - looked > 2 * self.membership.rules.ttl.total_seconds()
-            if not self.trusted or not (dead or (late and self.membership.leads)):
-                continue
-            try:
+            late = loop.time() - took_over_at > 2 * self.membership.rules.ttl.total_seconds()
+            if self.trusted and (dead or (late and self.membership.leads)):
                 await self._take_over()
-            except StoreStoppedError:
-                return
-            except StorageError:
-                logger.exception("nothing could be taken over", extra={"action": "takeover_failed"})
-            else:
                 self.membership.lost -= dead
-                looked = loop.time()
+                took_over_at = loop.time()
+
+        await self._looked(None)
+        failed = report_failure(logger, "nothing could be taken over", {"action": "takeover_failed"})
+        await repeat(sweep, self._looked, failed=failed)
 
     async def _take_over(self) -> None:
         if not takes_over_first(self.membership.epoch, self.membership.nodes):

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from typing import Final
 
-from gateway_sessions.errors import SessionBusyError, SnapshotError, StorageError, StoreStoppedError
+from gateway_sessions.errors import SessionBusyError, SnapshotError, StorageError
 from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.duty import repeat, report_failure
 from gateway_sessions.runtime.observability.incidents import Incidents
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.sessions import remove
@@ -15,6 +16,7 @@ from gateway_sessions.storage.transactions.sessions import remove
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS: Final = 60.0
+_PASSING: Final = (StorageError, SnapshotError, SessionBusyError)
 
 
 class Erasures:
@@ -42,17 +44,20 @@ class Erasures:
 
     async def run(self) -> None:
         """Finish whatever there is; what stands in the way is waited for."""
-        while True:
-            await self._wanted.wait()
-            self._wanted.clear()
-            try:
-                await self.sweep()
-            except StoreStoppedError:
-                return
-            except (StorageError, SnapshotError, SessionBusyError):
-                logger.exception("an erasure could not be finished", extra={"action": "erasure_failed"})
-                await self._clock.sleep(RETRY_SECONDS)
-                self.wake()
+        failed = report_failure(logger, "an erasure could not be finished", {"action": "erasure_failed"})
+        await self._until_wanted()
+        await repeat(self.sweep, self._rest, failed=failed, passing=_PASSING)
+
+    async def _rest(self, finished: int | None) -> None:
+        """Wait until there may be something to finish; after a failure there is."""
+        if finished is None:
+            await self._clock.sleep(RETRY_SECONDS)
+            self.wake()
+        await self._until_wanted()
+
+    async def _until_wanted(self) -> None:
+        await self._wanted.wait()
+        self._wanted.clear()
 
     async def sweep(self) -> int:
         """Finish what there is now; how many erasures."""

@@ -15,10 +15,9 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import AskActiveWork
 from gateway_sessions.core.sessions.state_machine import Access, AccessRules, Keep, Replace, plan_end
-from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.context import StoreContext
-from gateway_sessions.runtime.duty import wait_for_next_pass
+from gateway_sessions.runtime.duty import repeat_each_period, report_failure
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.transactions.sessions import expire, remove
@@ -56,16 +55,10 @@ class ExpiryWatcher:
     async def run(self) -> None:
         """One pass after another, until cancelled. A failing database is tried again at the next one."""
         await self._context.clock.sleep(self._timing.first_pass.total_seconds())
-        while True:
-            try:
-                await self.sweep()
-            except StoreStoppedError:
-                return
-            except StorageError:
-                logger.exception(
-                    "the expiry watcher could not finish its pass", extra={"action": "sweep_failed"}
-                )
-            await wait_for_next_pass(self._context.clock, self._timing.interval, self)
+        failed = report_failure(
+            logger, "the expiry watcher could not finish its pass", {"action": "sweep_failed"}
+        )
+        await repeat_each_period(self.sweep, self._context.clock, self._timing.interval, self, failed=failed)
 
     def state(self) -> object:
         """Return what changes whenever an entry may have become due earlier."""
@@ -152,14 +145,9 @@ class Pruner:
         if self._max_age is None:
             return
         await self._context.clock.sleep(self._timing.first_pass.total_seconds())
-        while True:
-            try:
-                await self.sweep(self._max_age)
-            except StoreStoppedError:
-                return
-            except StorageError:
-                logger.exception("old entries could not be pruned", extra={"action": "prune_failed"})
-            await wait_for_next_pass(self._context.clock, self._timing.prune_interval, self)
+        sweep = partial(self.sweep, self._max_age)
+        failed = report_failure(logger, "old entries could not be pruned", {"action": "prune_failed"})
+        await repeat_each_period(sweep, self._context.clock, self._timing.prune_interval, self, failed=failed)
 
     def state(self) -> object:
         """Return what changes whenever an entry may have been written."""
@@ -196,14 +184,9 @@ class Retention:
         if self._age is None:
             return
         await self._clock.sleep(self._timing.first_pass.total_seconds())
-        while True:
-            try:
-                await self.sweep(self._age)
-            except StoreStoppedError:
-                return
-            except StorageError:
-                logger.exception("old sessions could not be removed", extra={"action": "prune_failed"})
-            await wait_for_next_pass(self._clock, self._timing.prune_interval, self)
+        sweep = partial(self.sweep, self._age)
+        failed = report_failure(logger, "old sessions could not be removed", {"action": "prune_failed"})
+        await repeat_each_period(sweep, self._clock, self._timing.prune_interval, self, failed=failed)
 
     def state(self) -> object:
         """Return what changes whenever a session may have ended, or be kept no longer."""

@@ -22,9 +22,10 @@ from gateway_sessions.config import HooksConfig
 from gateway_sessions.core.committed_changes import News, SessionEnd
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions.reasons import EndReason
-from gateway_sessions.errors import InvalidInputError, StorageError, StoreStoppedError
+from gateway_sessions.errors import GatewaySessionsError, InvalidInputError, StorageError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import ClockSteps
+from gateway_sessions.runtime.duty import repeat
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.queue import clock_set_back
 from gateway_sessions.storage.transactions.sessions import hooks as transactions
@@ -128,16 +129,12 @@ class Hooks:
     async def run(self) -> None:
         """Call what is owed whenever something is, and look again when a retry is due."""
         async with anyio.create_task_group() as tasks:
-            while True:
-                self._wake = anyio.Event()
-                try:
-                    pause = await self._start_owed(tasks)
-                except StoreStoppedError:
-                    return
-                except StorageError:
-                    logger.exception("owed hooks could not be read", extra={"action": "hooks_failed"})
-                    pause = max(self._limits.retry, timedelta(seconds=1))
-                await self._rest(pause)
+            await repeat(partial(self._start_owed, tasks), self._rest, failed=self._pause_after)
+
+    def _pause_after(self, error: GatewaySessionsError) -> timedelta:
+        """Report that the database could not be read; how long until it is tried again."""
+        logger.error("owed hooks could not be read", exc_info=error, extra={"action": "hooks_failed"})
+        return max(self._limits.retry, timedelta(seconds=1))
 
     async def sweep(self) -> int:
         """Make every call whose time has come and wait for the outcomes; how many succeeded."""
@@ -154,6 +151,7 @@ class Hooks:
 
     async def _start_owed(self, tasks: TaskGroup) -> timedelta | None:
         """Start every call that may begin now; how long until the next one, None if none is owed."""
+        self._wake = anyio.Event()
         if self._clock_steps.was_set_back():
             await self._db.write(partial(clock_set_back.pull_hook_calls_forward, self._clock.now()))
         while True:

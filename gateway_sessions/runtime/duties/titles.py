@@ -20,6 +20,7 @@ from gateway_sessions.core.checks import plain_text
 from gateway_sessions.core.sessions.titles import plain_title
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.duty import repeat, report_failure
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.sessions import titles
 
@@ -74,13 +75,16 @@ class Titling:
 
     async def run(self) -> None:
         """Look at whatever waits, one after the other, until cancelled."""
-        while True:
+
+        async def sweep() -> None:
             self._wake = anyio.Event()
-            try:
-                await self.sweep()
-            except StoreStoppedError:
-                return
+            await self.sweep()
+
+        async def rest(_: None) -> None:
             await self._wake.wait()
+
+        failed = report_failure(logger, "sessions could not be given titles", {"action": "title_failed"})
+        await repeat(sweep, rest, failed=failed)
 
     async def sweep(self) -> int:
         """Look at all that wait now; how many got a title."""

@@ -20,8 +20,9 @@ import msgspec
 
 from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
 from gateway_sessions.core.queue.receipts import Accepted, Disposition
-from gateway_sessions.errors import StorageCorruptError, StorageError, StoreStoppedError
+from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.runtime.duties.cluster import Cluster
+from gateway_sessions.runtime.duty import repeat, report_failure
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.queue.ledger import Ledger
@@ -100,15 +101,15 @@ class RemoteTurns:
 
     async def run(self) -> None:
         """Read signals whenever there may be new ones, until cancelled."""
-        while True:
-            await self._wanted.wait()
-            self._wanted.clear()
-            try:
-                await self.sweep()
-            except StoreStoppedError:
-                return
-            except StorageError:
-                logger.warning("signals could not be read", exc_info=True, extra={"action": "signals_failed"})
+        failed = report_failure(
+            logger, "signals could not be read", {"action": "signals_failed"}, logging.WARNING
+        )
+        await self._until_wanted(None)
+        await repeat(self.sweep, self._until_wanted, failed=failed)
+
+    async def _until_wanted(self, _: int | None) -> None:
+        await self._wanted.wait()
+        self._wanted.clear()
 
     async def sweep(self) -> int:
         """Find turns that lost their lanes, and obey the signals of others; return how many there were."""

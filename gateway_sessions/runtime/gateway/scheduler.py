@@ -17,9 +17,10 @@ from typing import Final
 
 import anyio
 
-from gateway_sessions.errors import StorageCorruptError, StorageError, StoreStoppedError
+from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError, StorageError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import Alarm, ClockSteps
+from gateway_sessions.runtime.duty import repeat
 from gateway_sessions.runtime.gateway.running_turn import ReadyTurn, RunningTurn, StopReason
 from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.runtime.queue.turn import Turn
@@ -277,16 +278,12 @@ class LaneScheduler:
 
     async def run(self) -> None:
         """Begin turns whenever one is ready and there is room, until cancelled."""
-        while True:
+
+        async def sweep() -> timedelta | None:
             self._alarm.reset()
-            try:
-                pause = await self.sweep()
-            except StoreStoppedError:
-                return
-            except StorageError:
-                logger.exception("turns could not be begun", extra={"action": "claim_failed"})
-                pause = RETRY
-            await self._alarm.wait(pause)
+            return await self.sweep()
+
+        await repeat(sweep, self._alarm.wait, failed=_pause_after)
 
     async def sweep(self) -> timedelta | None:
         """Begin all that may begin now; how long until the next lane is ready, None if none will be."""
@@ -387,3 +384,9 @@ def _always() -> bool:
 
 def _nobody(_: Turn) -> None:
     """Nobody works on turns yet."""
+
+
+def _pause_after(error: GatewaySessionsError) -> timedelta:
+    """Report that the database could not be used; how long until it is tried again."""
+    logger.error("turns could not be begun", exc_info=error, extra={"action": "claim_failed"})
+    return RETRY
