@@ -52,14 +52,14 @@ MUTATIONS: Final = (
         file="core/queue/inbound.py",
         line="if not self.message_id:",
         instead="if self.message_id is not None:",
-        tests=("tests/integration/gateway/test_turns.py",),
+        tests=("tests/integration/gateway/turns/test_turns.py",),
     ),
     Mutation(
         what="the fsync of the directory: a file that was replaced may be the old one after a power cut",
         file="storage/files/atomic_file.py",
         line="        self._files.fsync_directory(self._target.parent)\n",
         instead="",
-        tests=("tests/crash/test_file_faults.py", "tests/unit/storage/files/test_atomic_file.py"),
+        tests=("tests/crash/files/test_file_faults.py", "tests/unit/storage/files/test_atomic_file.py"),
     ),
     Mutation(
         what="the attempt that a claim counts: a turn that kills its process is begun for ever",
@@ -73,7 +73,7 @@ MUTATIONS: Final = (
         file="storage/transactions/queue/settle.py",
         line="as_begun = begun is not None and not begun.recorded",
         instead="as_begun = False",
-        tests=("tests/integration/gateway/test_changed_messages.py",),
+        tests=("tests/integration/gateway/queue/test_changed_messages.py",),
     ),
     Mutation(
         what="the state that a statement looks for: what runs is cancelled like what waits",

@@ -57,7 +57,7 @@ RUNNING = [
     *sorted((DOCS / "how-to").glob("*.md")),
 ]
 ELSEWHERE = {"talk-to-a-model"}
-"""Pages whose programs need somebody at the other end: see tests/integration/test_talking_to_a_model.py."""
+"""Pages whose programs need somebody at the other end: see tests/integration/documentation."""
 PATIENCE = 60
 """Seconds for a process of its own, on a machine that is busy elsewhere."""
 

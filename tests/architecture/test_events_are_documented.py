@@ -4,7 +4,7 @@ import ast
 
 from gateway_sessions.runtime.observability.events import EventKind
 from tests.architecture.sources import dotted_name, modules
-from tests.integration.gateway.hearing import documented_facts
+from tests.integration.gateway.documented_events import documented_facts
 
 
 def kinds_told() -> set[str]:

@@ -8,7 +8,7 @@ from gateway_sessions.core.status import AgentCounts, LoopLag
 from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.runtime.store.control import OwnerStatus
 from gateway_sessions.storage.transactions.upkeep.status import PendingWork
-from tests.integration.gateway.hearing import documented_facts
+from tests.integration.gateway.documented_events import documented_facts
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")

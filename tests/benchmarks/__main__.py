@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.benchmarks import machine, report
 from tests.benchmarks.catalogue import benchmarks
-from tests.benchmarks.frame import ROUNDS, Workshop
+from tests.benchmarks.runner import ROUNDS, Workshop
 from tests.faulty_system import Mode, armed, built_shim
 
 

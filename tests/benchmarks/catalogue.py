@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.benchmarks import corpus
-from tests.benchmarks.frame import Benchmark, Budget, Contender, Round, figure_of
 from tests.benchmarks.on_servers import queue
 from tests.benchmarks.peers.environment import hermes_python
+from tests.benchmarks.runner import Benchmark, Budget, Contender, Round, figure_of
 from tests.benchmarks.searching import APPENDED, INDEXING
 
 LANES: Final = (100, 1_000, 10_000, 100_000)
 OURS, BARE, HERMES = "gateway_sessions", "bare sqlite3", "Hermes"
 BARE_PROGRAM, OUR_PROGRAM, HERMES_PROGRAM = "contenders.bare", "contenders.ours", "peers.hermes_touch"
-OUR_SEAT = "contenders.our_seat"
+OUR_COMMAND_LINE = "contenders.our_command_line"
 OUR_FAIRNESS = "contenders.our_fairness"
 BARE_TURNS, OUR_TURNS = "contenders.bare_turns", "contenders.our_turns"
 HAND_MADE, HAND_MADE_TURNS = "hand-made, aiosqlite", "contenders.hand_made_turns"
@@ -273,7 +273,7 @@ def seat(scale: float) -> Benchmark:
     contenders = [
         Contender(
             name=name,
-            program=OUR_SEAT,
+            program=OUR_COMMAND_LINE,
             task={"do": "look", "sessions": sessions, "times": int(20 * scale)},
             seed={"do": "seed", "sessions": sessions},
             in_place=True,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from tests.benchmarks.frame import Benchmark, Budget, Contender, Round, figure_of
 from tests.benchmarks.peers.environment import procrastinate_python
+from tests.benchmarks.runner import Benchmark, Budget, Contender, Round, figure_of
 
 LANES: Final = 64
 IDLE, BACKLOG = 1_000_000, 20_000

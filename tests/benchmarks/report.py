@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tests.benchmarks.frame import KIND, Budget, Contender, Results, figure_of
+from tests.benchmarks.runner import KIND, Budget, Contender, Results, figure_of
 
 
 def text(results: Results) -> str:

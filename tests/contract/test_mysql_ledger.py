@@ -12,8 +12,8 @@ from gateway_sessions.config import Provider, SessionDBConfig
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract import LedgerContract, OpenStore
 from tests.mysql import fresh_address, shared_address
-from tests.unit.runtime.lanes import open_store as opened
-from tests.unit.runtime.lanes import quick
+from tests.unit.runtime.store_fixtures import open_store as opened
+from tests.unit.runtime.store_fixtures import quick
 
 __all__ = ["fresh_address", "shared_address"]
 

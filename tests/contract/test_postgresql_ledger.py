@@ -13,8 +13,8 @@ from gateway_sessions.config import Provider, SessionDBConfig
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract import LedgerContract, OpenStore
 from tests.postgresql import wipe
-from tests.unit.runtime.lanes import open_store as opened
-from tests.unit.runtime.lanes import quick
+from tests.unit.runtime.store_fixtures import open_store as opened
+from tests.unit.runtime.store_fixtures import quick
 
 
 class TestPostgresql(LedgerContract):

@@ -20,8 +20,8 @@ from gateway_sessions.testing.contract import (
     SessionDBContract,
 )
 from tests.providers import installed
-from tests.unit.runtime.lanes import open_store as opened
-from tests.unit.runtime.lanes import quick
+from tests.unit.runtime.store_fixtures import open_store as opened
+from tests.unit.runtime.store_fixtures import quick
 
 ADDRESS = "notebook://desk"
 

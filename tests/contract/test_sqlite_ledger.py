@@ -14,8 +14,8 @@ from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.queue.bench import OpenStore
 from gateway_sessions.testing.contract.queue.contract import LedgerContract
-from tests.unit.runtime.lanes import open_store as opened
-from tests.unit.runtime.lanes import quick
+from tests.unit.runtime.store_fixtures import open_store as opened
+from tests.unit.runtime.store_fixtures import quick
 
 UNWRITTEN = SessionsJsonConfig(mode=SnapshotMode.OFF)
 

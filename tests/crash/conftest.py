@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.warm import Forge, running_forge
+from tests.crash.kills.fork_server_client import Forge, running_forge
 from tests.faulty_system import built_shim
 
 

@@ -17,8 +17,8 @@ from gateway_sessions.runtime.duties.hooks import SessionFinalized
 from gateway_sessions.storage.transactions.queue import clock_set_back
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import ScriptedAgent, hangs
-from tests.integration.gateway.house import QUICK, House
-from tests.integration.gateway.lives import AT_ONCE, Lives
+from tests.integration.gateway.gateway_harness import QUICK, House
+from tests.integration.gateway.restartable_gateway import AT_ONCE, Lives
 
 AHEAD = pytest.mark.parametrize(
     "ahead", [timedelta(seconds=40), timedelta(minutes=20), timedelta(days=1), timedelta(days=4000)]

@@ -10,7 +10,7 @@ import pytest
 from gateway_sessions import Config, SessionStore
 from gateway_sessions.config import BackupsConfig, ExpiryWatcherConfig
 from gateway_sessions.testing import FakeClock
-from tests.crash.workload import source
+from tests.crash.kills.store_workload import source
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

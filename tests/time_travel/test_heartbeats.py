@@ -9,7 +9,7 @@ import pytest
 
 from gateway_sessions import Config, InboundMessage, ResetMode, SessionResetPolicy
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from tests.integration.gateway.house import QUICK, House, open_house
+from tests.integration.gateway.gateway_harness import QUICK, House, open_house
 
 IDLE = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=60)
 DAILY = SessionResetPolicy(mode=ResetMode.DAILY, at_hour=4)

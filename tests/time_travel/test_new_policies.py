@@ -14,7 +14,7 @@ from gateway_sessions.config import ExpiryWatcherConfig
 from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.ports import TransactionFactory
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.lanes import QUICK, dm, open_store
+from tests.unit.runtime.store_fixtures import QUICK, dm, open_store
 
 DAY = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=24 * 60)
 HOUR = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=60)

@@ -21,7 +21,7 @@ from gateway_sessions.config import (
 )
 from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.runtime.store.store import SessionStore
-from tests.property.invariants import Truth, check
+from tests.property.store.store_invariants import Truth, check
 
 KEPT_FOR_EVER = Config(
     timezone="UTC",

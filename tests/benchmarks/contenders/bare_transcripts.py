@@ -14,7 +14,7 @@ from typing import Any, Final
 from tests.benchmarks import corpus
 from tests.benchmarks.child import Figures, answer
 from tests.benchmarks.contenders.bare import connected
-from tests.benchmarks.saying import in_turn, loaded, one_after_another
+from tests.benchmarks.message_timing import in_turn, loaded, one_after_another
 from tests.benchmarks.searching import Answer, compared, timed
 
 SCHEMA: Final = """

@@ -13,7 +13,7 @@ from tests.benchmarks import corpus
 from tests.benchmarks.child import Figures, answer
 from tests.benchmarks.contenders.bare import BODY, connected, key
 from tests.benchmarks.contenders.bare_transcripts import ADD, ADVANCE, SCHEMA
-from tests.benchmarks.saying import rate
+from tests.benchmarks.message_timing import rate
 
 Change: TypeAlias = tuple[str, tuple[Any, ...]]
 MORE = """

@@ -13,7 +13,7 @@ from tests.benchmarks import corpus
 from tests.benchmarks.child import Figures, answer
 from tests.benchmarks.contenders.bare import key
 from tests.benchmarks.contenders.bare_turns import commits_of_turn, filled
-from tests.benchmarks.saying import rate
+from tests.benchmarks.message_timing import rate
 from tests.benchmarks.stalls import watched_loop
 
 

@@ -14,7 +14,7 @@ from tests.benchmarks import corpus
 from tests.benchmarks.child import Figures, answer, latencies
 from tests.benchmarks.contenders.ours import in_a_loop
 from tests.benchmarks.memory import resident_mb
-from tests.benchmarks.saying import rate
+from tests.benchmarks.message_timing import rate
 from tests.benchmarks.searching import Answer, compared, timed
 
 EVERYTHING: Final = Scope.operator()

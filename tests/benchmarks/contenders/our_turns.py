@@ -18,7 +18,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from tests.benchmarks import corpus
 from tests.benchmarks.child import Figures, answer
-from tests.benchmarks.saying import rate
+from tests.benchmarks.message_timing import rate
 from tests.benchmarks.stalls import watched_loop
 
 

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.benchmarks.frame import UnavailableError
 from tests.benchmarks.machine import cache_folder
+from tests.benchmarks.runner import UnavailableError
 
 HERMES: Final = "hermes-agent==0.19.0"
 PROCRASTINATE: Final = "procrastinate==3.10.0"

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.benchmarks import corpus
 from tests.benchmarks.child import Figures, answer
-from tests.benchmarks.saying import in_turn, loaded, one_after_another
+from tests.benchmarks.message_timing import in_turn, loaded, one_after_another
 from tests.benchmarks.searching import Answer, compared, timed
 
 

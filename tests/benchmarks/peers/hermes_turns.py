@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tests.benchmarks import corpus
 from tests.benchmarks.child import Figures, answer
+from tests.benchmarks.message_timing import rate
 from tests.benchmarks.peers.hermes_touch import filled, source_of
 from tests.benchmarks.peers.hermes_transcripts import opened
-from tests.benchmarks.saying import rate
 
 
 def turns(folder: str, together: int, lanes: int, operations: int) -> Figures:

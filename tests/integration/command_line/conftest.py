@@ -15,7 +15,7 @@ from blockbuster import BlockBuster
 from gateway_sessions import InboundMessage, SessionSource, SessionStore
 from gateway_sessions.cli.app import main
 from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE
-from tests.integration.moving.furniture import OF_A_PROCESS
+from tests.integration.moving.filled_store import OF_A_PROCESS
 from tests.programs import WarmPython
 
 TITLES = ("refactoring auth", "my project", None)

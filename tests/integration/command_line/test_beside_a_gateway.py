@@ -18,7 +18,7 @@ from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.control_protocol import MAX_ANSWER_BYTES
 from gateway_sessions.core.sessions.entry import MAX_SESSION_ID
 from tests.integration.command_line.conftest import Gsess, key
-from tests.integration.command_line.terminals import CTRL_C, GSESS, opened, sitting
+from tests.integration.command_line.terminal.terminals import CTRL_C, GSESS, opened, sitting
 from tests.integration.command_line.test_commands import count, session_of
 from tests.programs import warm_python
 

@@ -11,7 +11,7 @@ from gateway_sessions.cli.exit_codes import Exit
 from tests.benchmarks.seeding import seed_sessions
 from tests.integration.command_line.conftest import Gsess, fill
 from tests.integration.command_line.test_commands import count
-from tests.integration.moving.furniture import OF_A_PROCESS
+from tests.integration.moving.filled_store import OF_A_PROCESS
 
 LOOKING = [
     "sessions list", "sessions list --all --begun", "sessions search module",

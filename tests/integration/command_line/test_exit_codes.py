@@ -10,7 +10,7 @@ from gateway_sessions.cli.app import command_line
 from gateway_sessions.cli.exit_codes import Exit
 from tests.integration.command_line.conftest import Gsess, key
 from tests.integration.command_line.test_commands import count
-from tests.integration.moving.furniture import OF_A_PROCESS
+from tests.integration.moving.filled_store import OF_A_PROCESS
 
 LANE = key(1)
 NO_LANE = "agent:main:telegram:dm:77"

@@ -14,9 +14,9 @@ from gateway_sessions import Scope, SessionStore
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.testing.contract.queue.authors import turn
 from tests.integration.command_line.conftest import Gsess, fill, key, person
-from tests.integration.command_line.test_chat import Talk, talk
+from tests.integration.command_line.terminal.test_chat import Talk, talk
 from tests.integration.command_line.test_exit_codes import leaves
-from tests.integration.moving.furniture import OF_A_PROCESS
+from tests.integration.moving.filled_store import OF_A_PROCESS
 from tests.integration.transfer.hermes import hermes_home
 
 __all__ = ["talk"]

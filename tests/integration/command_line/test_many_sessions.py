@@ -9,7 +9,7 @@ from gateway_sessions.cli.commands.session_changes import MOST_NAMED
 from gateway_sessions.cli.exit_codes import Exit
 from tests.benchmarks.seeding import RARE, SOURCES, id_of, said_in, seed_sessions
 from tests.integration.command_line.conftest import Gsess
-from tests.integration.command_line.terminals import (
+from tests.integration.command_line.terminal.terminals import (
     CTRL_C,
     CTRL_D,
     CURSOR,
@@ -22,9 +22,9 @@ from tests.integration.command_line.terminals import (
     WRAPS,
     sitting,
 )
-from tests.integration.command_line.test_browse import chosen
+from tests.integration.command_line.terminal.test_browse import chosen
 from tests.integration.command_line.test_commands import count
-from tests.integration.moving.furniture import OF_A_PROCESS
+from tests.integration.moving.filled_store import OF_A_PROCESS
 
 LINES = 24
 ROWS = LINES - 4

@@ -18,7 +18,7 @@ from gateway_sessions.storage.engines.server.driver import ServerDriver
 from gateway_sessions.storage.transactions.upkeep import consistency
 from tests import mysql, postgresql
 from tests.integration.command_line.conftest import Gsess
-from tests.integration.server_drivers import running
+from tests.integration.servers.running_drivers import running
 
 NOBODY = "postgresql://nobody@127.0.0.1:1/db"
 

@@ -15,7 +15,7 @@ from gateway_sessions.storage.engines.sqlite.schema import prepare
 from gateway_sessions.storage.tables.queries import load_migrations
 from tests import mysql, postgresql
 from tests.integration.command_line.conftest import Gsess
-from tests.integration.server_drivers import running
+from tests.integration.servers.running_drivers import running
 
 SERVERS = {
     "postgresql": (postgresql.empty_database, PostgresDriver),

@@ -28,8 +28,8 @@ from gateway_sessions.storage.transactions.sessions.replace import logged
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, ScriptedAgents, answers, fails, waits_at
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.hearing import heard, words
-from tests.integration.gateway.house import QUICK, busy, open_house, until
+from tests.integration.gateway.documented_events import heard, words
+from tests.integration.gateway.gateway_harness import QUICK, busy, open_house, until
 
 IDLE = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=60)
 DESK = SessionSource(platform="telegram", chat_id="desk")

@@ -41,8 +41,8 @@ from gateway_sessions.testing.agents import (
     waits_at,
 )
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.house import QUICK, House, busy, open_house
-from tests.integration.gateway.lives import AT_ONCE, Lives
+from tests.integration.gateway.gateway_harness import QUICK, House, busy, open_house
+from tests.integration.gateway.restartable_gateway import AT_ONCE, Lives
 
 PHOTO = Attachment(kind=AttachmentKind.PHOTO, url="file:a.jpg")
 

@@ -17,8 +17,8 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.observers import AT_ONCE, ObservedTurn, Observer
 from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, fails, waits_at
-from tests.integration.gateway.hearing import heard
-from tests.integration.gateway.house import QUICK, House, open_house, until
+from tests.integration.gateway.documented_events import heard
+from tests.integration.gateway.gateway_harness import QUICK, House, open_house, until
 
 REFUSED = "I may not take this message."
 

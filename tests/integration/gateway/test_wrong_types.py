@@ -29,7 +29,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.sessions import FirstExchange
 from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.agents import ScriptedAgent
-from tests.integration.gateway.house import QUICK, House, open_house
+from tests.integration.gateway.gateway_harness import QUICK, House, open_house
 
 
 async def echo(turn: TurnContext) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from blockbuster import BlockBuster
 
-from tests.integration.moving.furniture import furnish
+from tests.integration.moving.filled_store import furnish
 from tests.postgresql import empty_database
 
 

@@ -34,9 +34,9 @@ from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import ScriptedAgent
 from gateway_sessions.testing.faults import crash_at, raising
 from tests import mysql
-from tests.crash.calls import hermes_home
-from tests.integration.gateway.house import open_house
-from tests.integration.moving.furniture import (
+from tests.crash.store_calls import hermes_home
+from tests.integration.gateway.gateway_harness import open_house
+from tests.integration.moving.filled_store import (
     MESSAGES,
     PEOPLE,
     QUICK,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.operator import migrate_store
-from tests.integration.moving.furniture import in_file
+from tests.integration.moving.filled_store import in_file
 from tests.integration.moving.test_moving import DIES
 from tests.mysql import empty_database
 from tests.programs import WarmPython

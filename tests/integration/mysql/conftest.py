@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from gateway_sessions.storage.engines.mysql.engine import MySQLDriver
-from tests.integration.server_drivers import Host
+from tests.integration.servers.running_drivers import Host
 from tests.mysql import empty_database
 
 DRIVERS = 4

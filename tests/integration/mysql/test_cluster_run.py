@@ -1,7 +1,7 @@
 """A short cluster run on MariaDB."""
 
 from gateway_sessions.config import Provider
-from tests.integration.cluster_run import ClusterRun
+from tests.integration.servers.cluster_run import ClusterRun
 
 
 class TestMySQL(ClusterRun):

@@ -17,7 +17,7 @@ from gateway_sessions.storage.engines.mysql.connection import Links, MySQLConnec
 from gateway_sessions.storage.engines.mysql.engine import MySQLDriver, connect, hang_up
 from gateway_sessions.storage.engines.mysql.errors import FOREIGN
 from gateway_sessions.storage.engines.server.driver import USUAL, ServerLimits
-from tests.integration.server_contract import ServerContract, exists, make_session, wait_until_blocked
+from tests.integration.servers.driver_contract import ServerContract, exists, make_session, wait_until_blocked
 from tests.mysql import BLOCKED, MIGRATIONS, a_pool, connected
 
 INSERT = "INSERT INTO sessions (session_id, owner, source, started_at) VALUES (?, 'o', 'cli', 1)"

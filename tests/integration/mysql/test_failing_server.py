@@ -17,7 +17,7 @@ from gateway_sessions.errors import NodeSilentError, StorageUnavailableError
 from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
 from gateway_sessions.storage.tables.queries import load_queries
 from tests.cluster.server import MySQLServer, server_in
-from tests.integration.nodes import BRISK, until
+from tests.integration.servers.nodes import BRISK, until
 from tests.mysql import connected
 
 pytestmark = pytest.mark.timeout(120)

@@ -6,7 +6,7 @@ import pytest
 
 from gateway_sessions.config import Provider
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
-from tests.integration.gateway_on_server import Address, GatewayOnServer
+from tests.integration.servers.gateway_on_server import Address, GatewayOnServer
 from tests.mysql import connected
 
 OTHERS = "SELECT id FROM information_schema.processlist WHERE db = database() AND id <> CONNECTION_ID()"

@@ -4,10 +4,10 @@ import pytest
 
 from gateway_sessions.storage.engines.mysql import schema as mysql_schema
 from gateway_sessions.storage.tables.queries import load_migrations
-from tests.integration.many_nodes import ManyNodes
-from tests.integration.one_of_many import DutiesOfOne, WarmAgents
-from tests.integration.replies_on_nodes import RepliesOnNodes
-from tests.integration.rolling_updates import RollingUpdates
+from tests.integration.servers.cluster_agents_and_duties import DutiesOfOne, WarmAgents
+from tests.integration.servers.cluster_replies import RepliesOnNodes
+from tests.integration.servers.cluster_turns import ManyNodes
+from tests.integration.servers.rolling_updates import RollingUpdates
 from tests.mysql import fresh_address, shared_address
 
 __all__ = ["fresh_address", "shared_address"]

@@ -9,7 +9,7 @@ from gateway_sessions.storage.engines.mysql import schema
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
 from gateway_sessions.storage.engines.mysql.connection import entrance_locks
 from tests.integration.mysql.test_gateway import OTHERS
-from tests.integration.opening_on_server import OpeningOnServer
+from tests.integration.servers.opening_on_server import OpeningOnServer
 from tests.mysql import connected
 
 FOREVER = "SET SESSION autocommit = 1 /*M! , idle_write_transaction_timeout = 0 */"

@@ -11,8 +11,8 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.engines.mysql.address import parse
 from gateway_sessions.storage.engines.mysql.asyncmy import OwnPool, make_pool
 from gateway_sessions.testing.agents import ScriptedAgent
-from tests.integration.gateway.house import open_house
-from tests.integration.nodes import BRISK, config_on, until
+from tests.integration.gateway.gateway_harness import open_house
+from tests.integration.servers.nodes import BRISK, config_on, until
 from tests.mysql import connected
 
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")

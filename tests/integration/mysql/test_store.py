@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from gateway_sessions.config import Provider
-from tests.integration.store_on_server import StoreOnServer
+from tests.integration.servers.store_on_server import StoreOnServer
 from tests.mysql import connected
 
 

@@ -15,10 +15,10 @@ from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables.queries import load_migrations
 from gateway_sessions.testing.agents import ScriptedAgent
-from tests.integration.nodes import BRISK, config_on, know_each_other, node, until
 from tests.integration.postgresql.test_driver import PostgresRival, rival_at
-from tests.integration.server_contract import ServerContract, make_session
-from tests.integration.server_drivers import running
+from tests.integration.servers.driver_contract import ServerContract, make_session
+from tests.integration.servers.nodes import BRISK, config_on, know_each_other, node, until
+from tests.integration.servers.running_drivers import running
 from tests.pooler import REAL, pooled
 
 

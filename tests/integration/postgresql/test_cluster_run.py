@@ -3,7 +3,7 @@
 import pytest
 
 from gateway_sessions.config import Provider
-from tests.integration.cluster_run import ClusterRun
+from tests.integration.servers.cluster_run import ClusterRun
 
 
 class TestPostgresql(ClusterRun):

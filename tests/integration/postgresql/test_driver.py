@@ -22,8 +22,8 @@ from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.queries import load_migrations
-from tests.integration.server_contract import ServerContract, exists, make_session
-from tests.integration.server_drivers import running
+from tests.integration.servers.driver_contract import ServerContract, exists, make_session
+from tests.integration.servers.running_drivers import running
 
 BLOCKED = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
 END = BLOCKED.replace("count(*)", "pg_terminate_backend(pid)")

@@ -9,7 +9,7 @@ import pytest
 
 from gateway_sessions import SessionDB
 from gateway_sessions.errors import StorageUnavailableError
-from tests.integration.nodes import BRISK, until
+from tests.integration.servers.nodes import BRISK, until
 
 ALL_OTHERS = """
     SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()

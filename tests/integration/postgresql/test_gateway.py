@@ -4,7 +4,7 @@ import asyncpg
 import pytest
 
 from gateway_sessions.config import Provider
-from tests.integration.gateway_on_server import Address, GatewayOnServer
+from tests.integration.servers.gateway_on_server import Address, GatewayOnServer
 
 CUT = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity

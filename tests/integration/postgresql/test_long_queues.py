@@ -12,7 +12,7 @@ from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
 from gateway_sessions.storage.engines.server.driver import USUAL
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables.queries import load_queries
-from tests.integration.long_queues import Bench, LongQueues
+from tests.integration.servers.long_queues import Bench, LongQueues
 from tests.postgresql import migrated_database
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ import pytest
 
 from gateway_sessions.storage.engines.postgresql import schema
 from gateway_sessions.storage.engines.postgresql.locks import MIGRATING, entrance
-from tests.integration.opening_on_server import OpeningOnServer
 from tests.integration.postgresql.test_failing_server import HANG_UP
+from tests.integration.servers.opening_on_server import OpeningOnServer
 
 
 @asynccontextmanager

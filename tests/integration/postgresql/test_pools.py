@@ -15,8 +15,8 @@ import pytest
 from gateway_sessions import Scope, SessionDB, SessionSource, SessionStore
 from gateway_sessions.errors import InvalidInputError, StorageUnavailableError
 from gateway_sessions.testing.agents import ScriptedAgent
-from tests.integration.gateway.house import open_house
-from tests.integration.nodes import config_on, know_each_other, node, until
+from tests.integration.gateway.gateway_harness import open_house
+from tests.integration.servers.nodes import config_on, know_each_other, node, until
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/hand-in-a-pool.md"
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")

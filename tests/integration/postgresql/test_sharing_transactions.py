@@ -18,7 +18,7 @@ from gateway_sessions.storage.engines.postgresql.locks import number_of
 from gateway_sessions.storage.engines.server import batching
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables.locks import of_lane, of_session
-from tests.integration.server_drivers import running
+from tests.integration.servers.running_drivers import running
 
 LANES = [f"lane-{number}" for number in range(6)]
 

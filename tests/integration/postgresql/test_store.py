@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from gateway_sessions.config import Provider
-from tests.integration.store_on_server import StoreOnServer
+from tests.integration.servers.store_on_server import StoreOnServer
 
 
 class TestStore(StoreOnServer):

@@ -22,7 +22,7 @@ from gateway_sessions.storage.search.sqlite_file import IndexFault, IndexFile, U
 from gateway_sessions.storage.search.sqlite_index import IndexState
 from gateway_sessions.storage.search.sqlite_match import Match
 from tests.integration.search.conftest import EVERYTHING, database, found, say
-from tests.unit.runtime.lanes import open_store
+from tests.unit.runtime.store_fixtures import open_store
 
 TEXTS = [f"docker {n} " + " ".join(f"word{n}x{m}" for m in range(30)) for n in range(300)]
 

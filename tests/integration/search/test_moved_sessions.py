@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gateway_sessions import Scope
 from tests.integration.search.conftest import EVERYTHING
-from tests.unit.runtime.lanes import dm, group, open_store
+from tests.unit.runtime.store_fixtures import dm, group, open_store
 
 
 async def test_a_session_that_moved_is_found_from_its_new_lane_and_what_was_said_before_from_the_old_one(

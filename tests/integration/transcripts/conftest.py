@@ -11,7 +11,7 @@ from gateway_sessions import SessionDB, SessionStore
 from gateway_sessions.config import Durability, Provider, SessionDBConfig
 from gateway_sessions.testing import FakeClock
 from tests import mysql, postgresql
-from tests.unit.runtime.lanes import open_store
+from tests.unit.runtime.store_fixtures import open_store
 
 
 @pytest.fixture

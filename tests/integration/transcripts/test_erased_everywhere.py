@@ -18,10 +18,10 @@ from gateway_sessions.testing.contract.queue.authors import OTHER_LANE, WAYS, WO
 from gateway_sessions.testing.contract.queue.authors import Path as Way
 from gateway_sessions.testing.contract.queue.bench import ALICE, BOB, LANE, accept
 from gateway_sessions.testing.faults import crash_at, raising
-from tests.crash.invariants import check_database
+from tests.crash.kills.invariants import check_database
 from tests.integration.transfer.hermes import CHAT, TIP, change, hermes_home
 from tests.integration.transfer.test_hermes_home import SAY
-from tests.unit.runtime.lanes import open_store, quick
+from tests.unit.runtime.store_fixtures import open_store, quick
 
 OPERATOR = Scope.operator()
 PERSON = "main:telegram:user:alice"

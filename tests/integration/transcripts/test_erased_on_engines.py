@@ -14,7 +14,7 @@ from gateway_sessions.config import Provider, SessionDBConfig, SessionsJsonConfi
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.queue.authors import WORD, conversation, everything_in
 from gateway_sessions.testing.contract.queue.bench import ALICE
-from tests.unit.runtime.lanes import open_store, quick
+from tests.unit.runtime.store_fixtures import open_store, quick
 
 PERSON, NAME, SOMEBODY = "main:telegram:user:alice", "Plugh Canary", 12345
 ALIASES = {"99887766": "4915112345", "4915112345": "4915112345"}

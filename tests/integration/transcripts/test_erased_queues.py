@@ -30,8 +30,8 @@ from gateway_sessions.queue import Owed
 from gateway_sessions.storage.transactions.queue import outbox
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.faults import crash_at, raising
-from tests.crash.invariants import check_database
-from tests.unit.runtime.lanes import execute, open_store, quick
+from tests.crash.kills.invariants import check_database
+from tests.unit.runtime.store_fixtures import execute, open_store, quick
 
 WORD, USER, CHAT, NAME = "xyzzycanary", "4242424242", "9797979797", "Plugh Canary"
 CANARIES = (WORD, USER, CHAT, NAME)

@@ -26,7 +26,7 @@ from gateway_sessions.sessions import Relation
 from gateway_sessions.storage.api import erasure as methods
 from gateway_sessions.storage.transactions.sessions import remove as transactions
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.lanes import execute, lease, open_store, quick, release
+from tests.unit.runtime.store_fixtures import execute, lease, open_store, quick, release
 
 WORD, USER, CHAT, NAME = "xyzzycanary", "4242424242", "9797979797", "Plugh Canary"
 CANARIES = (WORD, USER, CHAT, NAME)

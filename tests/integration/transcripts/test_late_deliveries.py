@@ -15,7 +15,7 @@ from gateway_sessions.errors import SentBeforeErasureError
 from gateway_sessions.ports import TransactionFactory
 from gateway_sessions.testing import FakeClock
 from tests.integration.transfer.hermes import hermes_home
-from tests.unit.runtime.lanes import open_store
+from tests.unit.runtime.store_fixtures import open_store
 
 PERSON = "main:cli:user:alice"
 EVERYTHING = Scope.operator()

@@ -15,7 +15,7 @@ from gateway_sessions.sessions import Relation
 from gateway_sessions.storage.api.retention import RetentionMethods
 from gateway_sessions.storage.transactions.sessions import remove as transactions
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.lanes import dm, execute, lease, open_store, release
+from tests.unit.runtime.store_fixtures import dm, execute, lease, open_store, release
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 TABLES = ("messages", "totals", "usage_events", "transitions", "hook_calls")

@@ -12,7 +12,7 @@ from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.operator import check_store, repair_store
 from gateway_sessions.storage.transactions.sessions import remove
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.lanes import open_store
+from tests.unit.runtime.store_fixtures import open_store
 
 SUMMARY = [{"role": "user", "content": "new"}]
 

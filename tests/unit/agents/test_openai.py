@@ -44,7 +44,7 @@ from tests.fake_model import (
     whole,
 )
 from tests.unit.adapters.loopback import CERTIFICATE, localhost
-from tests.unit.runtime.turns import NOW, Noted, entry_of, turn_of
+from tests.unit.runtime.turn_contexts import NOW, Noted, entry_of, turn_of
 
 KEY = "sk-secret-1"
 PATIENCE = 15

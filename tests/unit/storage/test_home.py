@@ -10,8 +10,8 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.storage.home import describe_owner, network_filesystem, owned, prepare_home
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.faults import crash_at
+from tests.crash.kills.store_workload import START
 from tests.crash.stores import SteppedClock
-from tests.crash.workload import START
 
 MOUNTINFO = r"""22 28 0:21 / /proc rw,nosuid shared:12 - proc proc rw
 28 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw

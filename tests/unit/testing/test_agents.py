@@ -26,7 +26,7 @@ from gateway_sessions.testing.agents import (
     uses,
     waits_at,
 )
-from tests.unit.runtime.turns import Noted, entry_of, said, turn_of, until
+from tests.unit.runtime.turn_contexts import Noted, entry_of, said, turn_of, until
 
 
 @pytest.fixture

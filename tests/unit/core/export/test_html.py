@@ -7,7 +7,7 @@ import pytest
 
 from gateway_sessions.core.export.formats import rendered
 from gateway_sessions.core.export.html import MAX_CONTENTS, Html
-from tests.unit.core.export.exported import MESSAGES, SESSION, T
+from tests.unit.core.export.export_sample import MESSAGES, SESSION, T
 
 HOSTILE = "</pre></details></article><script>alert(1)</script><img src=x onerror=alert(1)>&\"'"
 VOID = {"meta"}

@@ -6,7 +6,7 @@ import pytest
 
 from gateway_sessions.core.export.formats import rendered
 from gateway_sessions.core.export.markdown import contained, escaped, fenced
-from tests.unit.core.export.exported import SESSION, T
+from tests.unit.core.export.export_sample import SESSION, T
 
 PAGE = """\
 # Fix the build

@@ -7,7 +7,7 @@ import pytest
 from gateway_sessions import InvalidInputError
 from gateway_sessions.core.export.formats import rendered
 from gateway_sessions.core.export.jsonl import JsonLines
-from tests.unit.core.export.exported import MESSAGES, SESSION
+from tests.unit.core.export.export_sample import MESSAGES, SESSION
 
 
 def test_each_session_is_one_line_with_its_messages():

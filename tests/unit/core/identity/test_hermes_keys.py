@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway_sessions.core.identity.hermes_keys import hermes_key, spell
 from gateway_sessions.core.identity.keys import identity, session_key, unencoded_key
-from tests.property.test_keys import flags, sources
+from tests.property.store.test_keys import flags, sources
 
 ROOM = "agent:main:matrix:group:!r%3Ahs.org:@u%3Ahs.org"
 

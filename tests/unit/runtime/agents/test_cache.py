@@ -24,7 +24,7 @@ from gateway_sessions.runtime.agents.protocol import AgentSource
 from gateway_sessions.runtime.user_code import GRACE, PATIENCE
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import ScriptedAgent, ScriptedAgents
-from tests.unit.runtime.turns import entry_of, nothing_said, until, version
+from tests.unit.runtime.turn_contexts import entry_of, nothing_said, until, version
 
 canary: ContextVar[str] = ContextVar("canary", default="none")
 SMALL = AgentCacheConfig(size=2)

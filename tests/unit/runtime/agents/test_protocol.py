@@ -24,7 +24,7 @@ from gateway_sessions.runtime.agents.protocol import (
     run_turn,
 )
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from tests.unit.runtime.turns import Noted, entry_of, said, turn_of
+from tests.unit.runtime.turn_contexts import Noted, entry_of, said, turn_of
 
 canary: ContextVar[str] = ContextVar("canary", default="none")
 

@@ -13,7 +13,7 @@ from gateway_sessions.core.usage.usage_events import Usage, usage_of
 from gateway_sessions.errors import FencedError, InvalidInputError
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.turns import Noted, entry_of, nothing_said, said, turn_of
+from tests.unit.runtime.turn_contexts import Noted, entry_of, nothing_said, said, turn_of
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from gateway_sessions.errors import StorageUnavailableError, StoreStoppedError
 from gateway_sessions.runtime.duties.cleanup import Forgetting
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.queue.bench import accept, answer, fates
-from tests.unit.runtime.lanes import open_store
+from tests.unit.runtime.store_fixtures import open_store
 
 
 class FailingLedger:

@@ -22,7 +22,7 @@ from gateway_sessions.storage.tables.change import Actor
 from gateway_sessions.storage.transactions.sessions import expire, lane_changes
 from gateway_sessions.storage.transactions.sessions.replace import begin
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.memory import MemoryDatabase
+from tests.unit.runtime.memory_database import MemoryDatabase
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)

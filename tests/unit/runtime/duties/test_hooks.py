@@ -17,7 +17,7 @@ from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.errors import InvalidInputError, StorageFullError
 from gateway_sessions.runtime.duties.hooks import Hooks, SessionFinalized
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.memory import MemoryDatabase
+from tests.unit.runtime.memory_database import MemoryDatabase
 
 LIMITS = HooksConfig(timeout=timedelta(seconds=30), max_attempts=3, retry=timedelta(minutes=1), concurrency=2)
 START = datetime(2026, 1, 1, tzinfo=UTC)

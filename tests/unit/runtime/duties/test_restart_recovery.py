@@ -14,7 +14,7 @@ from gateway_sessions.runtime.duties.restart_recovery import StartReport
 from gateway_sessions.sessions import ResumeReason
 from gateway_sessions.storage.files import atomic_file
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.lanes import dm, everything, execute, lease, open_store, quick, stored
+from tests.unit.runtime.store_fixtures import dm, everything, execute, lease, open_store, quick, stored
 
 ACTIVE, PENDING, _, SUSPENDED = SessionState
 A, B, C = (f"agent:main:telegram:dm:{chat}" for chat in "abc")

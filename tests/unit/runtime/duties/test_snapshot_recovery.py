@@ -15,7 +15,7 @@ from gateway_sessions import GatewaySessionsError, SessionDB
 from gateway_sessions.config import SnapshotMode
 from gateway_sessions.core.sessions_json.snapshot import verify
 from gateway_sessions.storage.tables import entries
-from tests.unit.runtime.lanes import dm, everything, execute, open_store, writing
+from tests.unit.runtime.store_fixtures import dm, everything, execute, open_store, writing
 
 WITHOUT_SOCKET = shutil.ignore_patterns("*.sock")
 A, B, C = (f"agent:main:telegram:dm:{chat}" for chat in "abc")

@@ -15,8 +15,8 @@ from gateway_sessions.runtime.duties.titles import MAX_TRIES, Titling, plain_tit
 from gateway_sessions.sessions import FirstExchange
 from gateway_sessions.storage.api.sessions import TitleMethods
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.lanes import dm, open_store
-from tests.unit.runtime.memory import MemoryDatabase
+from tests.unit.runtime.memory_database import MemoryDatabase
+from tests.unit.runtime.store_fixtures import dm, open_store
 
 
 class Memory(MemoryDatabase, TitleMethods):

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from gateway_sessions import SessionResetPolicy
-from tests.unit.runtime.lanes import (
+from tests.unit.runtime.store_fixtures import (
     DAILY,
     EVERYTHING,
     IDLE,

@@ -27,7 +27,7 @@ from gateway_sessions.runtime.store import control as control_module
 from gateway_sessions.storage.home import owned
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.lanes import QUICK, dm, open_store
+from tests.unit.runtime.store_fixtures import QUICK, dm, open_store
 
 OPERATOR = Scope.operator()
 

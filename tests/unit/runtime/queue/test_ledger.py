@@ -43,7 +43,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     talk_of,
 )
 from tests.crash.suspensions import Suspensions
-from tests.unit.runtime.lanes import IDLE, execute, open_store, quick, writing
+from tests.unit.runtime.store_fixtures import IDLE, execute, open_store, quick, writing
 
 TRIES = 40
 

@@ -9,7 +9,7 @@ import pytest
 
 from gateway_sessions import SessionStore
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.lanes import open_store
+from tests.unit.runtime.store_fixtures import open_store
 
 
 @pytest.fixture

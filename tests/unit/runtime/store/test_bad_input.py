@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sessions import InvalidInputError, SessionSource
 from gateway_sessions.errors import InvalidSourceError
-from tests.unit.runtime.lanes import EVERYTHING, dm, everything, execute, group, stored
+from tests.unit.runtime.store_fixtures import EVERYTHING, dm, everything, execute, group, stored
 
 LANE = "agent:main:telegram:dm:1"
 

@@ -11,7 +11,7 @@ from gateway_sessions import EndReason, InvalidInputError, Scope, SessionBusyErr
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.errors import AmbiguousSessionError, SessionEndedError
 from gateway_sessions.runtime.context import Entropy
-from tests.unit.runtime.lanes import (
+from tests.unit.runtime.store_fixtures import (
     DAILY,
     EVERYTHING,
     IDLE,

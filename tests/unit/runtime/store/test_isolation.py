@@ -9,7 +9,7 @@ import pytest
 
 from gateway_sessions import SessionSource
 from gateway_sessions.core.identity.keys import Isolation
-from tests.unit.runtime.lanes import dm, everything, execute, open_store, quick, stored
+from tests.unit.runtime.store_fixtures import dm, everything, execute, open_store, quick, stored
 
 CHATS = ("", "C", "C:7", "C%3A7", "7", "c", "é", "e\u0301")
 SOURCES = [

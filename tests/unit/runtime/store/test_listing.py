@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sessions import InvalidInputError, Scope, SessionSource
 from gateway_sessions.core.identity.keys import Isolation, owner_of
-from tests.unit.runtime.lanes import EVERYTHING, dm, everything, group, open_store, pass_time, quick
+from tests.unit.runtime.store_fixtures import EVERYTHING, dm, everything, group, open_store, pass_time, quick
 
 
 async def keys(store, scope=EVERYTHING, **options) -> list[str]:

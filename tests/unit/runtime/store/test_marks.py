@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sessions import EndReason, SessionState
 from gateway_sessions.sessions import ResumeReason
-from tests.unit.runtime.lanes import (
+from tests.unit.runtime.store_fixtures import (
     IDLE,
     dm,
     everything,

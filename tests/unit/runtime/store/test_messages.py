@@ -14,7 +14,7 @@ from gateway_sessions.errors import (
     UnidentifiedSourceError,
 )
 from gateway_sessions.runtime.context import TO_TELL, Entropy
-from tests.unit.runtime.lanes import (
+from tests.unit.runtime.store_fixtures import (
     DAILY,
     IDLE,
     dm,

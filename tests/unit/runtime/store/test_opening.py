@@ -11,7 +11,7 @@ from gateway_sessions._failpoints import arm
 from gateway_sessions.config import Durability, SessionDBConfig
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.runtime.context import Entropy
-from tests.unit.runtime.lanes import dm, everything, open_store, quick
+from tests.unit.runtime.store_fixtures import dm, everything, open_store, quick
 
 
 class TestDatabaseElsewhere:

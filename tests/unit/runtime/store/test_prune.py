@@ -6,7 +6,7 @@ import pytest
 
 from gateway_sessions import EndReason
 from gateway_sessions.storage.transactions.sessions.find_or_create import touching
-from tests.unit.runtime.lanes import (
+from tests.unit.runtime.store_fixtures import (
     IDLE,
     dm,
     everything,

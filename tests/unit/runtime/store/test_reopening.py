@@ -8,7 +8,16 @@ import pytest
 
 from gateway_sessions import SessionState, StoreBusyError
 from gateway_sessions.config import SnapshotMode
-from tests.unit.runtime.lanes import EVERYTHING, IDLE, dm, everything, group, open_store, pass_time, writing
+from tests.unit.runtime.store_fixtures import (
+    EVERYTHING,
+    IDLE,
+    dm,
+    everything,
+    group,
+    open_store,
+    pass_time,
+    writing,
+)
 
 
 async def furnish(store, clock) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from gateway_sessions import EndReason, SessionState
 from gateway_sessions.errors import NothingToUndoError
-from tests.unit.runtime.lanes import (
+from tests.unit.runtime.store_fixtures import (
     EVERYTHING,
     IDLE,
     dm,

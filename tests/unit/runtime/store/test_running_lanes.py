@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.runtime.lanes import (
+from tests.unit.runtime.store_fixtures import (
     DAILY,
     IDLE,
     dm,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway_sessions import SessionSource
-from tests.unit.runtime.lanes import dm, group, open_store, quick
+from tests.unit.runtime.store_fixtures import dm, group, open_store, quick
 
 
 async def test_a_person_sees_their_lanes_under_all_of_their_names(home, clock):

@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sessions import BusyMode, InvalidInputError, SessionResetPolicy
 from gateway_sessions.errors import InvalidPolicyError
-from tests.unit.runtime.lanes import DAILY, IDLE, dm, open_store, pass_time, quick, stored
+from tests.unit.runtime.store_fixtures import DAILY, IDLE, dm, open_store, pass_time, quick, stored
 
 UNKNOWN = "agent:main:telegram:dm:unknown"
 

@@ -11,7 +11,7 @@ from gateway_sessions import SessionSource
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.core.sessions_json.entries import Dialect
 from gateway_sessions.errors import SnapshotError
-from tests.unit.runtime.lanes import dm, everything, open_store, pass_time, quick, stored, writing
+from tests.unit.runtime.store_fixtures import dm, everything, open_store, pass_time, quick, stored, writing
 
 
 def shown(home) -> dict[str, str]:

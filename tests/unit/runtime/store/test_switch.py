@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sessions import EndReason, Scope, SessionBusyError, SessionNotFoundError, SessionState
 from gateway_sessions.errors import InvalidSessionIdError
-from tests.unit.runtime.lanes import (
+from tests.unit.runtime.store_fixtures import (
     EVERYTHING,
     IDLE,
     dm,

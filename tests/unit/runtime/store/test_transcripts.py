@@ -3,7 +3,7 @@
 import pytest
 
 from gateway_sessions import Message, SessionNotFoundError
-from tests.unit.runtime.lanes import dm
+from tests.unit.runtime.store_fixtures import dm
 
 UNKNOWN = "20260101_000000_gone"
 

@@ -7,7 +7,16 @@ from datetime import timedelta
 import pytest
 
 from gateway_sessions import EndReason
-from tests.unit.runtime.lanes import DAILY, IDLE, dm, open_store, pass_time, quick, session_row, stored
+from tests.unit.runtime.store_fixtures import (
+    DAILY,
+    IDLE,
+    dm,
+    open_store,
+    pass_time,
+    quick,
+    session_row,
+    stored,
+)
 
 UNKNOWN = "agent:main:telegram:dm:unknown"
 

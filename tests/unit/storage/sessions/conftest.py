@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from gateway_sessions import SessionDB
 from gateway_sessions.testing import FakeClock
-from tests.unit.storage.sessions.talks import opened, wipe
+from tests.unit.storage.sessions.session_fixtures import opened, wipe
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway_sessions.storage.transactions.sessions import lists
-from tests.unit.storage.sessions.talks import ALICE, BOB, EVERYTHING, execute, split, talk
+from tests.unit.storage.sessions.session_fixtures import ALICE, BOB, EVERYTHING, execute, split, talk
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway_sessions.errors import AmbiguousSessionError
-from tests.unit.storage.sessions.talks import ALICE, BOB, execute, split, talk
+from tests.unit.storage.sessions.session_fixtures import ALICE, BOB, execute, split, talk
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

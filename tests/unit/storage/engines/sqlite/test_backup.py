@@ -13,7 +13,7 @@ from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.storage.engines.sqlite.backup import back_up, backups_in, keep_newest, problem_of
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.testing import FakeClock
-from tests.crash.workload import key, source
+from tests.crash.kills.store_workload import key, source
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

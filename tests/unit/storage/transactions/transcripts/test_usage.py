@@ -12,7 +12,7 @@ import pytest
 from gateway_sessions import InvalidInputError, SessionStore
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.lanes import dm, open_store, pass_time, stored
+from tests.unit.runtime.store_fixtures import dm, open_store, pass_time, stored
 
 COUNTERS = (
     "input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, api_call_count,"

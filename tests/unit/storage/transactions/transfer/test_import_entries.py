@@ -9,7 +9,7 @@ from gateway_sessions import SessionEntry, SessionStore
 from gateway_sessions.storage.tables.change import Actor
 from gateway_sessions.storage.transactions.transfer import import_entries
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.lanes import dm, open_store
+from tests.unit.runtime.store_fixtures import dm, open_store
 
 
 def entry(key: str, session_id: str, clock: FakeClock) -> SessionEntry:

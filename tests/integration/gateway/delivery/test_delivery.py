@@ -1,0 +1,313 @@
+"""Replies on their way out: in order, again when that makes sense, and none silently lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import pytest
+
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities, Reply
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.ports import Transaction
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.gateway import Gateway
+from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.transactions.queue import outbox
+from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.agents import Gate
+from gateway_sessions.testing.fake_platform import FakePlatform
+from tests.integration.gateway.gateway_harness import House, busy, open_house, until
+
+T = TypeVar("T")
+
+
+async def echo(turn: TurnContext) -> str:
+    return turn.text
+
+
+async def owed(house: House) -> int:
+    return sum((await house.store.db.read(outbox.owing)).values())
+
+
+async def test_an_outage_delays_replies_and_keeps_their_order(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        with house.platform.outage():
+            for text in ("one", "two", "three"):
+                await house.platform.says("ann", text)
+                await house.clock.advance(seconds=2)
+            await house.wait_until_idle()
+            assert house.platform.shown("ann") == []
+            assert await owed(house) == 3
+        await house.clock.advance(minutes=6)
+        await house.wait_until_idle()
+        assert house.platform.shown("ann") == ["one", "two", "three"]
+        assert await owed(house) == 0
+
+
+async def test_replies_to_turns_that_follow_each_other_need_neither_a_look_nor_a_mark_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The note that one was sent goes with the commit that owes the next one, or before it."""
+    asked: list[str] = []
+    gate = Gate()
+
+    async def agent(turn: TurnContext) -> str:
+        await gate.passage()
+        return turn.text
+
+    texts = [f"{number}" for number in range(5)]
+    config = busy(BusyMode.QUEUE, debounce=timedelta(0), acknowledge=False)
+    async with open_house(tmp_path, config, agent=agent) as house:
+        for text in texts:
+            await house.platform.says("ann", text)
+        for name in ("due", "mark_sending"):
+            real = getattr(outbox, name)
+
+            def counted(*given: Any, real: Any = real, name: str = name, **more: Any) -> Any:
+                asked.append(name)
+                return real(*given, **more)
+
+            monkeypatch.setattr(outbox, name, counted)
+        gate.open()
+        await house.wait_until_idle()
+        assert house.platform.shown("ann") == texts
+        assert await owed(house) == 0
+    assert asked == []
+
+
+async def test_a_lane_whose_replies_fail_holds_no_other_lane_up(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        house.platform.rate_limit(60)
+        await house.platform.says("ann", "one")
+        await house.wait_until_idle()
+        await house.platform.says("bob", "two")
+        await house.wait_until_idle()
+        assert house.platform.shown() == ["two"]
+        await house.clock.advance(seconds=61)
+        await house.wait_until_idle()
+        assert house.platform.shown("ann") == ["one"]
+
+
+async def test_a_reply_that_may_have_been_sent_is_sent_again_with_a_mark(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        house.platform.fails_ambiguously(shown=True)
+        await house.platform.says("ann", "one")
+        await house.wait_until_idle()
+        await house.clock.advance(minutes=1)
+        await house.wait_until_idle()
+        first, second = house.platform.shown("ann")
+        assert first == "one"
+        assert second.endswith("one")
+        assert second != "one"
+
+
+async def test_a_platform_that_knows_repeats_shows_the_reply_once(tmp_path: Path):
+    clock = FakeClock()
+    able = AdapterCapabilities(idempotent_send=True)
+    platform = FakePlatform(clock=clock, capabilities=able)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+        platform.fails_ambiguously(shown=True)
+        await platform.says("ann", "one")
+        await house.wait_until_idle()
+        await clock.advance(minutes=1)
+        await house.wait_until_idle()
+        assert platform.shown("ann") == ["one"]
+        assert await owed(house) == 0
+
+
+async def test_a_reply_that_is_refused_is_kept_and_the_next_one_comes(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        house.platform.refuses()
+        await house.platform.says("ann", "one")
+        await house.wait_until_idle()
+        await house.platform.says("ann", "two")
+        await house.wait_until_idle()
+        assert house.platform.shown("ann") == ["two"]
+        (dead,) = await house.store.dead_replies()
+        assert dead.message.text == "one"
+        assert "refused" in (dead.problem or "")
+        await house.store.retry_reply(dead.reply_id)
+        house.gateway.look_again()
+        await house.wait_until_idle()
+        assert house.platform.shown("ann") == ["two", "one"]
+        assert await house.store.dead_replies() == []
+        with pytest.raises(InvalidInputError, match="was not given up"):
+            await house.store.retry_reply(dead.reply_id)
+
+
+async def test_whoever_has_no_more_input_can_wait_for_the_last_answer(tmp_path: Path):
+    async def slow(turn: TurnContext) -> str:
+        await turn.clock.sleep(5)
+        return turn.text
+
+    async with open_house(tmp_path, agent=slow) as house:
+        for text in ("one", "two"):
+            await house.platform.says("ann", text)
+        ended = asyncio.create_task(house.gateway.settled())
+        await house.clock.advance(seconds=6)
+        assert not ended.done()
+        await house.clock.advance(seconds=20)
+        await ended
+        assert house.platform.shown("ann")[-1] == "two"
+        await house.gateway.settled()
+
+
+async def test_a_reply_nobody_waits_for_any_more_is_given_up(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        with house.platform.outage():
+            await house.platform.says("ann", "one")
+            await house.wait_until_idle()
+            await house.clock.advance(hours=25)
+            await house.wait_until_idle()
+            (dead,) = await house.store.db.read(partial(outbox.dead, 10))
+            assert "too_old" in (dead.problem or "")
+        assert await owed(house) == 0
+
+
+async def test_behind_replies_that_are_too_old_the_next_one_is_sent_at_once(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        with house.platform.outage():
+            for text in ("one", "two", "three"):
+                await house.platform.says("ann", text)
+                await house.wait_until_idle()
+            house.clock.step(timedelta(hours=30))  # nothing was tried meanwhile
+            await house.platform.says("ann", "four")
+        await house.clock.advance(minutes=6)
+        assert [one.message.text for one in await house.store.dead_replies()] == ["three", "two", "one"]
+        assert house.platform.shown("ann")[1:] == ["four"], "behind the notice of a new session"
+
+
+@pytest.mark.parametrize("column", ["target", "content"])
+async def test_a_reply_that_is_damaged_is_given_up_and_nobody_waits_for_it(tmp_path: Path, column: str):
+    """It stood before all others of its account, and each look for what was owed failed at it."""
+    async with open_house(tmp_path, agent=echo) as house:
+        with house.platform.outage():
+            await house.platform.says("ann", "one")
+            await house.platform.says("ann", "two")
+            await house.platform.says("bob", "three")
+            await house.wait_until_idle()
+            with closing(sqlite3.connect(tmp_path / "sessions.db")) as connection, connection:
+                connection.execute(
+                    f"UPDATE outbox SET {column} = '{{' WHERE reply_id = (SELECT min(reply_id) FROM outbox)"  # noqa: S608
+                )
+        await house.clock.advance(minutes=6)
+        await house.wait_until_idle()
+        assert house.platform.shown("ann") == ["two"]
+        assert house.platform.shown("bob") == ["three"]
+        (dead,) = await house.store.dead_replies()
+        assert "damaged" in str(dead.problem)
+        await house.store.retry_reply(dead.reply_id)
+        house.gateway.look_again()
+        await house.wait_until_idle()
+        assert [one.reply_id for one in await house.store.dead_replies()] == [dead.reply_id], "as before"
+
+
+async def test_a_long_reply_is_sent_in_parts_in_order(tmp_path: Path):
+    text = "\n\n".join(f"paragraph {number} " + "word " * 30 for number in range(60))
+
+    async def long(_: TurnContext) -> str:
+        return text
+
+    async with open_house(tmp_path, agent=long) as house:
+        await house.platform.says("ann", "tell me")
+        await house.wait_until_idle()
+        parts = house.platform.shown("ann")
+        assert len(parts) > 1
+        assert all(len(part) <= 4096 for part in parts)
+        assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+async def test_half_a_character_in_an_answer_is_sent_as_it_is_kept(tmp_path: Path):
+    """As `json.loads` gives it: no platform took it, and its repeat said that it may be one."""
+    half = json.loads('"fine \\ud83d cut"')
+
+    async def cut(turn: TurnContext) -> Reply:
+        await turn.show(half)
+        await turn.say(half)
+        photo = Attachment(kind=AttachmentKind.PHOTO, url="file:a.jpg", name=half)
+        return Reply(half, attachments=(photo,))
+
+    async with open_house(tmp_path, agent=cut) as house:
+        await house.platform.says("ann", "tell me")
+        await house.wait_until_idle()
+        assert house.platform.shown("ann") == ["fine \ufffd cut", "fine \ufffd cut"]
+        assert house.platform.sent[-1].message.attachments[0].name == "fine \ufffd cut"
+        assert house.platform.sent[0].before[0].text == "fine \ufffd cut"
+        assert await owed(house) == 0
+
+
+async def owing_one_reply(tmp_path: Path) -> tuple[FakePlatform, FakeClock]:
+    """What a process leaves behind that ends while the platform is down."""
+    clock = FakeClock()
+    platform = FakePlatform(clock=clock)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+        with platform.outage():
+            await platform.says("ann", "one")
+            await house.wait_until_idle()
+    return platform, clock
+
+
+async def test_replies_that_an_earlier_process_owed_are_sent_after_a_start(tmp_path: Path):
+    platform, clock = await owing_one_reply(tmp_path)
+    assert platform.shown("ann") == []
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+        await clock.advance(minutes=1)
+        await until(lambda: platform.shown("ann"))
+        await house.wait_until_idle()
+        assert platform.shown("ann") == ["one"]
+
+
+async def test_nothing_overtakes_a_reply_owed_while_a_start_finds_out_what_else_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    platform, clock = await owing_one_reply(tmp_path)
+    asked, answer = asyncio.Event(), asyncio.Event()
+    read = SessionDB.read
+
+    async def late(db: SessionDB, transaction: Callable[[], Transaction[T]]) -> T:
+        found = await read(db, transaction)
+        if isinstance(transaction, partial) and transaction.func is outbox.lane_is_owed:
+            asked.set()
+            await answer.wait()
+        return found
+
+    monkeypatch.setattr(SessionDB, "read", late)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+        await clock.advance(minutes=1)
+        await asked.wait()
+        caplog.clear()
+        platform.rate_limit(60)
+        await platform.says("ann", "two")
+        await until(lambda: "a reply could not be sent" in caplog.text)
+        answer.set()
+        await platform.says("ann", "three")
+        await house.wait_until_idle()
+        await clock.advance(minutes=2)
+        await house.wait_until_idle()
+        assert platform.shown("ann") == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("until_calm", [Gateway.settled, Gateway.drain])
+async def test_a_gateway_is_calm_only_when_what_waited_behind_a_reply_is_sent_too(
+    tmp_path: Path, until_calm: Callable[[Gateway], Awaitable[object]]
+):
+    async with open_house(tmp_path, agent=echo) as house:
+        with house.platform.late_ack():
+            await house.platform.says("ann", "one")
+            await until(lambda: house.platform.shown("ann") == ["one"])
+            await house.platform.says("ann", "two")
+            while await house.outcomes("ann") != {"turned": 2}:  # noqa: ASYNC110 -- it may have to wait
+                await anyio.sleep(0.002)
+        await until_calm(house.gateway)
+        assert house.platform.shown("ann") == ["one", "two"]

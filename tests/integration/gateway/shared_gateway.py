@@ -1,0 +1,73 @@
+"""One open gateway that many tests share, each with people of its own."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt
+from gateway_sessions.runtime.agents.protocol import Answer
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.testing.agents import ScriptedAgent
+from tests.integration.gateway.gateway_harness import House
+
+
+class Cast:
+    """An agent that plays another part for each person; whoever has none gets an echo."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, ScriptedAgent] = {}
+
+    async def run_turn(self, turn: TurnContext) -> Answer:
+        part = self.parts.get(turn.source.user_id or "")
+        return f"you said: {turn.text}" if part is None else await part.run_turn(turn)
+
+
+class Person:
+    """Somebody who writes to the gateway, alone or in a group."""
+
+    _numbers = count(1)
+
+    def __init__(self, house: House, cast: Cast, *, chat: str | None = None) -> None:
+        self.house = house
+        self.cast = cast
+        self.name = f"p{next(self._numbers)}"
+        self.chat = chat
+
+    def plays(self, *scripts: object) -> ScriptedAgent:
+        """What the agent does when this person writes."""
+        self.cast.parts[self.name] = agent = ScriptedAgent(*scripts)  # type: ignore[arg-type]
+        return agent
+
+    @property
+    def key(self) -> str:
+        return self.house.key(self.name, self.chat)
+
+    async def says(self, text: str, **more: object) -> Receipt:
+        return await self.house.platform.says(self.name, text, chat=self.chat, **more)  # type: ignore[arg-type]
+
+    async def asks(self, text: str, **more: object) -> str:
+        """Use a command; what was answered."""
+        await self.house.wait_until_idle()
+        before = len(self.house.platform.sent)
+        receipt = await self.says(text, **more)
+        assert isinstance(receipt, Accepted), receipt
+        assert receipt.disposition is Disposition.COMMAND, receipt
+        await self.house.wait_until_idle()
+        return "\n".join(one.text for one in self._seen(before) if one.message.is_notice)
+
+    async def hears(self, text: str, **more: object) -> str:
+        """Say something, and wait for what the agent answers."""
+        before = len(self.house.platform.sent)
+        await self.says(text, **more)
+        await self.house.wait_until_idle()
+        return "\n".join(one.text for one in self._seen(before) if not one.message.is_notice)
+
+    async def transcript(self) -> list[object]:
+        """What was said in the conversation."""
+        session_id = await self.house.store.peek_session_id(self.key)
+        assert session_id is not None
+        return [row["content"] for row in await self.house.store.load_transcript(session_id)]
+
+    def _seen(self, before: int) -> list:
+        chat = self.chat or self.name
+        return [one for one in self.house.platform.sent[before:] if one.target.chat_id == chat]

@@ -1,0 +1,221 @@
+"""What people who wrote agents, examples and guides stumbled over."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+
+from gateway_sessions import SessionDB, SessionStore, TurnContext
+from gateway_sessions.adapters import InboundMessage, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.retry_policy import DeliveryRules
+from gateway_sessions.errors import StorageUnavailableError
+from gateway_sessions.ports import Transaction
+from gateway_sessions.runtime.delivery.delivery import Delivery, Patience
+from gateway_sessions.storage.transactions.queue.outbox import Owed
+from gateway_sessions.testing import FakeClock, FakePlatform
+from gateway_sessions.testing.agents import Gate, ScriptedAgent, ScriptedAgents, calls_tool, hangs
+from tests.integration.gateway.gateway_harness import QUICK, open_house
+
+T = TypeVar("T")
+
+
+async def echo(turn: TurnContext) -> str:
+    return f"you said: {turn.text}"
+
+
+async def test_a_reset_is_told_although_the_agent_reports_no_usage(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        await house.platform.says("ann", "hello")
+        await house.clock.advance(days=2)
+        await house.platform.says("ann", "are you there?")
+        await house.wait_until_idle()
+        notice, answer = house.platform.sent[-2:]
+        assert notice.message.is_notice
+        assert "/undo-reset brings the one before back" in notice.text
+        assert answer.text == "you said: are you there?"
+
+
+class TroubledTruth:
+    """The truth, from which answers come late while they are held back, and in which writes may fail."""
+
+    def __init__(self, truth: SessionDB) -> None:
+        self._truth = truth
+        self.gate: Gate | None = None
+        self.failures = 0
+        self.before_writes = truth.before_writes
+        self.unheard = 0
+        """How many of the next changes stand, although nobody hears that they do."""
+
+    @property
+    def epoch(self) -> int:
+        return self._truth.epoch
+
+    async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
+        found = await self._truth.read(transaction)
+        if self.gate is not None:
+            await self.gate.passage()
+        return found
+
+    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
+        if self.failures:
+            self.failures -= 1
+            raise StorageUnavailableError("sessions.db", "a disk that fails now and then")
+        written = await self._truth.write(transaction)
+        if self.unheard:
+            self.unheard -= 1
+            raise StorageUnavailableError("sessions.db", "a connection that was lost during the commit")
+        return written
+
+    def begin_write(self, transaction: Callable[[], Transaction[T]]) -> Awaitable[T]:
+        return self.write(transaction)
+
+
+class Desk:
+    """Somebody who owes replies to one person, and a delivery that sends them."""
+
+    def __init__(self, store: SessionStore, truth: TroubledTruth, clock: FakeClock) -> None:
+        self.platform = FakePlatform(clock=clock)
+        patience = Patience(rules=DeliveryRules(), timeout=timedelta(seconds=30))
+        self.delivery = Delivery(truth, self.platform, clock, patience, lambda *_: None)
+        self._store = store
+
+    async def commits(self, text: str, *, tells: bool = True) -> Callable[[], None]:
+        """End a turn that owes a reply, which is handed over by calling what is returned.
+
+        Unless it *tells*, that is somebody else's turn, of whom the delivery knows nothing.
+        """
+        message = InboundMessage(source=self.platform.source("ann"), text="hello")
+        await self._store.enqueue(message)
+        turn = await self._store.claim()
+        assert turn is not None
+        key, entry = turn.session_key, turn.entry
+        owed = Owed(
+            target=ReplyTarget.answering(message),
+            message=OutboundMessage(text=text),
+            owner=entry.owner,
+            under_way=tells and self.delivery.expect(key),
+        )
+        ended = await turn.commit([{"role": "assistant", "content": text}], replies=[owed])
+        return lambda: self.delivery.owed(key, entry.session_id, [owed], ended.reply_ids)
+
+
+async def test_a_reply_that_was_sent_while_others_were_looked_for_is_sent_once(tmp_path: Path):
+    clock = FakeClock()
+    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
+        truth = TroubledTruth(store.db)
+        execution = Desk(store, truth, clock)
+        tasks.start_soon(execution.delivery.run)
+        await execution.platform.wait_until_idle()
+        hand_over = await execution.commits("hi")
+        truth.gate = Gate()
+        tasks.start_soon(execution.delivery.sweep)
+        await truth.gate.reached()
+        hand_over()
+        await execution.platform.wait_until_idle()
+        truth.gate.open()
+        await execution.platform.wait_until_idle()
+        assert execution.platform.shown("ann") == ["hi"]
+        tasks.cancel_scope.cancel()
+
+
+async def test_replies_that_somebody_else_owed_are_sent_one_after_the_other(tmp_path: Path):
+    clock = FakeClock()
+    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
+        execution = Desk(store, TroubledTruth(store.db), clock)
+        tasks.start_soon(execution.delivery.run)
+        await execution.platform.wait_until_idle()
+        for text in ("one", "two", "three"):
+            await execution.commits(text, tells=False)
+        execution.delivery.check_soon()
+        await execution.platform.wait_until_idle()
+        assert execution.platform.shown("ann") == ["one", "two", "three"]
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_reply_is_sent_although_nobody_heard_that_it_is_marked_as_being_sent(tmp_path: Path):
+    clock = FakeClock()
+    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
+        truth = TroubledTruth(store.db)
+        execution = Desk(store, truth, clock)
+        execution.delivery.alone = False  # so it is marked by a commit of its own
+        tasks.start_soon(execution.delivery.run)
+        await execution.platform.wait_until_idle()
+        truth.unheard = 1
+        (await execution.commits("hi"))()
+        await execution.platform.wait_until_idle()
+        await clock.advance(seconds=10)
+        assert execution.platform.shown("ann") == ["hi"]
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_does_not_hold_its_lane(
+    tmp_path: Path,
+):
+    clock = FakeClock()
+    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
+        truth = TroubledTruth(store.db)
+        execution = Desk(store, truth, clock)
+        tasks.start_soon(execution.delivery.run)
+        await execution.platform.wait_until_idle()
+        truth.failures = 3
+        for text in ("one", "two"):
+            (await execution.commits(text))()
+            await execution.platform.wait_until_idle()
+        assert execution.platform.shown("ann") == ["one", "two"]
+        assert not execution.delivery.idle
+        await clock.advance(seconds=10)
+        assert execution.platform.shown("ann") == ["one", "two"]
+        assert execution.delivery.idle
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_conversation_that_cannot_be_read_is_no_reason_to_say_nothing(tmp_path: Path):
+    async with open_house(tmp_path, agent=ScriptedAgent()) as house:
+        await house.platform.says("ann", "hello")
+        await house.wait_until_idle()
+        with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
+            database.execute("UPDATE messages SET tool_calls = '{' WHERE role = 'assistant'")
+            database.commit()
+        await house.platform.says("ann", "are you there?")
+        await house.wait_until_idle()
+        assert "Something went wrong" in house.platform.shown("ann")[-1]
+        (dead,) = await house.store.dead_letters()
+        assert dead.message.text == "are you there?"
+
+
+async def test_a_turn_that_an_orderly_end_put_off_is_told_that_it_has_begun_before(tmp_path: Path):
+    clock = FakeClock()
+    platform = FakePlatform(clock=clock)
+    paying = ScriptedAgent([calls_tool("pay", None), hangs()])
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=paying) as house:
+        await platform.says("ann", "pay the bill")
+        await house.wait_until_idle()
+        await house.gateway.drain(timedelta(0))
+    agent = ScriptedAgent("looked first")
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=agent) as house:
+        await house.wait_until_idle()
+        (turn,) = agent.turns
+        assert (turn.attempt, agent.histories[0][-1]["role"]) == (2, "tool")
+        assert "check first" in (turn.recovered or "")
+
+
+async def test_no_warm_agent_remembers_who_was_erased(tmp_path: Path):
+    agents = ScriptedAgents()
+    async with open_house(tmp_path, agent_factory=agents) as house:
+        for person in ("ann", "bob"):
+            await house.platform.says(person, "my secret")
+            await house.wait_until_idle()
+        assert len(agents.open) == 2
+        await house.clock.advance(minutes=1)
+        await house.store.erase(house.platform.source("ann"))
+        await house.wait_until_idle()
+        assert agents.open == [], "also bob's: he may have heard of ann in a room"
+        await house.platform.says("bob", "what did I say?")
+        await house.wait_until_idle()
+        assert agents.made[-1][1].histories[0][0]["content"] == "my secret"

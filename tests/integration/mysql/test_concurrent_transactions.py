@@ -1,0 +1,27 @@
+"""Many connections of MySQL do the same thing at once."""
+
+import pytest
+
+from gateway_sessions.errors import StorageCorruptError
+from gateway_sessions.storage.engines.mysql.connection import KINDS, OF_EACH_KIND
+from gateway_sessions.storage.engines.mysql.engine import MySQLDriver
+from gateway_sessions.storage.tables import meta
+from tests.integration.servers.concurrent_transactions import BesideEachOther, admitting, at_once
+from tests.mysql import connected
+
+
+class TestMySQL(BesideEachOther):
+    async def test_no_lock_is_left(self, drivers: list[MySQLDriver], address: str):
+        await at_once(drivers, lambda driver, number: admitting(str(number), driver))
+        async with connected(address) as link:
+            _, rows = await link.say("START TRANSACTION; SELECT lock_id FROM locks FOR UPDATE NOWAIT")
+            await link.say("ROLLBACK")
+        assert sorted(row[0] for row in rows) == list(range(1 + len(KINDS) * OF_EACH_KIND))
+
+    async def test_a_lock_that_is_not_there_is_no_lock(self, drivers: list[MySQLDriver], address: str):
+        async with connected(address) as link:
+            await link.say("DELETE FROM locks")
+        with pytest.raises(StorageCorruptError, match="table locks"):
+            await drivers[0].write(lambda: admitting("hello", drivers[0]))
+        with pytest.raises(StorageCorruptError, match="table locks"):
+            await drivers[0].write(lambda: meta.remember("fact", 1))

@@ -1,0 +1,53 @@
+"""The longer the queue of a lane, the longer it lasts; its turns in a file take no longer."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from typing import TypeVar
+
+import pytest
+
+from gateway_sessions.ports import Transaction
+from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.engines.sqlite.worker import drive
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.tables.queries import load_migrations, load_queries
+from tests.integration.servers.long_queues import Bench, LongQueues
+
+T = TypeVar("T")
+
+
+class SqliteBench(Bench):
+    """Counts the steps of the machine that SQLite is."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
+        self._connection = connection
+        self._queries = load_queries("sqlite")
+        self._steps = 0
+        connection.set_progress_handler(self._step, 1)
+
+    async def run(self, transaction: Transaction[T]) -> T:
+        return await in_thread(partial(drive, self._connection, self._queries, transaction))
+
+    async def read_so_far(self) -> int:
+        return self._steps
+
+    async def study(self) -> None:
+        await in_thread(partial(self._connection.execute, "ANALYZE"))
+
+    def _step(self) -> None:
+        self._steps += 1
+
+
+class TestSqlite(LongQueues):
+    @pytest.fixture
+    def bench(self) -> Iterator[Bench]:
+        with closing(
+            sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        ) as connection:
+            for step in load_migrations("sqlite"):
+                for statement in statements(step.script):
+                    connection.execute(statement)
+            yield SqliteBench(connection)
