@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.benchmarks import machine, report
 from tests.benchmarks.catalogue import benchmarks
-from tests.benchmarks.runner import ROUNDS, Workshop
+from tests.benchmarks.runner import ROUNDS, BenchmarkRunner
 from tests.faulty_system import Mode, armed, built_shim
 
 
@@ -58,7 +58,7 @@ def main() -> int:
         print(f"The disk takes {chosen.slow_disk} ms longer than it would.\n", flush=True)
     every = {}
     with tempfile.TemporaryDirectory(dir=chosen.folder or machine.cache_folder()) as folder:
-        workshop = Workshop(Path(folder), surroundings(Path(folder), chosen.slow_disk))
+        workshop = BenchmarkRunner(Path(folder), surroundings(Path(folder), chosen.slow_disk))
         for name in chosen.names or names:
             every[name] = workshop.measure(catalogue[name], rounds=1 if chosen.quick else ROUNDS)
             print(report.text(every[name]), flush=True)

@@ -131,7 +131,7 @@ class Results:
         return [left[figure] / right[figure] for left, right in pairs if figure in left and figure in right]
 
 
-class Workshop:
+class BenchmarkRunner:
     """The folder in which children work. A seed is made once and copied for every task that needs it."""
 
     def __init__(self, root: Path, environment: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.kills.fork_server_client import Forge, running_forge
+from tests.crash.kills.fork_server_client import ForkServer, running_fork_server
 from tests.faulty_system import built_shim
 
 
@@ -19,9 +19,9 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
 
 
 @pytest.fixture(scope="session")
-def forge(tmp_path_factory: pytest.TempPathFactory, shim: Path | None) -> Iterator[Forge]:
+def fork_server(tmp_path_factory: pytest.TempPathFactory, shim: Path | None) -> Iterator[ForkServer]:
     """The warm process."""
-    with running_forge(tmp_path_factory.mktemp("forge"), shim) as warm:
+    with running_fork_server(tmp_path_factory.mktemp("fork_server"), shim) as warm:
         yield warm
 
 

@@ -27,7 +27,7 @@ from tests.crash.kills.store_workload import START, key, source
 from tests.crash.store_calls import set_the_stage
 from tests.crash.stores import SteppedClock, driven_store
 from tests.faulty_system import Mode, armed
-from tests.integration.gateway.gateway_harness import until
+from tests.integration.gateway.gateway_harness import wait_until
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(90)]
 
@@ -103,7 +103,9 @@ async def hold_the_lock_under_a_gateway(home: Path, seconds: float) -> float:
     ):
         for person in EARLY:
             await platform.says(person, "hello")
-        await until(lambda: all(gateway.running_turn(store.key_for(platform.source(one))) for one in EARLY))
+        await wait_until(
+            lambda: all(gateway.running_turn(store.key_for(platform.source(one))) for one in EARLY)
+        )
         with locked_elsewhere(home) as holder:
             async with heartbeat() as heart:
                 gate.open()
@@ -113,7 +115,7 @@ async def hold_the_lock_under_a_gateway(home: Path, seconds: float) -> float:
                 assert platform.sent == [], "a turn did not wait for it"
                 release(holder)
                 receipts = await asyncio.gather(*said)
-                await until(lambda: len(platform.sent) == len(EARLY + LATE), seconds=20)
+                await wait_until(lambda: len(platform.sent) == len(EARLY + LATE), seconds=20)
         assert all(isinstance(one, Accepted) for one in receipts)
         assert [platform.shown(one) for one in EARLY + LATE] == [["you said hello"]] * len(EARLY + LATE)
     return heart.largest

@@ -1,4 +1,4 @@
-"""A warm process that runs the script over and over, each time in a fork that dies somewhere else.
+"""A warm process that runs a workload over and over, each time in a fork that dies somewhere else.
 
 Starting Python and importing the package takes longer than the script itself, so it is done once. The server
 reads jobs as lines of JSON and answers with lines of JSON; a few jobs run beside each other.
@@ -27,7 +27,7 @@ from gateway_sessions import GatewaySessionsError
 from gateway_sessions.storage.tables.queries import load_migrations, load_queries
 from gateway_sessions.testing.faults import count_passes, crash_at, die
 from tests.crash.kills.invariants import check_everything
-from tests.crash.kills.store_workload import SCENARIOS, Journal, Script, lay_out, prepare
+from tests.crash.kills.store_workload import SCENARIOS, Journal, StoreWorkload, lay_out, prepare
 from tests.faulty_system import Mode
 
 PATIENCE: Final = 15
@@ -113,7 +113,7 @@ def serve(base: Path, slots: int) -> None:
 async def _warm_up(home: Path) -> None:
     """Load whatever is loaded when it is first needed, so that no fork has to."""
     journal = home.with_name("warm-journal")
-    await Script(home, Journal(journal), SCENARIOS[0]).run()
+    await StoreWorkload(home, Journal(journal), SCENARIOS[0]).run()
     await check_everything(home, journal, SCENARIOS[0])
 
 
@@ -167,7 +167,7 @@ def _run_script(job: Job, home: Path, journal: Path, notes: Path) -> None:
     descriptor = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(descriptor, 2)
     limit(PATIENCE)
-    script = Script(home, Journal(journal), SCENARIOS[job.scenario])
+    script = StoreWorkload(home, Journal(journal), SCENARIOS[job.scenario])
     CountingLoop.turns, CountingLoop.last = 0, job.turn
     shim = ctypes.CDLL(None) if "faults" in os.environ.get("LD_PRELOAD", "") else None
     if shim is not None:

@@ -1,4 +1,4 @@
-"""The warm process that crash tests share, as whoever runs jobs uses it."""
+"""A client of the fork server that crash tests share: it hands in jobs and reads their outcomes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.crash.kills.fork_server import Job, Outcome
 SLOTS = max(2, (os.cpu_count() or 2))
 
 
-class Forge:
+class ForkServer:
     """Runs jobs in a warm process."""
 
     def __init__(self, server: subprocess.Popen[str]) -> None:
@@ -48,7 +48,7 @@ class Forge:
 
 
 @contextmanager
-def running_forge(base: Path, shim: Path | None) -> Generator[Forge]:
+def running_fork_server(base: Path, shim: Path | None) -> Generator[ForkServer]:
     """A warm process that works in a folder."""
     environment = dict(os.environ) | ({"LD_PRELOAD": str(shim)} if shim is not None else {})
     command = [sys.executable, "-m", "tests.crash.kills.fork_server", str(base), str(SLOTS)]
@@ -59,5 +59,5 @@ def running_forge(base: Path, shim: Path | None) -> Generator[Forge]:
         assert server.stdin is not None
         assert server.stdout is not None
         assert json.loads(server.stdout.readline()) == {"ready": True}
-        yield Forge(server)
+        yield ForkServer(server)
         server.stdin.close()

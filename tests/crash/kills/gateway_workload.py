@@ -1,4 +1,4 @@
-"""People talk to a gateway until it is killed; then the next one has to make good of it.
+"""Workload of a gateway: people talk to it until it is killed; the next one makes good of it.
 
 The journal says what was accepted, what agents began, and what people saw, each before anything else happens.
 """
@@ -49,7 +49,7 @@ def said_by(person: str) -> SessionSource:
     return SessionSource(platform=PLATFORM, chat_id=person, user_id=person)
 
 
-class Witness:
+class RecordingPlatform:
     """A platform on which whatever is sent is seen at once, and written down as seen."""
 
     name = ""
@@ -91,7 +91,7 @@ class Witness:
 
 
 @dataclass(slots=True)
-class Talk:
+class GatewayWorkload:
     """What the child does."""
 
     home: Path
@@ -151,14 +151,14 @@ class Talk:
             self.note(changed=name, says=text)
 
     @asynccontextmanager
-    async def gateway(self, witness: Witness) -> AsyncGenerator[Gateway]:
+    async def gateway(self, witness: RecordingPlatform) -> AsyncGenerator[Gateway]:
         store = open_store(self.home, self.config, clock=self.clock)
         async with store, Gateway(store, agent=self, adapters=[witness]) as gateway:
             yield gateway
 
     async def run(self) -> None:
         """Two conversations at once, with tools, a queue, repeats, an outage and a new beginning."""
-        witness = Witness(self.note)
+        witness = RecordingPlatform(self.note)
         async with self.gateway(witness) as gateway:
             for person in ("ann", "bob"):
                 await self.says(gateway, person, 1, "one tool wait")
@@ -187,7 +187,7 @@ class Talk:
             await self.changes(gateway, "bob", 3, None)
             await self._sees_a_wrong_clock(gateway)
 
-    async def _has_no_time(self, witness: Witness) -> None:
+    async def _has_no_time(self, witness: RecordingPlatform) -> None:
         """A turn that is told more while it runs, then changed, and cut off by a drain."""
         async with self.gateway(witness) as gateway:
             store, lane = gateway.store, gateway.store.key_for(said_by("cid"))
@@ -255,7 +255,7 @@ async def runs(gateway: Gateway, lane: str) -> None:
 
 
 @dataclass(slots=True)
-class Heard:
+class JournalOfTalk:
     """What the journal says."""
 
     accepted: dict[str, int] = field(default_factory=dict)
@@ -274,19 +274,19 @@ class Heard:
     """How often agents began to answer a message."""
 
 
-def read(journal: Path) -> Heard:
-    heard = Heard()
+def read(journal: Path) -> JournalOfTalk:
+    heard = JournalOfTalk()
     for line in journal.read_bytes().splitlines() if journal.exists() else ():
         try:
             facts: dict[str, Any] = json.loads(line)
         except ValueError:
             break
-        hear(facts, heard)
-        see(facts, heard)
+        note_input(facts, heard)
+        note_output(facts, heard)
     return heard
 
 
-def hear(facts: dict[str, Any], heard: Heard) -> None:
+def note_input(facts: dict[str, Any], heard: JournalOfTalk) -> None:
     """Note what people said, and agents heard."""
     if "accepted" in facts:
         heard.accepted[facts["accepted"]] = facts["seq"]
@@ -296,7 +296,7 @@ def hear(facts: dict[str, Any], heard: Heard) -> None:
         heard.begun.update(facts["begun"])
 
 
-def see(facts: dict[str, Any], heard: Heard) -> None:
+def note_output(facts: dict[str, Any], heard: JournalOfTalk) -> None:
     """Note what people saw."""
     if "seen" in facts:
         heard.seen[facts["seen"]].append(facts["text"])
@@ -306,15 +306,15 @@ def see(facts: dict[str, Any], heard: Heard) -> None:
         heard.kept.add([one for one in heard.shown if one.startswith(facts["kept"])][-1])
 
 
-async def check_talk(home: Path, journal: Path, config: Config, clock: SteppedClock, note: Note) -> None:
+async def check_gateway(home: Path, journal: Path, config: Config, clock: SteppedClock, note: Note) -> None:
     """The next gateway answers all that was accepted, once, in order, and says what may be a repeat."""
     before = read(journal)
-    talk = Talk(home, config, clock, note)
+    talk = GatewayWorkload(home, config, clock, note)
     for gate in ("ann", "bob", "cid", "dan"):
         talk.gates[f"agent:main:telegram:dm:{gate}"].set()
     patient = replace(config, agent=replace(config.agent, max_restart_attempts=9))
     talk.config = patient
-    async with talk.gateway(Witness(note)) as gateway:
+    async with talk.gateway(RecordingPlatform(note)) as gateway:
         await nobody_else(gateway.store)
         await settled(gateway, clock)
         letters = await gateway.store.dead_letters()
@@ -347,7 +347,7 @@ async def settled(gateway: Gateway, clock: SteppedClock) -> None:
         await asyncio.sleep(0.01)
 
 
-async def check_store(home: Path, config: Config, told: Heard) -> None:
+async def check_store(home: Path, config: Config, told: JournalOfTalk) -> None:
     """Everything accepted came to an end, is in its transcript once, and in the order of its lane."""
     rows = await ask(home, config, "SELECT event, session_key, seq, outcome FROM inbox ORDER BY seq")
     said = await ask(
@@ -373,7 +373,7 @@ async def check_store(home: Path, config: Config, told: Heard) -> None:
     check_changes(told, texts)
 
 
-def check_changes(told: Heard, texts: dict[str, str]) -> None:
+def check_changes(told: JournalOfTalk, texts: dict[str, str]) -> None:
     """What people changed says what they said last, and what they took back is gone."""
     for name, text in told.says.items():
         if text is None:
@@ -404,7 +404,7 @@ def check_lane(rows: list[tuple[str, str | None]]) -> None:
     assert order == sorted(order), f"reordered: {order}"
 
 
-def check_sight(heard: Heard) -> None:
+def check_sight(heard: JournalOfTalk) -> None:
     """A reply is seen; one that is seen again says that it may be a repeat. None stays half as it grew."""
     for reply, texts in heard.seen.items():
         assert all(text.startswith(REPEATED) for text in texts[1:]), f"{reply} doubled unmarked: {texts}"

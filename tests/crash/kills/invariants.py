@@ -18,8 +18,8 @@ import anyio
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions_json.snapshot import parse, verify
 from gateway_sessions.storage.tables.queries import load_queries
-from tests.crash.kills.gateway_workload import check_talk
-from tests.crash.kills.queue_workload import check_conversation
+from tests.crash.kills.gateway_workload import check_gateway
+from tests.crash.kills.queue_workload import check_queue
 from tests.crash.kills.store_workload import (
     EVERYWHERE,
     IMPORTED,
@@ -52,7 +52,7 @@ Entry = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Told:
+class JournalOfCalls:
     """What the journal says that the dead process was told."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -68,9 +68,9 @@ class Told:
     failures: list[str] = field(default_factory=list)
 
 
-def read_journal(path: Path) -> Told:
+def read_journal(path: Path) -> JournalOfCalls:
     """Go through the lines; a last one that is torn was never acknowledged."""
-    told, running = Told(), {}
+    told, running = JournalOfCalls(), {}
     for line in _lines(path):
         if "begins" in line:
             running[line["n"]] = line["lanes"]
@@ -90,7 +90,7 @@ def read_journal(path: Path) -> Told:
     return told
 
 
-def _settle(told: Told, lanes: list[str], done: dict[str, Entry] | None) -> None:
+def _settle(told: JournalOfCalls, lanes: list[str], done: dict[str, Entry] | None) -> None:
     """A call that answered has changed what it says and nothing else; one that did not, maybe."""
     for lane in told.entries if EVERYWHERE in lanes else lanes:
         told.vague.add(lane)
@@ -107,15 +107,15 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             return
 
 
-async def check_everything(home: Path, journal: Path, scenario: Scenario) -> Told:
+async def check_everything(home: Path, journal: Path, scenario: Scenario) -> JournalOfCalls:
     """Look at what is there, open the store again, and look at what has become of it."""
     if scenario.script == "talk":
         later = SteppedClock(START)
         later.advance(hours=1)
-        await check_talk(home, journal, scenario.config, later, Journal(journal).line)
+        await check_gateway(home, journal, scenario.config, later, Journal(journal).line)
         return read_journal(journal)
     if scenario.script == "conversation":
-        await check_conversation(home, journal, scenario.config, SteppedClock(START + timedelta(hours=1)))
+        await check_queue(home, journal, scenario.config, SteppedClock(START + timedelta(hours=1)))
         check_rows(home)
         return read_journal(journal)
     told = read_journal(journal)
@@ -157,7 +157,7 @@ async def _reopen(home: Path, journal: Path, scenario: Scenario, before: dict[st
         assert not await store.hooks.dead_letters()
 
 
-def check_directory(home: Path, told: Told, scenario: Scenario) -> dict[str, Entry]:
+def check_directory(home: Path, told: JournalOfCalls, scenario: Scenario) -> dict[str, Entry]:
     """Everything that can be said without opening the store; returns the entries by lane."""
     database = home / "sessions.db"
     if not database.exists() or not _is_ours(database):
@@ -243,7 +243,7 @@ def entries_of(connection: sqlite3.Connection) -> dict[str, Entry]:
     return {row[0]: dict(zip(FIELDS, row, strict=True)) for row in rows}
 
 
-def _check_said(connection: sqlite3.Connection, told: Told) -> None:
+def _check_said(connection: sqlite3.Connection, told: JournalOfCalls) -> None:
     stored = set(connection.execute("SELECT session_id, content FROM messages"))
     lost = [said for said in told.said if said not in stored]
     assert not lost, f"messages are lost: {lost}"
@@ -256,7 +256,7 @@ def _is_ours(database: Path) -> bool:
         return bool(tables)
 
 
-def _check_told(told: Told, entries: dict[str, Entry]) -> None:
+def _check_told(told: JournalOfCalls, entries: dict[str, Entry]) -> None:
     for lane, facts in told.entries.items():
         entry = entries.get(lane)
         if lane not in told.vague:
@@ -301,7 +301,7 @@ def _check_files(home: Path, entries: dict[str, Entry], facts: dict[str, Any], s
             }
 
 
-def _check_shown(home: Path, told: Told) -> None:
+def _check_shown(home: Path, told: JournalOfCalls) -> None:
     """In mode `sync` the file has what was acknowledged."""
     certain = {lane: facts for lane, facts in told.entries.items() if lane not in told.vague}
     if certain:
@@ -311,7 +311,7 @@ def _check_shown(home: Path, told: Told) -> None:
             assert str(shown[lane].state) == facts["state"]
 
 
-def _check_hooks_are_owed(connection: sqlite3.Connection, told: Told) -> None:
+def _check_hooks_are_owed(connection: sqlite3.Connection, told: JournalOfCalls) -> None:
     """Each end of a session has its call: owed, given up, or made."""
     keys: dict[str, set[str]] = defaultdict(set)
     for session_id, call in connection.execute("SELECT session_id, idempotency_key FROM hook_calls"):
@@ -321,7 +321,7 @@ def _check_hooks_are_owed(connection: sqlite3.Connection, told: Told) -> None:
         assert len(found) == ends, f"session {session_id} ended {ends} times, its calls are {found}"
 
 
-def _check_hooks_were_called(home: Path, told: Told) -> None:
+def _check_hooks_were_called(home: Path, told: JournalOfCalls) -> None:
     with closing(sqlite3.connect(home / "sessions.db")) as connection:
         owed = connection.execute("SELECT count(*) FROM hook_calls").fetchone()
         ends = dict(connection.execute("SELECT session_id, ends FROM sessions WHERE ends > 0"))

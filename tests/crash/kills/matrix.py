@@ -18,7 +18,7 @@ from pathlib import Path
 
 from gateway_sessions.testing.faults import FAILPOINTS
 from tests.crash.kills.fork_server import Job, Outcome
-from tests.crash.kills.fork_server_client import Forge, running_forge
+from tests.crash.kills.fork_server_client import ForkServer, running_fork_server
 from tests.crash.kills.store_workload import SCENARIOS
 from tests.faulty_system import Mode, built_shim
 
@@ -64,14 +64,14 @@ def jobs_of(whole: Sequence[Outcome], every: int) -> dict[str, list[Job]]:
     return jobs | {CALLS: [Job(TALK, call=call, mode=Mode.KILL) for call in calls]}
 
 
-def measure(forge: Forge, every: int) -> dict[str, Row]:
+def measure(fork_server: ForkServer, every: int) -> dict[str, Row]:
     """Kill it everywhere."""
-    whole = forge.run([Job(number) for number in range(len(SCENARIOS))])
+    whole = fork_server.run([Job(number) for number in range(len(SCENARIOS))])
     if errors := [one.error for one in whole if one.error]:
         raise SystemExit("\n".join(errors))
     rows: dict[str, Row] = defaultdict(Row)
     for place, jobs in jobs_of(whole, every).items():
-        for outcome in forge.run(jobs):
+        for outcome in fork_server.run(jobs):
             rows[place].add(outcome)
             if outcome.error:
                 print(f"--- {outcome.job}\n{outcome.error}", file=sys.stderr)
@@ -100,9 +100,9 @@ def main(arguments: Sequence[str]) -> int:
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
-        (base / "forge").mkdir()
-        with running_forge(base / "forge", built_shim(base)) as forge:
-            rows = measure(forge, asked.every)
+        (base / "fork_server").mkdir()
+        with running_fork_server(base / "fork_server", built_shim(base)) as fork_server:
+            rows = measure(fork_server, asked.every)
     print(table(rows))
     return int(any(row.broken for row in rows.values()))
 

@@ -1,4 +1,4 @@
-"""A program without a gateway takes messages in and works on turns until it is killed; the next one goes on.
+"""Workload of a queue: a program takes messages in and works on turns until it is killed.
 
 The journal says what was acknowledged: that a message was accepted, how its turn ended, what is owed for it.
 """
@@ -53,7 +53,7 @@ def reply(text: str) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
-class Conversation:
+class QueueWorkload:
     """What the child does."""
 
     home: Path
@@ -175,7 +175,7 @@ def owed(turn: Turn, text: str) -> Owed:
 
 
 @dataclass(slots=True)
-class Known:
+class JournalOfQueue:
     """What the journal says."""
 
     places: dict[str, int] = field(default_factory=dict)
@@ -184,8 +184,8 @@ class Known:
     owed: list[str] = field(default_factory=list)
 
 
-def read(journal: Path) -> Known:
-    known = Known()
+def read(journal: Path) -> JournalOfQueue:
+    known = JournalOfQueue()
     for line in journal.read_bytes().splitlines() if journal.exists() else ():
         try:
             facts: dict[str, Any] = json.loads(line)
@@ -201,7 +201,7 @@ def read(journal: Path) -> Known:
     return known
 
 
-async def check_conversation(home: Path, journal: Path, config: Config, clock: SteppedClock) -> None:
+async def check_queue(home: Path, journal: Path, config: Config, clock: SteppedClock) -> None:
     """All that was acknowledged is so, and all that was accepted comes to an end in the next process."""
     known = read(journal)
     if await is_there(home, config):
@@ -227,7 +227,7 @@ async def is_there(home: Path, config: Config) -> bool:
     return (home / DATABASE_FILE).exists() and bool(await ask(home, config, "SELECT 1 FROM sqlite_master"))
 
 
-async def check_acknowledged(home: Path, config: Config, known: Known) -> None:
+async def check_acknowledged(home: Path, config: Config, known: JournalOfQueue) -> None:
     rows = await ask(home, config, "SELECT event, session_key, seq, outcome FROM inbox")
     found = {event.split("\x1f")[2]: (key, seq, outcome) for event, key, seq, outcome in rows}
     for name, seq in known.places.items():
@@ -241,7 +241,7 @@ async def check_acknowledged(home: Path, config: Config, known: Known) -> None:
     assert LATE not in replies
 
 
-async def check_settled(home: Path, config: Config, known: Known) -> None:
+async def check_settled(home: Path, config: Config, known: JournalOfQueue) -> None:
     unsettled = await ask(home, config, "SELECT event FROM inbox WHERE outcome IS NULL")
     assert not unsettled, "something never came to an end"
     given_up = await ask(home, config, "SELECT session_key FROM inbox WHERE outcome = 'dead'")

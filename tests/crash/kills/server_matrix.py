@@ -31,9 +31,9 @@ from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.testing.faults import count_passes, crash_at
 from tests import mysql, postgresql
 from tests.crash.kills.fork_server import Job, Outcome, in_fork, limit
-from tests.crash.kills.gateway_workload import Talk, check_talk
+from tests.crash.kills.gateway_workload import GatewayWorkload, check_gateway
 from tests.crash.kills.matrix import Row, table
-from tests.crash.kills.queue_workload import Conversation, check_conversation
+from tests.crash.kills.queue_workload import QueueWorkload, check_queue
 from tests.crash.kills.store_workload import SCENARIOS, START, Journal
 from tests.crash.stores import SteppedClock
 
@@ -65,7 +65,7 @@ SERVERS: Final = {
 
 
 @dataclass(frozen=True)
-class Ground:
+class ServerKills:
     """Where the children live and die."""
 
     provider: Provider
@@ -114,7 +114,7 @@ class Ground:
         return in_fork(told)
 
     def _play(self, job: Job, home: Path, journal: Path) -> None:
-        script = Talk if SCENARIOS[job.scenario].script == "talk" else Conversation
+        script = GatewayWorkload if SCENARIOS[job.scenario].script == "talk" else QueueWorkload
         played = script(home, self.config, SteppedClock(START), Journal(journal).line)
         with crash_at(job.point, nth=job.nth) if job.point else count_passes() as passed:
             asyncio.run(played.run())
@@ -127,24 +127,24 @@ class Ground:
     def _check(self, script: str, home: Path, journal: Path) -> None:
         clock = SteppedClock(START + timedelta(hours=1))
         if script == "talk":
-            asyncio.run(check_talk(home, journal, self.config, clock, Journal(journal).line))
+            asyncio.run(check_gateway(home, journal, self.config, clock, Journal(journal).line))
         else:
-            asyncio.run(check_conversation(home, journal, self.config, clock))
+            asyncio.run(check_queue(home, journal, self.config, clock))
 
 
 @contextmanager
-def ground(provider: Provider) -> Generator[Ground]:
+def server_kills(provider: Provider) -> Generator[ServerKills]:
     """A database of its own, and a folder. No event loop runs meanwhile: everything is done in forks."""
     with asyncio.Runner() as runner, tempfile.TemporaryDirectory() as folder:
         stack = AsyncExitStack()
         address = runner.run(stack.enter_async_context(SERVERS[provider].database()))
         try:
-            yield Ground(provider, address, Path(folder))
+            yield ServerKills(provider, address, Path(folder))
         finally:
             runner.run(stack.aclose())
 
 
-def jobs_of(here: Ground, script: str, some: int | None) -> list[Job]:
+def jobs_of(here: ServerKills, script: str, some: int | None) -> list[Job]:
     """Where a script is killed: everywhere, or at so many places."""
     number = NUMBERS[script]
     whole = here.try_out(Job(number))
@@ -159,7 +159,7 @@ def jobs_of(here: Ground, script: str, some: int | None) -> list[Job]:
     return jobs[:: max(1, len(jobs) // some)] if some else jobs
 
 
-def measure(here: Ground, scripts: Sequence[str], some: int | None) -> dict[str, Row]:
+def measure(here: ServerKills, scripts: Sequence[str], some: int | None) -> dict[str, Row]:
     """What came of all the kills."""
     rows: dict[str, Row] = defaultdict(Row)
     for job in [job for script in scripts for job in jobs_of(here, script, some)]:
@@ -177,7 +177,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--script", choices=SCRIPTS, help="what is played; default: one after another")
     parser.add_argument("--some", type=int, help="about so many kills of each; default: all there are")
     asked = parser.parse_args(arguments)
-    with ground(asked.server) as here:
+    with server_kills(asked.server) as here:
         rows = measure(here, [asked.script] if asked.script else SCRIPTS, asked.some)
     print(table(rows))
     return int(any(row.broken for row in rows.values()) or not any(row.kills for row in rows.values()))

@@ -1,4 +1,4 @@
-"""What a child does until it is killed, and the journal that says what it was told.
+"""Workload of a store: what a child does until it is killed, and the journal of what it was told.
 
 A line is written before each call and another one as soon as the call has returned: whatever the second line
 says was acknowledged. Time moves only where the script moves it, so the duties of the store run when the
@@ -29,8 +29,8 @@ from gateway_sessions import (
 )
 from gateway_sessions.config import HooksConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.storage.tables.queries import Migration, load_migrations
-from tests.crash.kills.gateway_workload import Talk
-from tests.crash.kills.queue_workload import Conversation
+from tests.crash.kills.gateway_workload import GatewayWorkload
+from tests.crash.kills.queue_workload import QueueWorkload
 from tests.crash.stores import OpenedStore, SteppedClock, open_store
 
 START: Final = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -127,7 +127,7 @@ def key(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Script:
+class StoreWorkload:
     """The calls of one child."""
 
     home: Path
@@ -249,10 +249,10 @@ class Script:
             await self._one("reset", "a", store.reset_session(key("a")))
 
     async def _conversation(self) -> None:
-        await Conversation(self.home, self.scenario.config, self.clock, self.journal.line).run()
+        await QueueWorkload(self.home, self.scenario.config, self.clock, self.journal.line).run()
 
     async def _talk(self) -> None:
-        await Talk(self.home, self.scenario.config, self.clock, self.journal.line).run()
+        await GatewayWorkload(self.home, self.scenario.config, self.clock, self.journal.line).run()
 
 
 async def prepare(home: Path, scenario: Scenario) -> None:

@@ -12,7 +12,7 @@ import pytest
 from gateway_sessions.testing.faults import FAILPOINTS
 from tests.architecture.sources import dotted_name, modules
 from tests.crash.kills.fork_server import Job, Outcome
-from tests.crash.kills.fork_server_client import Forge
+from tests.crash.kills.fork_server_client import ForkServer
 from tests.crash.kills.matrix import CALLS as SYSTEM_CALLS
 from tests.crash.kills.matrix import jobs_of
 from tests.crash.kills.store_workload import SCENARIOS
@@ -35,9 +35,9 @@ pytestmark = pytest.mark.timeout(120)  # many children, one after another
 
 
 @pytest.fixture(scope="session")
-def whole(forge: Forge) -> list[Outcome]:
+def whole(fork_server: ForkServer) -> list[Outcome]:
     """Each scenario once, from its beginning to its end."""
-    outcomes = forge.run([Job(number) for number in range(len(SCENARIOS))])
+    outcomes = fork_server.run([Job(number) for number in range(len(SCENARIOS))])
     check(outcomes)
     assert not any(outcome.died or outcome.failures for outcome in outcomes)
     return outcomes
@@ -117,8 +117,8 @@ def test_every_failpoint_of_the_package_is_listed():
     assert sorted(set(names)) == sorted(FAILPOINTS)
 
 
-def test_a_kill_at_any_failpoint_loses_nothing_acknowledged(forge: Forge, whole: list[Outcome]):
-    outcomes = forge.run(at_some_points(whole))
+def test_a_kill_at_any_failpoint_loses_nothing_acknowledged(fork_server: ForkServer, whole: list[Outcome]):
+    outcomes = fork_server.run(at_some_points(whole))
     check(outcomes)
     assert {outcome.job.point for outcome in outcomes if outcome.died} == set(FAILPOINTS)
 
@@ -127,15 +127,17 @@ def test_the_matrix_kills_at_every_failpoint(whole: list[Outcome]):
     assert jobs_of(whole, every=1).keys() == {*FAILPOINTS, SYSTEM_CALLS}
 
 
-def test_a_kill_in_any_turn_of_the_event_loop_loses_nothing_acknowledged(forge: Forge, whole: list[Outcome]):
-    outcomes = forge.run(at_some_turns(whole))
+def test_a_kill_in_any_turn_of_the_event_loop_loses_nothing_acknowledged(
+    fork_server: ForkServer, whole: list[Outcome]
+):
+    outcomes = fork_server.run(at_some_turns(whole))
     check(outcomes)
     assert any(outcome.died for outcome in outcomes)
 
 
 @pytest.mark.usefixtures("faulty_system")
-def test_a_failing_system_call_loses_nothing_acknowledged(forge: Forge, whole: list[Outcome]):
-    outcomes = forge.run(at_some_calls(whole))
+def test_a_failing_system_call_loses_nothing_acknowledged(fork_server: ForkServer, whole: list[Outcome]):
+    outcomes = fork_server.run(at_some_calls(whole))
     check(outcomes)
     assert any(outcome.died for outcome in outcomes)
     assert any(outcome.failures for outcome in outcomes)
@@ -144,7 +146,7 @@ def test_a_failing_system_call_loses_nothing_acknowledged(forge: Forge, whole: l
 @pytest.mark.soak
 @pytest.mark.timeout(SOAK_SECONDS)
 def test_a_kill_at_every_pass_of_every_failpoint_loses_nothing_acknowledged(
-    forge: Forge, whole: list[Outcome]
+    fork_server: ForkServer, whole: list[Outcome]
 ):
     jobs = [
         Job(outcome.job.scenario, point=point, nth=nth)
@@ -152,23 +154,23 @@ def test_a_kill_at_every_pass_of_every_failpoint_loses_nothing_acknowledged(
         for point, passes in outcome.passes.items()
         for nth in range(1, passes + 1)
     ]
-    check(forge.run(jobs))
+    check(fork_server.run(jobs))
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(SOAK_SECONDS)
 def test_a_kill_in_every_turn_of_the_event_loop_loses_nothing_acknowledged(
-    forge: Forge, whole: list[Outcome]
+    fork_server: ForkServer, whole: list[Outcome]
 ):
     jobs = [Job(outcome.job.scenario, turn=turn) for outcome in whole for turn in range(1, outcome.turns)]
-    check(forge.run(jobs))
+    check(fork_server.run(jobs))
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(SOAK_SECONDS)
 @pytest.mark.usefixtures("faulty_system")
 def test_each_system_call_can_fail_in_each_way_and_nothing_acknowledged_is_lost(
-    forge: Forge, whole: list[Outcome]
+    fork_server: ForkServer, whole: list[Outcome]
 ):
     jobs = [
         Job(outcome.job.scenario, call=call, mode=way)
@@ -176,4 +178,4 @@ def test_each_system_call_can_fail_in_each_way_and_nothing_acknowledged_is_lost(
         if fails_like_this(outcome, way)
         for call in range(1, outcome.calls + 1)
     ]
-    check(forge.run(jobs))
+    check(fork_server.run(jobs))

@@ -18,7 +18,7 @@ from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.control_protocol import MAX_ANSWER_BYTES
 from gateway_sessions.core.sessions.entry import MAX_SESSION_ID
 from tests.integration.command_line.conftest import Gsess, key
-from tests.integration.command_line.terminal.terminals import CTRL_C, GSESS, opened, sitting
+from tests.integration.command_line.terminal.terminals import CTRL_C, GSESS, opened, terminal_session
 from tests.integration.command_line.test_commands import count, session_of
 from tests.programs import warm_python
 
@@ -161,7 +161,7 @@ def on_terminal(columns: int, *arguments: object, typed: str = "", **environment
     "command", [("sessions", "delete", "loose"), ("privacy", "erase", "main:telegram:user:u1")]
 )
 def test_one_ctrl_c_ends_a_question(home: Path, command: tuple[str, ...]):
-    with sitting("--home", home, *command) as person:
+    with terminal_session("--home", home, *command) as person:
         person.until("[y/N]")
         person.press(CTRL_C)
         assert person.ended() == Exit.INTERRUPTED

@@ -20,7 +20,7 @@ from tests.integration.command_line.terminal.terminals import (
     PAGE_DOWN,
     UP,
     WRAPS,
-    sitting,
+    terminal_session,
 )
 from tests.integration.command_line.terminal.test_browse import chosen
 from tests.integration.command_line.test_commands import count
@@ -90,7 +90,7 @@ def test_a_plan_names_the_oldest_and_counts_the_others(gsess: Gsess, many: tuple
 
 def test_all_of_them_can_be_browsed(many: tuple[Path, int]):
     home, number = many
-    with sitting("--home", home, "sessions", "browse", columns=120, lines=LINES) as person:
+    with terminal_session("--home", home, "sessions", "browse", columns=120, lines=LINES) as person:
         person.until("1 of 100+")
         for page in range(1, 11):
             person.press(PAGE_DOWN)
@@ -123,11 +123,11 @@ def test_people_talk_and_watch_in_a_small_store(request: pytest.FixtureRequest, 
 
 def talk_and_watch(home: Path, folder: Path) -> None:
     copy = shutil.copytree(home, folder / "copy", ignore=OF_A_PROCESS)
-    with sitting("--home", copy, "chat") as talker:
+    with terminal_session("--home", copy, "chat") as talker:
         talker.until("Ctrl-D ends")
         talker.press(*"hello 火车", ENTER)
         talker.until("You said: hello 火车")
-        with sitting("--home", copy, "top", "--every", "0.2", columns=100) as watcher:
+        with terminal_session("--home", copy, "top", "--every", "0.2", columns=100) as watcher:
             watcher.until(lambda screen: "at most" in screen.text and "0 turns" in screen.text)
             watcher.press(CTRL_C)
             assert watcher.ended() == Exit.DONE

@@ -18,7 +18,7 @@ from gateway_sessions.storage.engines.server.driver import ServerDriver
 from gateway_sessions.storage.transactions.upkeep import consistency
 from tests import mysql, postgresql
 from tests.integration.command_line.conftest import Gsess
-from tests.integration.servers.running_drivers import running
+from tests.integration.servers.running_drivers import running_driver
 
 NOBODY = "postgresql://nobody@127.0.0.1:1/db"
 
@@ -59,7 +59,7 @@ def spoilt(address: str) -> Iterator[str]:
     """The same without the counts of its session."""
 
     async def change(transaction: Callable[[], Transaction[object]]) -> None:
-        async with running(driver_of(address)) as driver:
+        async with running_driver(driver_of(address)) as driver:
             await driver.write(transaction)
 
     asyncio.run(change(lambda: one_statement("delete_totals", ("s",))))
@@ -135,7 +135,7 @@ def test_top_knows_of_turns_that_run_elsewhere(gsess: Gsess, address: str, tmp_p
 
 def test_the_doctor_names_who_was_not_heard(gsess: Gsess, address: str):
     async def change(transaction: Callable[[], Transaction[object]]) -> None:
-        async with running(driver_of(address)) as driver:
+        async with running_driver(driver_of(address)) as driver:
             await driver.write(transaction)
 
     asyncio.run(change(lambda: one_statement("add_node", (99, 7, "context", "1", 0, -1))))

@@ -15,7 +15,7 @@ from gateway_sessions.storage.engines.sqlite.schema import prepare
 from gateway_sessions.storage.tables.queries import load_migrations
 from tests import mysql, postgresql
 from tests.integration.command_line.conftest import Gsess
-from tests.integration.servers.running_drivers import running
+from tests.integration.servers.running_drivers import running_driver
 
 SERVERS = {
     "postgresql": (postgresql.empty_database, PostgresDriver),
@@ -46,7 +46,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         address = runner.run(stack.enter_async_context(databases()))
 
         async def make_tables() -> None:
-            async with running(kind(address, migrations=known[:-1])):
+            async with running_driver(kind(address, migrations=known[:-1])):
                 pass
 
         yield ["--home", address], known[-1].version, lambda: runner.run(make_tables())

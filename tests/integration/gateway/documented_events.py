@@ -1,4 +1,4 @@
-"""Listening to a gateway in tests: what is heard has to be as the page of events says."""
+"""The events that a gateway emits: each has to be as the page of events says."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def documented_facts() -> dict[str, frozenset[str]]:
     return {kind: frozenset(re.findall(r"`(\w+)`", facts)) for kind, facts in rows}
 
 
-def heard(listener: Listener, *kinds: EventKind) -> list[GatewayEvent]:
+def take_events(listener: Listener, *kinds: EventKind) -> list[GatewayEvent]:
     """What came since the last time, of some kinds or of all; every event as it is documented."""
     events = listener.take()
     wrong = [event for event in events if frozenset(event.facts) != documented_facts()[event.kind]]
@@ -27,5 +27,5 @@ def heard(listener: Listener, *kinds: EventKind) -> list[GatewayEvent]:
     return [event for event in events if not kinds or event.kind in kinds]
 
 
-def words(events: list[GatewayEvent]) -> list[str]:
+def kinds_of(events: list[GatewayEvent]) -> list[str]:
     return [str(event.kind) for event in events]

@@ -1,4 +1,4 @@
-"""A gateway on a fake platform, for tests of the whole."""
+"""A gateway on a fake platform, with its store and its clock, for tests of the whole."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ QUICK = Config(
 )
 
 
-def busy(mode: BusyMode, **rules: Any) -> Config:
+def busy_config(mode: BusyMode, **rules: Any) -> Config:
     """A quick configuration with that mode for all lanes."""
     return replace(QUICK, busy=BusyRules(mode=mode, **rules))
 
 
-class House:
-    """One gateway and what is around it."""
+class GatewayHarness:
+    """One gateway with its store, its platform and its clock."""
 
     def __init__(
         self, home: Path, platform: FakePlatform, clock: FakeClock, store: SessionStore, gateway: Gateway
@@ -62,7 +62,7 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(
+async def open_harness(
     home: Path,
     config: Config = QUICK,
     *,
@@ -71,7 +71,7 @@ async def open_house(
     others: Sequence[FakePlatform] = (),
     pool: object | None = None,
     **options: Any,
-) -> AsyncGenerator[House]:
+) -> AsyncGenerator[GatewayHarness]:
     """A gateway that runs within the block; whatever still moves at its end is a failure of the test."""
     clock = clock or FakeClock()
     platform = platform or FakePlatform(clock=clock, run="")
@@ -79,10 +79,10 @@ async def open_house(
         SessionStore.open(home, config, clock=clock, pool=pool) as store,
         Gateway(store, adapters=[platform, *others], **options) as gateway,
     ):
-        yield House(home, platform, clock, store, gateway)
+        yield GatewayHarness(home, platform, clock, store, gateway)
 
 
-async def until(true: Callable[[], object], *, seconds: float = 5) -> None:
+async def wait_until(true: Callable[[], object], *, seconds: float = 5) -> None:
     """Wait, in real time, until something is so."""
     with anyio.fail_after(seconds):
         while not true():  # noqa: ASYNC110 -- nobody tells a test

@@ -1,4 +1,4 @@
-"""Several lives of one gateway: it ends in order, or is killed, and people write on the same platform on."""
+"""A gateway that ends in order or is killed, and starts again; people write on the same platform on."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.gateway_harness import QUICK, House
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness
 
 AT_ONCE = timedelta(0)
 
 
-class Line:
+class KillableAdapter:
     """What one process has of a platform. It is dead with the process: nothing is sent any more."""
 
     def __init__(self, platform: FakePlatform) -> None:
@@ -54,7 +54,7 @@ class Line:
             await anyio.sleep_forever()
 
 
-def left_behind(home: Path) -> Path:
+def home_after_kill(home: Path) -> Path:
     """A copy of what a kill leaves of a home at this moment; nothing may be in the middle of a write."""
     copy = next(one for number in itertools.count(1) if not (one := home.parent / f"after-{number}").exists())
     copy.mkdir(mode=0o700)
@@ -64,7 +64,7 @@ def left_behind(home: Path) -> Path:
     return copy
 
 
-class Lives:
+class RestartableGateway:
     """One home, one platform and one clock, and a gateway as often as need be."""
 
     def __init__(self, base: Path, config: Config = QUICK) -> None:
@@ -74,17 +74,17 @@ class Lives:
         self.platform = FakePlatform(clock=self.clock)
 
     @asynccontextmanager
-    async def life(self, *, killed: bool = False, **options: Any) -> AsyncGenerator[House]:
+    async def run(self, *, killed: bool = False, **options: Any) -> AsyncGenerator[GatewayHarness]:
         """A gateway that runs within the block; if *killed*, its end leaves what was durable and no more."""
-        line = Line(self.platform)
+        line = KillableAdapter(self.platform)
         async with (
             SessionStore.open(self.home, self.config, clock=self.clock) as store,
             Gateway(store, adapters=[line], **options) as gateway,
         ):
-            house = House(self.home, self.platform, self.clock, store, gateway)
-            yield house
+            harness = GatewayHarness(self.home, self.platform, self.clock, store, gateway)
+            yield harness
             if killed:
-                await house.wait_until_idle()
-                self.home = left_behind(self.home)
+                await harness.wait_until_idle()
+                self.home = home_after_kill(self.home)
                 line.dead = True
                 await gateway.drain(AT_ONCE)

@@ -8,18 +8,18 @@ from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt
 from gateway_sessions.runtime.agents.protocol import Answer
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing.agents import ScriptedAgent
-from tests.integration.gateway.gateway_harness import House
+from tests.integration.gateway.gateway_harness import GatewayHarness
 
 
-class Cast:
+class AgentOfEachPerson:
     """An agent that plays another part for each person; whoever has none gets an echo."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, ScriptedAgent] = {}
+        self.scripts: dict[str, ScriptedAgent] = {}
 
     async def run_turn(self, turn: TurnContext) -> Answer:
-        part = self.parts.get(turn.source.user_id or "")
-        return f"you said: {turn.text}" if part is None else await part.run_turn(turn)
+        script = self.scripts.get(turn.source.user_id or "")
+        return f"you said: {turn.text}" if script is None else await script.run_turn(turn)
 
 
 class Person:
@@ -27,47 +27,49 @@ class Person:
 
     _numbers = count(1)
 
-    def __init__(self, house: House, cast: Cast, *, chat: str | None = None) -> None:
-        self.house = house
-        self.cast = cast
+    def __init__(
+        self, harness: GatewayHarness, agents: AgentOfEachPerson, *, chat: str | None = None
+    ) -> None:
+        self.harness = harness
+        self.agents = agents
         self.name = f"p{next(self._numbers)}"
         self.chat = chat
 
     def plays(self, *scripts: object) -> ScriptedAgent:
         """What the agent does when this person writes."""
-        self.cast.parts[self.name] = agent = ScriptedAgent(*scripts)  # type: ignore[arg-type]
+        self.agents.scripts[self.name] = agent = ScriptedAgent(*scripts)  # type: ignore[arg-type]
         return agent
 
     @property
     def key(self) -> str:
-        return self.house.key(self.name, self.chat)
+        return self.harness.key(self.name, self.chat)
 
     async def says(self, text: str, **more: object) -> Receipt:
-        return await self.house.platform.says(self.name, text, chat=self.chat, **more)  # type: ignore[arg-type]
+        return await self.harness.platform.says(self.name, text, chat=self.chat, **more)  # type: ignore[arg-type]
 
     async def asks(self, text: str, **more: object) -> str:
         """Use a command; what was answered."""
-        await self.house.wait_until_idle()
-        before = len(self.house.platform.sent)
+        await self.harness.wait_until_idle()
+        before = len(self.harness.platform.sent)
         receipt = await self.says(text, **more)
         assert isinstance(receipt, Accepted), receipt
         assert receipt.disposition is Disposition.COMMAND, receipt
-        await self.house.wait_until_idle()
+        await self.harness.wait_until_idle()
         return "\n".join(one.text for one in self._seen(before) if one.message.is_notice)
 
     async def hears(self, text: str, **more: object) -> str:
         """Say something, and wait for what the agent answers."""
-        before = len(self.house.platform.sent)
+        before = len(self.harness.platform.sent)
         await self.says(text, **more)
-        await self.house.wait_until_idle()
+        await self.harness.wait_until_idle()
         return "\n".join(one.text for one in self._seen(before) if not one.message.is_notice)
 
     async def transcript(self) -> list[object]:
         """What was said in the conversation."""
-        session_id = await self.house.store.peek_session_id(self.key)
+        session_id = await self.harness.store.peek_session_id(self.key)
         assert session_id is not None
-        return [row["content"] for row in await self.house.store.load_transcript(session_id)]
+        return [row["content"] for row in await self.harness.store.load_transcript(session_id)]
 
     def _seen(self, before: int) -> list:
         chat = self.chat or self.name
-        return [one for one in self.house.platform.sent[before:] if one.target.chat_id == chat]
+        return [one for one in self.harness.platform.sent[before:] if one.target.chat_id == chat]

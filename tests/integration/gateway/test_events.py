@@ -28,8 +28,8 @@ from gateway_sessions.storage.transactions.sessions.replace import logged
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, ScriptedAgents, answers, fails, waits_at
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.documented_events import heard, words
-from tests.integration.gateway.gateway_harness import QUICK, busy, open_house, until
+from tests.integration.gateway.documented_events import kinds_of, take_events
+from tests.integration.gateway.gateway_harness import QUICK, busy_config, open_harness, wait_until
 
 IDLE = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=60)
 DESK = SessionSource(platform="telegram", chat_id="desk")
@@ -52,12 +52,12 @@ def told(event: GatewayEvent) -> tuple[object, ...]:
 
 
 async def test_a_turn_is_told_from_its_message_to_its_reply(tmp_path: Path):
-    async with open_house(tmp_path, agent=echo) as house, house.store.events.listen() as listener:
-        await house.platform.says("ann", "hello", message_id="m1")
-        await house.wait_until_idle()
-        await house.platform.redelivers("m1")
-        events = heard(listener)
-        assert words(events) == [
+    async with open_harness(tmp_path, agent=echo) as harness, harness.store.events.listen() as listener:
+        await harness.platform.says("ann", "hello", message_id="m1")
+        await harness.wait_until_idle()
+        await harness.platform.redelivers("m1")
+        events = take_events(listener)
+        assert kinds_of(events) == [
             "transition",
             "session.started",
             "message.accepted",
@@ -67,22 +67,25 @@ async def test_a_turn_is_told_from_its_message_to_its_reply(tmp_path: Path):
             "message.duplicate",
         ]
         where = {(event.session_key, event.session_id) for event in events[:-1]}
-        assert where == {(house.key("ann"), await house.store.peek_session_id(house.key("ann")))}
+        assert where == {(harness.key("ann"), await harness.store.peek_session_id(harness.key("ann")))}
         ended = events[4]
         assert ended.facts == {"seq": 1, "outcome": "turned", "seconds": 0}
 
 
 async def test_what_becomes_of_messages_on_a_busy_lane_is_told(tmp_path: Path):
     gate = Gate()
-    config = busy(BusyMode.QUEUE, max_queued=1, drop=DropPolicy.DROP_OLDEST)
+    config = busy_config(BusyMode.QUEUE, max_queued=1, drop=DropPolicy.DROP_OLDEST)
     agent = ScriptedAgent([waits_at(gate), answers("first")])
-    async with open_house(tmp_path, config, agent=agent) as house, house.store.events.listen() as listener:
+    async with (
+        open_harness(tmp_path, config, agent=agent) as harness,
+        harness.store.events.listen() as listener,
+    ):
         for text, seconds in (("one", 2), ("two", 0), ("three", 2), ("four", 2)):
-            await house.platform.says("ann", text)
-            await house.clock.advance(seconds=seconds)
-        messages = [event for event in heard(listener) if event.kind.startswith("message.")]
+            await harness.platform.says("ann", text)
+            await harness.clock.advance(seconds=seconds)
+        messages = [event for event in take_events(listener) if event.kind.startswith("message.")]
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
     assert [(str(event.kind), event.facts["seq"]) for event in messages] == [
         ("message.accepted", 1),
         ("message.accepted", 2),
@@ -96,52 +99,52 @@ async def test_what_becomes_of_messages_on_a_busy_lane_is_told(tmp_path: Path):
 
 async def test_a_message_whose_turn_fails_for_good_is_told_as_a_dead_letter(tmp_path: Path):
     async with (
-        open_house(tmp_path, agent=ScriptedAgent([fails(ValueError("no"))])) as house,
-        house.gateway.events.listen(kinds=[EventKind.MESSAGE_DEAD, EventKind.TURN_ENDED]) as listener,
+        open_harness(tmp_path, agent=ScriptedAgent([fails(ValueError("no"))])) as harness,
+        harness.gateway.events.listen(kinds=[EventKind.MESSAGE_DEAD, EventKind.TURN_ENDED]) as listener,
     ):
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
-        dead, ended = heard(listener)
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
+        dead, ended = take_events(listener)
         assert (dead.kind, dead.facts) == (EventKind.MESSAGE_DEAD, {"seq": 1})
         assert ended.facts["outcome"] == "dead"
 
 
 async def test_a_refused_message_is_told_with_its_reason(tmp_path: Path):
-    async with open_house(tmp_path, agent=echo) as house, house.gateway.events.listen() as listener:
-        await house.platform.says("ann", "   ")
-        (refused,) = heard(listener)
+    async with open_harness(tmp_path, agent=echo) as harness, harness.gateway.events.listen() as listener:
+        await harness.platform.says("ann", "   ")
+        (refused,) = take_events(listener)
         assert (refused.kind, refused.facts) == (EventKind.MESSAGE_REJECTED, {"reason": "empty"})
 
 
 async def test_a_turn_that_lost_its_lane_says_so(tmp_path: Path):
     gate = Gate()
     async with (
-        open_house(tmp_path, agent=ScriptedAgent([waits_at(gate), answers("late")])) as house,
-        house.gateway.events.listen() as listener,
+        open_harness(tmp_path, agent=ScriptedAgent([waits_at(gate), answers("late")])) as harness,
+        harness.gateway.events.listen() as listener,
     ):
-        await house.platform.says("ann", "hello")
+        await harness.platform.says("ann", "hello")
         await gate.reached()
-        await house.store.reset_session(house.key("ann"))
-        await until(lambda: house.gateway.running_turn(house.key("ann")) is None)
-        (ended,) = heard(listener, EventKind.TURN_ENDED)
+        await harness.store.reset_session(harness.key("ann"))
+        await wait_until(lambda: harness.gateway.running_turn(harness.key("ann")) is None)
+        (ended,) = take_events(listener, EventKind.TURN_ENDED)
         assert ended.facts["outcome"] == "overtaken"
 
 
 async def test_a_turn_whose_lane_was_given_away_behind_its_back_is_told_as_fenced(tmp_path: Path):
     async def agent(turn: TurnContext) -> str:
-        running = house.gateway.running_turn(turn.session_key)
+        running = harness.gateway.running_turn(turn.session_key)
         assert running is not None
         give_back = partial(settle.give_back, running.turn.held, None, counted=False)
-        await house.store.ledger.change(lambda change: give_back(change=change))
+        await harness.store.ledger.change(lambda change: give_back(change=change))
         return "late"
 
-    async with open_house(tmp_path, agent=agent) as house, house.gateway.events.listen() as listener:
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
-        fenced, ended = heard(listener, EventKind.TURN_FENCED, EventKind.TURN_ENDED)
+    async with open_harness(tmp_path, agent=agent) as harness, harness.gateway.events.listen() as listener:
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
+        fenced, ended = take_events(listener, EventKind.TURN_FENCED, EventKind.TURN_ENDED)
         assert fenced.facts == {"seq": 1}
         assert ended.facts["outcome"] == "overtaken"
-        assert house.platform.shown("ann") == []
+        assert harness.platform.shown("ann") == []
 
 
 async def test_a_turn_that_was_answered_is_told_so_although_something_failed_after_it(tmp_path: Path):
@@ -154,14 +157,14 @@ async def test_a_turn_that_was_answered_is_told_so_although_something_failed_aft
         return {}
 
     async with (
-        open_house(tmp_path, agent_factory=ScriptedAgents("one"), agent_settings=settings) as house,
-        house.gateway.events.listen(kinds=[EventKind.TURN_ENDED, EventKind.MESSAGE_DEAD]) as listener,
+        open_harness(tmp_path, agent_factory=ScriptedAgents("one"), agent_settings=settings) as harness,
+        harness.gateway.events.listen(kinds=[EventKind.TURN_ENDED, EventKind.MESSAGE_DEAD]) as listener,
     ):
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
-        (ended,) = heard(listener)
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
+        (ended,) = take_events(listener)
         assert ended.facts["outcome"] == "turned"
-        assert house.platform.shown("ann") == ["one"]
+        assert harness.platform.shown("ann") == ["one"]
 
 
 async def test_a_turn_that_could_not_be_begun_is_told_as_a_dead_letter(tmp_path: Path):
@@ -169,43 +172,43 @@ async def test_a_turn_that_could_not_be_begun_is_told_as_a_dead_letter(tmp_path:
         raise ValueError("no settings")
 
     async with (
-        open_house(tmp_path, agent_factory=ScriptedAgents("one"), agent_settings=settings) as house,
-        house.gateway.events.listen(kinds=[EventKind.TURN_ENDED, EventKind.MESSAGE_DEAD]) as listener,
+        open_harness(tmp_path, agent_factory=ScriptedAgents("one"), agent_settings=settings) as harness,
+        harness.gateway.events.listen(kinds=[EventKind.TURN_ENDED, EventKind.MESSAGE_DEAD]) as listener,
     ):
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
-        assert words(heard(listener)) == ["message.dead", "turn.ended"]
-        assert len(await house.store.dead_letters()) == 1
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
+        assert kinds_of(take_events(listener)) == ["message.dead", "turn.ended"]
+        assert len(await harness.store.dead_letters()) == 1
 
 
 async def test_a_reply_that_is_given_up_is_told(tmp_path: Path):
-    async with open_house(tmp_path, agent=echo) as house, house.gateway.events.listen() as listener:
-        house.platform.refuses()
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
-        (given_up,) = heard(listener, EventKind.REPLY_GIVEN_UP)
-        assert given_up.session_key == house.key("ann")
+    async with open_harness(tmp_path, agent=echo) as harness, harness.gateway.events.listen() as listener:
+        harness.platform.refuses()
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
+        (given_up,) = take_events(listener, EventKind.REPLY_GIVEN_UP)
+        assert given_up.session_key == harness.key("ann")
 
 
 async def test_an_automatic_reset_is_told_once_with_reason_and_way_back(tmp_path: Path):
     config = replace(QUICK, session_reset=IDLE)
     async with (
-        open_house(tmp_path, config, agent=echo) as house,
-        house.gateway.events.listen() as listener,
+        open_harness(tmp_path, config, agent=echo) as harness,
+        harness.gateway.events.listen() as listener,
     ):
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
-        old = await house.store.peek_session_id(house.key("ann"))
-        heard(listener)
-        await house.clock.advance(hours=2)
-        assert words(heard(listener)) == [
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
+        old = await harness.store.peek_session_id(harness.key("ann"))
+        take_events(listener)
+        await harness.clock.advance(hours=2)
+        assert kinds_of(take_events(listener)) == [
             "session.ended",
             "transition",
             "session.finalised",
         ]
-        await house.platform.says("ann", "again")
-        await house.wait_until_idle()
-        events = heard(listener)
+        await harness.platform.says("ann", "again")
+        await harness.wait_until_idle()
+        events = take_events(listener)
         (reset,) = [event for event in events if event.kind is EventKind.SESSION_RESET]
         assert reset.facts == {"reason": "idle", "previous_session_id": old, "automatic": True}
         assert reset.session_id != old
@@ -233,7 +236,7 @@ async def test_every_row_of_the_transition_log_is_told_once_and_in_its_order(tmp
             await store.watcher.sweep()
             clock.step(hours=2)
             await store.prune_old_entries(0.01)
-            events = heard(listener)
+            events = take_events(listener)
         rows = await store.db.read(lambda: log_of(key))
     transitions = [event for event in events if event.kind is EventKind.TRANSITION]
     assert [told(event) for event in transitions] == rows
@@ -249,7 +252,7 @@ async def test_every_row_of_the_transition_log_is_told_once_and_in_its_order(tmp
         "finalised",
         "pruned",
     }
-    assert words([event for event in events if event.kind is not EventKind.TRANSITION]) == [
+    assert kinds_of([event for event in events if event.kind is not EventKind.TRANSITION]) == [
         "session.started",
         "session.ended",
         "session.started",
@@ -274,7 +277,7 @@ async def test_a_lane_that_loses_its_session_tells_of_no_other_one(tmp_path: Pat
         other = await store.get_or_create_session(SessionSource(platform="telegram", chat_id="bench"))
         async with store.events.listen() as listener:
             await store.switch_session(other.session_key, old.session_id, scope=Scope.operator(), move=True)
-            events = heard(listener)
+            events = take_events(listener)
             assert [(str(one.kind), one.session_key) for one in events] == [
                 ("transition", old.session_key),
                 ("session.ended", other.session_key),
@@ -282,7 +285,7 @@ async def test_a_lane_that_loses_its_session_tells_of_no_other_one(tmp_path: Pat
                 ("session.resumed", other.session_key),
             ]
             await store.get_or_create_session(DESK)
-            started = [one for one in heard(listener) if one.kind is EventKind.SESSION_STARTED]
+            started = [one for one in take_events(listener) if one.kind is EventKind.SESSION_STARTED]
             assert [one.facts for one in started] == [
                 {"reason": "moved", "previous_session_id": old.session_id}
             ]
@@ -314,7 +317,7 @@ class TestCommits:
             async with store.events.listen() as listener:
                 with pytest.raises(ValueError, match="7"):
                     await store.db.write(lambda: transaction(7))
-                assert heard(listener) == []
+                assert take_events(listener) == []
 
     async def test_nobody_hears_of_what_changed_nothing(self, tmp_path: Path):
         async with SessionStore.open(tmp_path, QUICK, clock=FakeClock()) as store:
@@ -324,7 +327,7 @@ class TestCommits:
 
             async with store.events.listen() as listener:
                 await store.db.write(transaction)
-                assert heard(listener) == []
+                assert take_events(listener) == []
 
     async def test_everybody_hears_of_it_although_the_one_who_asked_has_gone(self, tmp_path: Path):
         begun, go_on = threading.Event(), threading.Event()
@@ -350,7 +353,7 @@ class TestCommits:
         async with SessionStore.open(tmp_path, QUICK, clock=FakeClock()) as store:
             async with store.events.listen() as listener:
                 entry = await store.get_or_create_session(DESK)
-                events = heard(listener)
+                events = take_events(listener)
             assert [event.session_id for event in events] == [entry.session_id] * 2
             assert all(event.at == entry.created_at for event in events)
 
@@ -386,6 +389,6 @@ async def test_adapters_that_fail_and_connect_are_told(tmp_path: Path):
         Gateway(store, agent=echo, adapters=[Flaky("chat", "main", clock=clock)]),
     ):
         await clock.advance(seconds=2)
-        events = heard(listener)
-        assert words(events) == ["adapter.lost", "adapter.connected"]
+        events = take_events(listener)
+        assert kinds_of(events) == ["adapter.lost", "adapter.connected"]
         assert events[0].facts == {"platform": "chat", "account": "main"}

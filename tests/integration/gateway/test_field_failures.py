@@ -41,8 +41,8 @@ from gateway_sessions.testing.agents import (
     waits_at,
 )
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.gateway_harness import QUICK, House, busy, open_house
-from tests.integration.gateway.restartable_gateway import AT_ONCE, Lives
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, busy_config, open_harness
+from tests.integration.gateway.restartable_gateway import AT_ONCE, RestartableGateway
 
 PHOTO = Attachment(kind=AttachmentKind.PHOTO, url="file:a.jpg")
 
@@ -88,47 +88,47 @@ def test_each_failure_has_a_test_and_each_test_a_failure():
 
 
 @pytest.fixture
-def lives(tmp_path: Path) -> Lives:
-    return Lives(tmp_path)
+def restartable(tmp_path: Path) -> RestartableGateway:
+    return RestartableGateway(tmp_path)
 
 
 async def echo(turn: TurnContext) -> str:
     return turn.text
 
 
-def replies(house: House, chat: str | None = None) -> list[str]:
-    seen = [one for one in house.platform.sent if chat in (None, one.target.chat_id)]
+def replies(harness: GatewayHarness, chat: str | None = None) -> list[str]:
+    seen = [one for one in harness.platform.sent if chat in (None, one.target.chat_id)]
     return [one.text for one in seen if not one.message.is_notice]
 
 
 # The queue
 
 
-async def test_what_comes_while_draining_is_answered_later(lives: Lives):
-    async with lives.life(agent=echo) as house:
-        await house.gateway.drain(AT_ONCE)
-        receipt = await house.platform.says("ann", "hello")
+async def test_what_comes_while_draining_is_answered_later(restartable: RestartableGateway):
+    async with restartable.run(agent=echo) as harness:
+        await harness.gateway.drain(AT_ONCE)
+        receipt = await harness.platform.says("ann", "hello")
         assert isinstance(receipt, Accepted)
-        await house.wait_until_idle()
-        assert replies(house) == []
-    async with lives.life(agent=echo) as house:
-        await house.wait_until_idle()
-        assert replies(house) == ["hello"]
+        await harness.wait_until_idle()
+        assert replies(harness) == []
+    async with restartable.run(agent=echo) as harness:
+        await harness.wait_until_idle()
+        assert replies(harness) == ["hello"]
 
 
-async def test_slot_overflow_and_burst_survive_a_kill(lives: Lives):
-    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "running")
-        await house.wait_until_idle()
+async def test_slot_overflow_and_burst_survive_a_kill(restartable: RestartableGateway):
+    async with restartable.run(killed=True, agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "running")
+        await harness.wait_until_idle()
         for text in ("slot", "overflow"):
-            await house.platform.says("ann", text)
-            await house.clock.advance(seconds=2)
-        await house.platform.says("bob", attachments=[PHOTO])  # waits for the rest of the album
-    async with lives.life(agent=echo) as house:
-        await house.clock.advance(seconds=2)
-        await house.wait_until_idle()
-        assert replies(house, "ann") == ["running", "slot", "overflow"]
-        assert await house.outcomes("bob") == {"turned": 1}
+            await harness.platform.says("ann", text)
+            await harness.clock.advance(seconds=2)
+        await harness.platform.says("bob", attachments=[PHOTO])  # waits for the rest of the album
+    async with restartable.run(agent=echo) as harness:
+        await harness.clock.advance(seconds=2)
+        await harness.wait_until_idle()
+        assert replies(harness, "ann") == ["running", "slot", "overflow"]
+        assert await harness.outcomes("bob") == {"turned": 1}
 
 
 async def test_no_message_that_was_said_to_be_queued_is_dropped(tmp_path: Path):
@@ -138,12 +138,12 @@ async def test_no_message_that_was_said_to_be_queued_is_dropped(tmp_path: Path):
         await gate.passage()
         return turn.text
 
-    async with open_house(tmp_path, busy(BusyMode.QUEUE, debounce=AT_ONCE), agent=agent) as house:
-        receipts = {f"{number}": await house.platform.says("ann", f"{number}") for number in range(40)}
+    async with open_harness(tmp_path, busy_config(BusyMode.QUEUE, debounce=AT_ONCE), agent=agent) as harness:
+        receipts = {f"{number}": await harness.platform.says("ann", f"{number}") for number in range(40)}
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         taken = [text for text, one in receipts.items() if isinstance(one, Accepted)]
-        assert replies(house) == taken
+        assert replies(harness) == taken
         refused = [one for one in receipts.values() if isinstance(one, Rejected)]
         assert len(taken) + len(refused) == 40
         assert len(refused) == 7
@@ -162,63 +162,63 @@ async def test_what_comes_in_the_first_moment_of_a_start_is_taken(tmp_path: Path
 
     clock = FakeClock()
     platform = Backlog(clock=clock)
-    config = busy(BusyMode.QUEUE, debounce=AT_ONCE)
-    async with open_house(tmp_path, config, platform=platform, clock=clock, agent=echo) as house:
-        await house.wait_until_idle()
+    config = busy_config(BusyMode.QUEUE, debounce=AT_ONCE)
+    async with open_harness(tmp_path, config, platform=platform, clock=clock, agent=echo) as harness:
+        await harness.wait_until_idle()
         assert all(isinstance(one, Accepted) for one in platform.receipts)
-        assert replies(house) == ["old 0", "old 1", "old 2"]
+        assert replies(harness) == ["old 0", "old 1", "old 2"]
 
 
 async def test_seven_that_wait_are_seven_turns_in_order(tmp_path: Path):
     gate = Gate()
     agent = ScriptedAgent([waits_at(gate), answers("first")])
-    async with open_house(tmp_path, busy(BusyMode.QUEUE, debounce=AT_ONCE), agent=agent) as house:
-        await house.platform.says("ann", "first")
+    async with open_harness(tmp_path, busy_config(BusyMode.QUEUE, debounce=AT_ONCE), agent=agent) as harness:
+        await harness.platform.says("ann", "first")
         await gate.reached()
         for number in range(7):
-            await house.platform.says("ann", f"q{number}")
+            await harness.platform.says("ann", f"q{number}")
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["first", *(f"q{number}" for number in range(7))]
 
 
 async def test_a_third_sender_in_a_burst_is_heard(tmp_path: Path):
     gate = Gate()
     agent = ScriptedAgent([waits_at(gate), answers("1")])
-    config = replace(busy(BusyMode.QUEUE), group_sessions_per_user=False)
-    async with open_house(tmp_path, config, agent=agent) as house:
-        await house.platform.says("zoe", "first", chat="room")
+    config = replace(busy_config(BusyMode.QUEUE), group_sessions_per_user=False)
+    async with open_harness(tmp_path, config, agent=agent) as harness:
+        await harness.platform.says("zoe", "first", chat="room")
         await gate.reached()
         for person in ("ann", "bob", "cid", "dan"):
-            assert isinstance(await house.platform.says(person, f"I am {person}", chat="room"), Accepted)
+            assert isinstance(await harness.platform.says(person, f"I am {person}", chat="room"), Accepted)
         gate.open()
-        await house.clock.advance(seconds=2)
+        await harness.clock.advance(seconds=2)
         said = [(turn.source.user_id, turn.text) for turn in agent.turns[1:]]
         assert said == [(who, f"I am {who}") for who in ("ann", "bob", "cid", "dan")]
 
 
 async def test_nobodys_words_join_another_ones_photo(tmp_path: Path):
     agent = ScriptedAgent()
-    config = replace(busy(BusyMode.QUEUE), group_sessions_per_user=False)
-    async with open_house(tmp_path, config, agent=agent) as house:
-        await house.platform.says("ann", "my cat", chat="room", attachments=[PHOTO])
-        await house.platform.says("bob", "my secret", chat="room")
-        await house.clock.advance(seconds=2)
+    config = replace(busy_config(BusyMode.QUEUE), group_sessions_per_user=False)
+    async with open_harness(tmp_path, config, agent=agent) as harness:
+        await harness.platform.says("ann", "my cat", chat="room", attachments=[PHOTO])
+        await harness.platform.says("bob", "my secret", chat="room")
+        await harness.clock.advance(seconds=2)
         said = [(turn.source.user_id, turn.text, len(turn.messages)) for turn in agent.turns]
         assert said == [("ann", "my cat", 1), ("bob", "my secret", 1)]
 
 
-async def test_without_an_adapter_the_answer_waits(lives: Lives):
-    elsewhere = FakePlatform("elsewhere", clock=lives.clock, run="")
+async def test_without_an_adapter_the_answer_waits(restartable: RestartableGateway):
+    elsewhere = FakePlatform("elsewhere", clock=restartable.clock, run="")
     message = InboundMessage(source=elsewhere.source("ann"), text="hello", message_id="m1")
-    async with lives.life(agent=echo) as house:
-        assert isinstance(await house.gateway.submit(message), Accepted)
-        await house.wait_until_idle()
-        assert len(await house.store.list_queued(house.store.key_for(message.source))) == 0
-    lives.platform = elsewhere
-    async with lives.life(agent=echo) as house:
-        await house.wait_until_idle()
-        assert replies(house) == ["hello"]
+    async with restartable.run(agent=echo) as harness:
+        assert isinstance(await harness.gateway.submit(message), Accepted)
+        await harness.wait_until_idle()
+        assert len(await harness.store.list_queued(harness.store.key_for(message.source))) == 0
+    restartable.platform = elsewhere
+    async with restartable.run(agent=echo) as harness:
+        await harness.wait_until_idle()
+        assert replies(harness) == ["hello"]
 
 
 # Turns
@@ -235,15 +235,15 @@ async def test_one_session_has_one_turn_at_a_time(tmp_path: Path):
         running -= 1
         return turn.text
 
-    async with open_house(tmp_path, busy(BusyMode.QUEUE, debounce=AT_ONCE), agent=agent) as house:
-        await asyncio.gather(*(house.platform.says("ann", f"{number}") for number in range(8)))
-        await house.clock.advance(seconds=10)
-        assert (most, len(replies(house))) == (1, 8)
+    async with open_harness(tmp_path, busy_config(BusyMode.QUEUE, debounce=AT_ONCE), agent=agent) as harness:
+        await asyncio.gather(*(harness.platform.says("ann", f"{number}") for number in range(8)))
+        await harness.clock.advance(seconds=10)
+        assert (most, len(replies(harness))) == (1, 8)
 
 
-async def test_a_resume_and_a_new_message_make_two_turns_one_after_the_other(lives: Lives):
-    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "one")
+async def test_a_resume_and_a_new_message_make_two_turns_one_after_the_other(restartable: RestartableGateway):
+    async with restartable.run(killed=True, agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "one")
     running: list[str] = []
 
     async def agent(turn: TurnContext) -> str:
@@ -253,22 +253,22 @@ async def test_a_resume_and_a_new_message_make_two_turns_one_after_the_other(liv
         running.remove(turn.text)
         return turn.text
 
-    async with lives.life(agent=agent) as house:
-        await house.platform.says("ann", "two")
-        await house.clock.advance(seconds=5)
-        assert replies(house) == ["one", "two"]
+    async with restartable.run(agent=agent) as harness:
+        await harness.platform.says("ann", "two")
+        await harness.clock.advance(seconds=5)
+        assert replies(harness) == ["one", "two"]
 
 
 async def test_a_stop_ends_what_runs_and_all_that_waits(tmp_path: Path):
     agent = ScriptedAgent([hangs()])
-    async with open_house(tmp_path, agent=agent) as house:
+    async with open_harness(tmp_path, agent=agent) as harness:
         for number in range(3):
-            await house.platform.says("ann", f"{number}")
-            await house.clock.advance(seconds=2)
-        await house.platform.says("ann", "/stop")
-        await house.clock.advance(minutes=1)
+            await harness.platform.says("ann", f"{number}")
+            await harness.clock.advance(seconds=2)
+        await harness.platform.says("ann", "/stop")
+        await harness.clock.advance(minutes=1)
         assert [turn.text for turn in agent.turns] == ["0"]
-        assert await house.outcomes("ann") == {"interrupted": 1, "cancelled": 2, "command": 1}
+        assert await harness.outcomes("ann") == {"interrupted": 1, "cancelled": 2, "command": 1}
 
 
 async def test_a_stopped_agent_that_goes_on_writes_nothing(tmp_path: Path):
@@ -287,26 +287,26 @@ async def test_a_stopped_agent_that_goes_on_writes_nothing(tmp_path: Path):
                 refused.append(error.value)
         return "late"
 
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.store.reset_session(house.key("ann"))
-        await house.clock.advance(seconds=10)
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.store.reset_session(harness.key("ann"))
+        await harness.clock.advance(seconds=10)
         assert len(refused) == 2
-        assert house.platform.shown() == []
-        assert await house.transcript("ann") == []
+        assert harness.platform.shown() == []
+        assert await harness.transcript("ann") == []
 
 
 async def test_the_message_that_interrupts_is_answered(tmp_path: Path):
     agent = ScriptedAgent([hangs()])
-    async with open_house(tmp_path, busy(BusyMode.INTERRUPT), agent=agent) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        receipt = await house.platform.says("ann", "two")
+    async with open_harness(tmp_path, busy_config(BusyMode.INTERRUPT), agent=agent) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        receipt = await harness.platform.says("ann", "two")
         assert isinstance(receipt, Accepted)
         assert receipt.disposition is Disposition.INTERRUPTS
-        await house.clock.advance(seconds=10)
-        assert replies(house) == ["you said: two"]
+        await harness.clock.advance(seconds=10)
+        assert replies(harness) == ["you said: two"]
 
 
 async def test_what_waits_outlives_a_turn_that_dies(tmp_path: Path):
@@ -318,70 +318,74 @@ async def test_what_waits_outlives_a_turn_that_dies(tmp_path: Path):
             raise asyncio.CancelledError
         return turn.text
 
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "one")
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "one")
         await gate.reached()
-        await house.platform.says("ann", "two")
+        await harness.platform.says("ann", "two")
         gate.open()
-        await house.clock.advance(seconds=2)
-        assert replies(house) == ["two"]
-        assert await house.outcomes("ann") == {"dead": 1, "turned": 1}
+        await harness.clock.advance(seconds=2)
+        assert replies(harness) == ["two"]
+        assert await harness.outcomes("ann") == {"dead": 1, "turned": 1}
 
 
 # Recovery
 
 
-async def test_crashes_are_counted_over_clean_files_and_starts(lives: Lives):
+async def test_crashes_are_counted_over_clean_files_and_starts(restartable: RestartableGateway):
     tried = ScriptedAgent(*[[hangs()]] * 9)
     for number in range(3):
-        lives.clock.step(hours=1)
-        async with lives.life(killed=True, agent=tried) as house:
+        restartable.clock.step(hours=1)
+        async with restartable.run(killed=True, agent=tried) as harness:
             if not number:
-                await house.platform.says("ann", "deadly")
-        (lives.home / "restart_counts.json").unlink(missing_ok=True)
-    async with lives.life(agent=tried) as house:
-        assert house.store.started.suspended == (house.key("ann"),)
-        await house.wait_until_idle()
-        assert await house.outcomes("ann") == {"dead": 1}
+                await harness.platform.says("ann", "deadly")
+        (restartable.home / "restart_counts.json").unlink(missing_ok=True)
+    async with restartable.run(agent=tried) as harness:
+        assert harness.store.started.suspended == (harness.key("ann"),)
+        await harness.wait_until_idle()
+        assert await harness.outcomes("ann") == {"dead": 1}
     assert len(tried.turns) == 3
 
 
-async def test_a_long_turn_resumes_and_a_finished_one_does_not(lives: Lives):
-    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "long")
-        await house.clock.advance(minutes=20)
-        await house.store.get_or_create_session(house.platform.source("bob"))  # in use a moment ago
+async def test_a_long_turn_resumes_and_a_finished_one_does_not(restartable: RestartableGateway):
+    async with restartable.run(killed=True, agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "long")
+        await harness.clock.advance(minutes=20)
+        await harness.store.get_or_create_session(harness.platform.source("bob"))  # in use a moment ago
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        assert house.store.started.resumed == (house.key("ann"),)
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        assert harness.store.started.resumed == (harness.key("ann"),)
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["long"]
 
 
-async def put_off_and_come_back(lives: Lives, first: ScriptedAgent, *, days: float) -> ScriptedAgent:
+async def put_off_and_come_back(
+    restartable: RestartableGateway, first: ScriptedAgent, *, days: float
+) -> ScriptedAgent:
     """The second of two turns is put off by a drain; the agent that goes on with it later."""
-    async with lives.life(agent=first) as house:
+    async with restartable.run(agent=first) as harness:
         for text in ("one", "two"):
-            await house.platform.says("ann", text)
-            await house.wait_until_idle()
-        await house.gateway.drain(AT_ONCE)
-    lives.clock.step(days=days)
+            await harness.platform.says("ann", text)
+            await harness.wait_until_idle()
+        await harness.gateway.drain(AT_ONCE)
+    restartable.clock.step(days=days)
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        await harness.wait_until_idle()
     return agent
 
 
-async def killed_and_come_back(lives: Lives, first: ScriptedAgent, *, days: float) -> ScriptedAgent:
+async def killed_and_come_back(
+    restartable: RestartableGateway, first: ScriptedAgent, *, days: float
+) -> ScriptedAgent:
     """The same, where the process is killed in the second turn."""
-    async with lives.life(killed=True, agent=first) as house:
+    async with restartable.run(killed=True, agent=first) as harness:
         for text in ("one", "two"):
-            await house.platform.says("ann", text)
-            await house.wait_until_idle()
-    lives.clock.step(days=days)
+            await harness.platform.says("ann", text)
+            await harness.wait_until_idle()
+    restartable.clock.step(days=days)
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        await harness.wait_until_idle()
     return agent
 
 
@@ -391,43 +395,45 @@ LONG_AGO: Final = pytest.mark.parametrize("end", [put_off_and_come_back, killed_
 
 
 @LONG_AGO
-async def test_without_a_limit_of_age_everything_resumes(lives: Lives, end: End):
-    lives.config = replace(QUICK, agent=AgentConfig(gateway_auto_continue_freshness=None))
-    agent = await end(lives, ScriptedAgent("1", [hangs()]), days=3)
+async def test_without_a_limit_of_age_everything_resumes(restartable: RestartableGateway, end: End):
+    restartable.config = replace(QUICK, agent=AgentConfig(gateway_auto_continue_freshness=None))
+    agent = await end(restartable, ScriptedAgent("1", [hangs()]), days=3)
     (history,) = agent.histories
     assert [row["content"] for row in history] == ["one", "1", "two"]
 
 
-async def come_back_late(lives: Lives, end: End) -> ScriptedAgent:
-    return await end(lives, ScriptedAgent("1", [calls_tool("search", "old context"), hangs()]), days=1 / 12)
+async def come_back_late(restartable: RestartableGateway, end: End) -> ScriptedAgent:
+    return await end(
+        restartable, ScriptedAgent("1", [calls_tool("search", "old context"), hangs()]), days=1 / 12
+    )
 
 
 @LONG_AGO
-async def test_what_was_cut_off_long_ago_does_not_begin_by_itself(lives: Lives, end: End):
-    agent = await come_back_late(lives, end)
+async def test_what_was_cut_off_long_ago_does_not_begin_by_itself(restartable: RestartableGateway, end: End):
+    agent = await come_back_late(restartable, end)
     assert agent.turns == []
 
 
 @LONG_AGO
-async def test_what_was_cut_off_long_ago_is_told_as_what_it_is(lives: Lives, end: End):
-    await come_back_late(lives, end)
-    notices = [one.text for one in lives.platform.sent if one.message.is_notice]
+async def test_what_was_cut_off_long_ago_is_told_as_what_it_is(restartable: RestartableGateway, end: End):
+    await come_back_late(restartable, end)
+    notices = [one.text for one in restartable.platform.sent if one.message.is_notice]
     assert len(notices) == 1
     assert "I was cut off while I worked on your last message, 2 h ago" in notices[0]
     assert "nothing new" not in notices[0]
     assert "new conversation" not in notices[0]
 
 
-async def test_a_long_resume_blocks_no_other_chat(lives: Lives):
-    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "long")
-    async with lives.life(agent=ScriptedAgent([takes(3600), answers("at last")])) as house:
-        await house.wait_until_idle()
-        assert house.gateway.running_turn(house.key("ann")) is not None
-        await house.platform.says("bob", "hello")
-        await house.wait_until_idle()
-        assert replies(house) == ["you said: hello"]
-        await house.gateway.drain(AT_ONCE)
+async def test_a_long_resume_blocks_no_other_chat(restartable: RestartableGateway):
+    async with restartable.run(killed=True, agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "long")
+    async with restartable.run(agent=ScriptedAgent([takes(3600), answers("at last")])) as harness:
+        await harness.wait_until_idle()
+        assert harness.gateway.running_turn(harness.key("ann")) is not None
+        await harness.platform.says("bob", "hello")
+        await harness.wait_until_idle()
+        assert replies(harness) == ["you said: hello"]
+        await harness.gateway.drain(AT_ONCE)
 
 
 # Agents and sessions
@@ -442,36 +448,38 @@ IDLE = replace(
 async def test_the_watcher_closes_no_agent_that_works(tmp_path: Path):
     gate = Gate()
     agents = ScriptedAgents([waits_at(gate), answers("done")])
-    async with open_house(tmp_path, IDLE, agent_factory=agents) as house:
-        await house.platform.says("ann", "long work")
+    async with open_harness(tmp_path, IDLE, agent_factory=agents) as harness:
+        await harness.platform.says("ann", "long work")
         await gate.reached()
-        house.clock.step(days=2)
-        await house.store.watcher.sweep()
-        house.gateway.agents.sweep()
-        await house.wait_until_idle()
+        harness.clock.step(days=2)
+        await harness.store.watcher.sweep()
+        harness.gateway.agents.sweep()
+        await harness.wait_until_idle()
         assert [agent.closes for _, agent in agents.made] == [0]
         gate.open()
-        await house.wait_until_idle()
-        assert replies(house) == ["done"]
+        await harness.wait_until_idle()
+        assert replies(harness) == ["done"]
     assert agents.open == agents.closed_twice == []
 
 
 async def test_a_turn_may_last_longer_than_the_idle_time(tmp_path: Path):
     gate = Gate()
-    async with open_house(tmp_path, IDLE, agent=ScriptedAgent([waits_at(gate), answers("done")])) as house:
-        await house.platform.says("ann", "long work")
+    async with open_harness(
+        tmp_path, IDLE, agent=ScriptedAgent([waits_at(gate), answers("done")])
+    ) as harness:
+        await harness.platform.says("ann", "long work")
         await gate.reached()
-        before = await house.store.peek_session_id(house.key("ann"))
-        house.clock.step(hours=3)
-        await house.store.watcher.sweep()
+        before = await harness.store.peek_session_id(harness.key("ann"))
+        harness.clock.step(hours=3)
+        await harness.store.watcher.sweep()
         gate.open()
-        await house.wait_until_idle()
-        await house.platform.says("ann", "and now?")
-        await house.wait_until_idle()
-        entry = await house.store.get_session(house.key("ann"))
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "and now?")
+        await harness.wait_until_idle()
+        entry = await harness.store.get_session(harness.key("ann"))
         assert entry is not None
         assert (entry.session_id, entry.state) == (before, SessionState.ACTIVE)
-        assert replies(house) == ["done", "you said: and now?"]
+        assert replies(harness) == ["done", "you said: and now?"]
 
 
 async def test_a_variable_set_in_one_turn_is_unknown_in_others(tmp_path: Path):
@@ -487,16 +495,16 @@ async def test_a_variable_set_in_one_turn_is_unknown_in_others(tmp_path: Path):
 
     async def writes(person: str) -> None:
         chat.set(f"whoever submits for {person}")
-        await house.platform.says(person, person)
+        await harness.platform.says(person, person)
 
-    async with open_house(tmp_path, agent=agent) as house:
+    async with open_harness(tmp_path, agent=agent) as harness:
         people = [f"p{number}" for number in range(10)]
         for _ in range(2):
             await asyncio.gather(*(writes(person) for person in people))
-            await house.clock.advance(seconds=2)
+            await harness.clock.advance(seconds=2)
         assert set(seen) == {"nobody"}
         for person in people:
-            assert replies(house, person) == [f"for {person}"] * 2
+            assert replies(harness, person) == [f"for {person}"] * 2
 
 
 async def test_a_variable_of_whoever_submits_is_unknown_in_a_turn(tmp_path: Path):
@@ -507,38 +515,38 @@ async def test_a_variable_of_whoever_submits_is_unknown_in_a_turn(tmp_path: Path
         seen[turn.text] = chat.get()
         chat.set(turn.text)
         if turn.text == "p0":  # one turn writes to somebody else, and so submits their message itself
-            await house.platform.says("zoe", "from p0")
+            await harness.platform.says("zoe", "from p0")
         return turn.text
 
     async def writes(person: str) -> None:
         chat.set(f"the handler of {person}")
-        await house.platform.says(person, person)
-        await house.platform.says(person, f"{person} again")
+        await harness.platform.says(person, person)
+        await harness.platform.says(person, f"{person} again")
 
-    async with open_house(tmp_path, busy(BusyMode.QUEUE, debounce=AT_ONCE), agent=agent) as house:
+    async with open_harness(tmp_path, busy_config(BusyMode.QUEUE, debounce=AT_ONCE), agent=agent) as harness:
         people = [f"p{number}" for number in range(5)]
         await asyncio.gather(*(writes(person) for person in people))
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         for person in people:  # one task brings what all of them say, as an adapter does
             chat.set(f"the adapter, for {person}")
-            await house.platform.says(person, f"{person} once more")
-        await house.wait_until_idle()
+            await harness.platform.says(person, f"{person} once more")
+        await harness.wait_until_idle()
         said = [text for person in people for text in (person, f"{person} again", f"{person} once more")]
         assert seen == dict.fromkeys([*said, "from p0"], "nobody")
 
 
 async def test_an_agent_does_not_remember_what_was_taken_back(tmp_path: Path):
     agents = ScriptedAgents()
-    async with open_house(tmp_path, agent_factory=agents) as house:
+    async with open_harness(tmp_path, agent_factory=agents) as harness:
         for text in ("one", "two"):
-            await house.platform.says("ann", text)
-            await house.wait_until_idle()
-        session_id = await house.store.peek_session_id(house.key("ann"))
+            await harness.platform.says("ann", text)
+            await harness.wait_until_idle()
+        session_id = await harness.store.peek_session_id(harness.key("ann"))
         assert session_id is not None
-        await house.store.rewind_session(session_id)  # the gateway is not told of it
-        assert house.gateway.agents.counts.idle == 1
-        await house.platform.says("ann", "three")
-        await house.wait_until_idle()
+        await harness.store.rewind_session(session_id)  # the gateway is not told of it
+        assert harness.gateway.agents.counts.idle == 1
+        await harness.platform.says("ann", "three")
+        await harness.wait_until_idle()
         assert len(agents.made) == 2
         history = agents.made[1][1].histories[0]
         assert [row["content"] for row in history if row["role"] == "user"] == ["one", "three"]
@@ -547,17 +555,17 @@ async def test_an_agent_does_not_remember_what_was_taken_back(tmp_path: Path):
 async def test_an_undo_makes_the_agent_of_that_very_lane_anew(tmp_path: Path):
     agents = ScriptedAgents()
     config = replace(QUICK, group_sessions_per_user=False)
-    async with open_house(tmp_path, config, agent_factory=agents) as house:
+    async with open_harness(tmp_path, config, agent_factory=agents) as harness:
         for person, chat in (("ann", "room"), ("bob", None)):
-            await house.platform.says(person, "one", chat=chat)
-            await house.wait_until_idle()
-        await house.platform.says("ann", "/undo", chat="room")
-        await house.wait_until_idle()
+            await harness.platform.says(person, "one", chat=chat)
+            await harness.wait_until_idle()
+        await harness.platform.says("ann", "/undo", chat="room")
+        await harness.wait_until_idle()
         assert [agent.closes for _, agent in agents.made] == [1, 0]
         for person, chat in (("ann", "room"), ("bob", None)):
-            await house.platform.says(person, "two", chat=chat)
-            await house.wait_until_idle()
-        room, bob = house.key("ann", "room"), house.key("bob")
+            await harness.platform.says(person, "two", chat=chat)
+            await harness.wait_until_idle()
+        room, bob = harness.key("ann", "room"), harness.key("bob")
         assert [key for key, _ in agents.made] == [room, bob, room]
         assert [row["content"] for row in agents.made[2][1].histories[0]] == ["[Ann] two"]
 
@@ -566,11 +574,11 @@ async def test_an_undo_makes_the_agent_of_that_very_lane_anew(tmp_path: Path):
 
 
 @pytest.mark.parametrize("killed", [True, False])
-async def test_a_reply_is_not_lost_between_answer_and_send(lives: Lives, killed: bool):
-    with lives.platform.outage():
-        async with lives.life(killed=killed, agent=echo) as house:
-            await house.platform.says("ann", "hello")
-            await house.wait_until_idle()
-    async with lives.life(agent=ScriptedAgent()) as house:
-        await house.clock.advance(minutes=1)
-        assert replies(house) == ["hello"]
+async def test_a_reply_is_not_lost_between_answer_and_send(restartable: RestartableGateway, killed: bool):
+    with restartable.platform.outage():
+        async with restartable.run(killed=killed, agent=echo) as harness:
+            await harness.platform.says("ann", "hello")
+            await harness.wait_until_idle()
+    async with restartable.run(agent=ScriptedAgent()) as harness:
+        await harness.clock.advance(minutes=1)
+        assert replies(harness) == ["hello"]

@@ -20,7 +20,7 @@ from gateway_sessions.runtime.delivery.delivery import Delivery, Patience
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, ScriptedAgents, calls_tool, hangs
-from tests.integration.gateway.gateway_harness import QUICK, open_house
+from tests.integration.gateway.gateway_harness import QUICK, open_harness
 
 T = TypeVar("T")
 
@@ -30,12 +30,12 @@ async def echo(turn: TurnContext) -> str:
 
 
 async def test_a_reset_is_told_although_the_agent_reports_no_usage(tmp_path: Path):
-    async with open_house(tmp_path, agent=echo) as house:
-        await house.platform.says("ann", "hello")
-        await house.clock.advance(days=2)
-        await house.platform.says("ann", "are you there?")
-        await house.wait_until_idle()
-        notice, answer = house.platform.sent[-2:]
+    async with open_harness(tmp_path, agent=echo) as harness:
+        await harness.platform.says("ann", "hello")
+        await harness.clock.advance(days=2)
+        await harness.platform.says("ann", "are you there?")
+        await harness.wait_until_idle()
+        notice, answer = harness.platform.sent[-2:]
         assert notice.message.is_notice
         assert "/undo-reset brings the one before back" in notice.text
         assert answer.text == "you said: are you there?"
@@ -176,16 +176,16 @@ async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_d
 
 
 async def test_a_conversation_that_cannot_be_read_is_no_reason_to_say_nothing(tmp_path: Path):
-    async with open_house(tmp_path, agent=ScriptedAgent()) as house:
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
+    async with open_harness(tmp_path, agent=ScriptedAgent()) as harness:
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
         with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
             database.execute("UPDATE messages SET tool_calls = '{' WHERE role = 'assistant'")
             database.commit()
-        await house.platform.says("ann", "are you there?")
-        await house.wait_until_idle()
-        assert "Something went wrong" in house.platform.shown("ann")[-1]
-        (dead,) = await house.store.dead_letters()
+        await harness.platform.says("ann", "are you there?")
+        await harness.wait_until_idle()
+        assert "Something went wrong" in harness.platform.shown("ann")[-1]
+        (dead,) = await harness.store.dead_letters()
         assert dead.message.text == "are you there?"
 
 
@@ -193,13 +193,13 @@ async def test_a_turn_that_an_orderly_end_put_off_is_told_that_it_has_begun_befo
     clock = FakeClock()
     platform = FakePlatform(clock=clock)
     paying = ScriptedAgent([calls_tool("pay", None), hangs()])
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=paying) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=paying) as harness:
         await platform.says("ann", "pay the bill")
-        await house.wait_until_idle()
-        await house.gateway.drain(timedelta(0))
+        await harness.wait_until_idle()
+        await harness.gateway.drain(timedelta(0))
     agent = ScriptedAgent("looked first")
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=agent) as house:
-        await house.wait_until_idle()
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=agent) as harness:
+        await harness.wait_until_idle()
         (turn,) = agent.turns
         assert (turn.attempt, agent.histories[0][-1]["role"]) == (2, "tool")
         assert "check first" in (turn.recovered or "")
@@ -207,15 +207,15 @@ async def test_a_turn_that_an_orderly_end_put_off_is_told_that_it_has_begun_befo
 
 async def test_no_warm_agent_remembers_who_was_erased(tmp_path: Path):
     agents = ScriptedAgents()
-    async with open_house(tmp_path, agent_factory=agents) as house:
+    async with open_harness(tmp_path, agent_factory=agents) as harness:
         for person in ("ann", "bob"):
-            await house.platform.says(person, "my secret")
-            await house.wait_until_idle()
+            await harness.platform.says(person, "my secret")
+            await harness.wait_until_idle()
         assert len(agents.open) == 2
-        await house.clock.advance(minutes=1)
-        await house.store.erase(house.platform.source("ann"))
-        await house.wait_until_idle()
+        await harness.clock.advance(minutes=1)
+        await harness.store.erase(harness.platform.source("ann"))
+        await harness.wait_until_idle()
         assert agents.open == [], "also bob's: he may have heard of ann in a room"
-        await house.platform.says("bob", "what did I say?")
-        await house.wait_until_idle()
+        await harness.platform.says("bob", "what did I say?")
+        await harness.wait_until_idle()
         assert agents.made[-1][1].histories[0][0]["content"] == "my secret"

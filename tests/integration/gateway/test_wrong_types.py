@@ -29,7 +29,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.sessions import FirstExchange
 from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.agents import ScriptedAgent
-from tests.integration.gateway.gateway_harness import QUICK, House, open_house
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness
 
 
 async def echo(turn: TurnContext) -> str:
@@ -102,8 +102,8 @@ def test_what_is_made_for_a_gateway_is_looked_at_where_it_is_made(make: Callable
 
 @pytest.mark.parametrize("given", ["hi", None, {"text": "x"}, 5])
 async def test_what_is_no_message_is_told_so(tmp_path: Path, given: Any):
-    async with open_house(tmp_path, agent=echo) as house:
-        for take in (house.gateway.submit, house.gateway.admit, house.store.enqueue):
+    async with open_harness(tmp_path, agent=echo) as harness:
+        for take in (harness.gateway.submit, harness.gateway.admit, harness.store.enqueue):
             with pytest.raises(InvalidInputError, match=r"^what came in is .*; give an InboundMessage"):
                 await take(given)
 
@@ -139,8 +139,8 @@ async def test_what_an_agent_shows_is_a_text(tmp_path: Path):
             seen.append(str(caught.value))
         return "done"
 
-    async with open_house(tmp_path, agent=agent) as house:
-        assert await answer(house) == ["done"]
+    async with open_harness(tmp_path, agent=agent) as harness:
+        assert await answer(harness) == ["done"]
         assert seen[:2] == [
             "what is shown is a value of int; give a str",
             "a piece of a reply is a value of int; give a str",
@@ -150,16 +150,16 @@ async def test_what_an_agent_shows_is_a_text(tmp_path: Path):
 async def test_an_observer_that_answers_at_once_is_told_how_to_write_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    async with open_house(tmp_path, agent=ScriptedAgent("1"), on_message=lambda _: "no") as house:
-        assert await answer(house) == ["1"]
+    async with open_harness(tmp_path, agent=ScriptedAgent("1"), on_message=lambda _: "no") as harness:
+        assert await answer(harness) == ["1"]
     (problem,) = [vars(one)["problem"] for one in caplog.records if "problem" in vars(one)]
     assert "returned a value of str at once: write `async def`" in problem
 
 
-async def answer(house: House) -> list[str]:
-    await house.platform.says("ann", "hello")
-    await house.wait_until_idle()
-    return house.platform.shown("ann")
+async def answer(harness: GatewayHarness) -> list[str]:
+    await harness.platform.says("ann", "hello")
+    await harness.wait_until_idle()
+    return harness.platform.shown("ann")
 
 
 class Markup(str):
@@ -203,13 +203,13 @@ async def test_texts_of_derived_classes_are_taken_and_sent_as_what_they_hold(
         assert type(turn.text) is str
         return answer()
 
-    async with open_house(tmp_path, agent=agent, platform=Kept()) as house:
-        await house.platform.says("ann", Markup(" hi "), message_id=Markup("m7"))
-        await house.platform.wait_until_idle()
-        assert [message.text for message in house.platform.sent] == ["hello"]
-        assert all(type(message.text) is str for message in house.platform.sent)
-        assert [row[0] for row in await house.transcript("ann")] == ["user", "assistant"]
-        again = await house.platform.says("ann", " hi ", message_id="m7")
+    async with open_harness(tmp_path, agent=agent, platform=Kept()) as harness:
+        await harness.platform.says("ann", Markup(" hi "), message_id=Markup("m7"))
+        await harness.platform.wait_until_idle()
+        assert [message.text for message in harness.platform.sent] == ["hello"]
+        assert all(type(message.text) is str for message in harness.platform.sent)
+        assert [row[0] for row in await harness.transcript("ann")] == ["user", "assistant"]
+        again = await harness.platform.says("ann", " hi ", message_id="m7")
         assert isinstance(again, Duplicate)
 
 
@@ -219,10 +219,10 @@ async def test_a_text_of_a_derived_class_grows(tmp_path: Path):
         await stream.write(Markup("one "))
         await stream.write(Markup("two"))
 
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "hi")
-        await house.platform.wait_until_idle()
-        assert [message.text for message in house.platform.sent] == ["one two"]
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "hi")
+        await harness.platform.wait_until_idle()
+        assert [message.text for message in harness.platform.sent] == ["one two"]
 
 
 class Number(int):
@@ -270,19 +270,19 @@ async def test_a_title_of_a_derived_class_is_what_it_holds(tmp_path: Path):
 
 
 async def test_a_number_of_a_derived_class_tells_which_edit_it_is(tmp_path: Path):
-    async with open_house(tmp_path, agent=ScriptedAgent("1")) as house:
-        await house.platform.says("ann", "before", message_id="m1")
-        await house.wait_until_idle()
+    async with open_harness(tmp_path, agent=ScriptedAgent("1")) as harness:
+        await harness.platform.says("ann", "before", message_id="m1")
+        await harness.wait_until_idle()
         edit = InboundMessage(
-            source=house.platform.source("ann"),
+            source=harness.platform.source("ann"),
             text="after",
             message_id="m1",
             kind=MessageKind.EDIT,
             revision=Number(7),
         )
         assert type(edit.revision) is int
-        assert isinstance(await house.gateway.submit(edit), Accepted)
-        assert ("user", "after") in await house.transcript("ann")
+        assert isinstance(await harness.gateway.submit(edit), Accepted)
+        assert ("user", "after") in await harness.transcript("ann")
 
 
 @pytest.mark.parametrize("text", [None, 5, b"x", ["x"]])

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from blockbuster import BlockBuster
 
-from tests.integration.moving.filled_store import furnish
+from tests.integration.moving.filled_store import fill_store
 from tests.postgresql import empty_database
 
 
 @pytest.fixture(scope="module")
 def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("stores") / "home"
-    asyncio.run(furnish(home))
+    asyncio.run(fill_store(home))
     return home
 
 

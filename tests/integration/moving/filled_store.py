@@ -1,4 +1,4 @@
-"""A store with something in every table, and what a database holds, to compare."""
+"""A store that is filled with something in every table, and what a database holds, to compare."""
 
 import shutil
 import sqlite3
@@ -43,7 +43,7 @@ async def open_store(home: Path) -> AsyncIterator[SessionStore]:
         yield store
 
 
-async def furnish(home: Path) -> None:
+async def fill_store(home: Path) -> None:
     """A store whose last owner was killed in the middle of a turn."""
     before = home.with_name("before the kill")
     async with open_store(before) as store:

@@ -35,7 +35,7 @@ from gateway_sessions.testing.agents import ScriptedAgent
 from gateway_sessions.testing.faults import crash_at, raising
 from tests import mysql
 from tests.crash.store_calls import hermes_home
-from tests.integration.gateway.gateway_harness import open_house
+from tests.integration.gateway.gateway_harness import open_harness
 from tests.integration.moving.filled_store import (
     MESSAGES,
     PEOPLE,
@@ -367,10 +367,10 @@ async def test_a_gateway_goes_on_with_its_queue_and_the_turn_that_was_cut_off(
         fresh = await store.get_or_create_session(person(99))
         assert fresh.session_id
     clock = FakeClock(SystemClock().now() + timedelta(minutes=1))
-    async with open_house(tmp_path / "server", config, agent=ScriptedAgent(), clock=clock) as house:
-        await house.platform.says("somebody", "hello")
-        await house.wait_until_idle()
-        assert ("user", "hello") in await house.transcript("somebody")
+    async with open_harness(tmp_path / "server", config, agent=ScriptedAgent(), clock=clock) as harness:
+        await harness.platform.says("somebody", "hello")
+        await harness.wait_until_idle()
+        assert ("user", "hello") in await harness.transcript("somebody")
     async with SessionStore.open(tmp_path / "server", config) as store:
         texts = [row["content"] for row in await store.load_transcript(await session_of(store, 1))]
         assert [one for one in texts if one in ("a", "b", "c")] == ["a", "b", "c"]

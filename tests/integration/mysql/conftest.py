@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from gateway_sessions.storage.engines.mysql.engine import MySQLDriver
-from tests.integration.servers.running_drivers import Host
+from tests.integration.servers.running_drivers import DriverResource
 from tests.mysql import empty_database
 
 DRIVERS = 4
@@ -24,6 +24,6 @@ async def drivers(address: str) -> AsyncIterator[list[MySQLDriver]]:
     async with AsyncExitStack() as stack:
         made = [MySQLDriver(address) for _ in range(DRIVERS)]
         for number, one in enumerate(made):
-            await stack.enter_async_context(Host(one))
+            await stack.enter_async_context(DriverResource(one))
             one.ids.begin_at((number + 1) << 40)
         yield made

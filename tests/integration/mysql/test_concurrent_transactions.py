@@ -6,11 +6,11 @@ from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.storage.engines.mysql.connection import KINDS, OF_EACH_KIND
 from gateway_sessions.storage.engines.mysql.engine import MySQLDriver
 from gateway_sessions.storage.tables import meta
-from tests.integration.servers.concurrent_transactions import BesideEachOther, admitting, at_once
+from tests.integration.servers.concurrent_transactions import ConcurrentTransactions, admitting, at_once
 from tests.mysql import connected
 
 
-class TestMySQL(BesideEachOther):
+class TestMySQL(ConcurrentTransactions):
     async def test_no_lock_is_left(self, drivers: list[MySQLDriver], address: str):
         await at_once(drivers, lambda driver, number: admitting(str(number), driver))
         async with connected(address) as link:

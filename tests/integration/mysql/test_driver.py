@@ -17,7 +17,7 @@ from gateway_sessions.storage.engines.mysql.connection import Links, MySQLConnec
 from gateway_sessions.storage.engines.mysql.engine import MySQLDriver, connect, hang_up
 from gateway_sessions.storage.engines.mysql.errors import FOREIGN
 from gateway_sessions.storage.engines.server.driver import USUAL, ServerLimits
-from tests.integration.servers.driver_contract import ServerContract, exists, make_session, wait_until_blocked
+from tests.integration.servers.driver_contract import DriverContract, exists, make_session, wait_until_blocked
 from tests.mysql import BLOCKED, MIGRATIONS, a_pool, connected
 
 INSERT = "INSERT INTO sessions (session_id, owner, source, started_at) VALUES (?, 'o', 'cli', 1)"
@@ -46,7 +46,7 @@ class MySQLRival:
             await self._link.say(f"KILL {blocked}")
 
 
-class TestMySQL(ServerContract):
+class TestMySQL(DriverContract):
     newest_schema = MIGRATIONS[-1].version
     unreachable = "mysql://me:hunter2@127.0.0.1:1/x"
     not_an_address = "mysql://me:hunter2@127.0.0.1:port/x"

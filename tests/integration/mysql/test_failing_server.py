@@ -17,7 +17,7 @@ from gateway_sessions.errors import NodeSilentError, StorageUnavailableError
 from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
 from gateway_sessions.storage.tables.queries import load_queries
 from tests.cluster.server import MySQLServer, server_in
-from tests.integration.servers.nodes import BRISK, until
+from tests.integration.servers.nodes import BRISK, wait_until
 from tests.mysql import connected
 
 pytestmark = pytest.mark.timeout(120)
@@ -113,13 +113,13 @@ async def test_a_node_whose_server_was_away_for_long_comes_back_as_another_one(
         assert node is not None
         await made.stop()
         try:
-            await until(lambda: not node.trusted)
+            await wait_until(lambda: not node.trusted)
             assert not await node.beat(b"")
             with pytest.raises(NodeSilentError):
                 await db.create_session("s", "cli")
         finally:
             await made.start()
-        await until(lambda: node.trusted)
+        await wait_until(lambda: node.trusted)
         assert db.epoch > was
         await db.create_session("s", "cli")
 

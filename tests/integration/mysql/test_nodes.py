@@ -4,16 +4,16 @@ import pytest
 
 from gateway_sessions.storage.engines.mysql import schema as mysql_schema
 from gateway_sessions.storage.tables.queries import load_migrations
-from tests.integration.servers.cluster_agents_and_duties import DutiesOfOne, WarmAgents
-from tests.integration.servers.cluster_replies import RepliesOnNodes
-from tests.integration.servers.cluster_turns import ManyNodes
+from tests.integration.servers.cluster_agents_and_duties import LeaderDuties, WarmAgents
+from tests.integration.servers.cluster_replies import ClusterReplies
+from tests.integration.servers.cluster_turns import ClusterTurns
 from tests.integration.servers.rolling_updates import RollingUpdates
 from tests.mysql import fresh_address, shared_address
 
 __all__ = ["fresh_address", "shared_address"]
 
 
-class TestNodes(ManyNodes):
+class TestNodes(ClusterTurns):
     calls = False
 
     @pytest.fixture
@@ -27,13 +27,13 @@ class TestWarmAgents(WarmAgents):
         return fresh_address
 
 
-class TestDuties(DutiesOfOne):
+class TestDuties(LeaderDuties):
     @pytest.fixture
     def address(self, fresh_address: str) -> str:
         return fresh_address
 
 
-class TestReplies(RepliesOnNodes):
+class TestReplies(ClusterReplies):
     @pytest.fixture
     def address(self, fresh_address: str) -> str:
         return fresh_address

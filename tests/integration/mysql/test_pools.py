@@ -11,8 +11,8 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.engines.mysql.address import parse
 from gateway_sessions.storage.engines.mysql.asyncmy import OwnPool, make_pool
 from gateway_sessions.testing.agents import ScriptedAgent
-from tests.integration.gateway.gateway_harness import open_house
-from tests.integration.servers.nodes import BRISK, config_on, until
+from tests.integration.gateway.gateway_harness import open_harness
+from tests.integration.servers.nodes import BRISK, config_on, wait_until
 from tests.mysql import connected
 
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
@@ -33,12 +33,12 @@ async def test_a_gateway_works_on_a_pool_and_gives_all_of_it_back(
     tmp_path: Path, address: str, pool: OwnPool
 ):
     people = [f"person{number}" for number in range(6)]
-    async with open_house(tmp_path, config_on(address), agent=ScriptedAgent(), pool=pool) as house:
+    async with open_harness(tmp_path, config_on(address), agent=ScriptedAgent(), pool=pool) as harness:
         for text in ("one", "two"):
-            await asyncio.gather(*(house.platform.says(name, text) for name in people))
-            await house.wait_until_idle()
+            await asyncio.gather(*(harness.platform.says(name, text) for name in people))
+            await harness.wait_until_idle()
         for name in people:
-            said = [content for role, content in await house.transcript(name) if role == "user"]
+            said = [content for role, content in await harness.transcript(name) if role == "user"]
             assert said == ["one", "two"]
     connection = await pool.acquire()
     pool.release(connection)
@@ -60,7 +60,7 @@ async def test_a_node_lives_on_when_the_connections_of_its_pool_are_cut(
             for (number,) in await admin.fetch(KILL):
                 await admin.say(f"KILL {number}")
         heard = membership._until  # noqa: SLF001 -- what each time that it is heard moves
-        await until(lambda: membership._until > heard, seconds=10)  # noqa: SLF001 -- the same
+        await wait_until(lambda: membership._until > heard, seconds=10)  # noqa: SLF001 -- the same
         await store.get_or_create_session(ALICE)
         assert membership.epoch == store.started.epoch
 

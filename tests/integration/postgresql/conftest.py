@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
-from tests.integration.servers.running_drivers import Host
+from tests.integration.servers.running_drivers import DriverResource
 from tests.postgresql import empty_database
 
 DRIVERS = 4
@@ -24,6 +24,6 @@ async def drivers(dsn: str) -> AsyncIterator[list[PostgresDriver]]:
     async with AsyncExitStack() as stack:
         made = [PostgresDriver(dsn) for _ in range(DRIVERS)]
         for number, one in enumerate(made):
-            await stack.enter_async_context(Host(one))
+            await stack.enter_async_context(DriverResource(one))
             one.ids.begin_at((number + 1) << 40)
         yield made

@@ -16,9 +16,9 @@ from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables.queries import load_migrations
 from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.postgresql.test_driver import PostgresRival, rival_at
-from tests.integration.servers.driver_contract import ServerContract, make_session
-from tests.integration.servers.nodes import BRISK, config_on, know_each_other, node, until
-from tests.integration.servers.running_drivers import running
+from tests.integration.servers.driver_contract import DriverContract, make_session
+from tests.integration.servers.nodes import BRISK, config_on, know_each_other, running_node, wait_until
+from tests.integration.servers.running_drivers import running_driver
 from tests.pooler import REAL, pooled
 
 
@@ -28,7 +28,7 @@ async def address(dsn: str) -> AsyncIterator[str]:
         yield address
 
 
-class TestDriver(ServerContract):
+class TestDriver(DriverContract):
     newest_schema = load_migrations("postgresql")[-1].version
     unreachable = "postgresql://me:hunter2@127.0.0.1:1/x"
     not_an_address = "postgresql://me:hunter2@127.0.0.1:port/x"
@@ -54,12 +54,15 @@ async def test_nodes_share_the_work(tmp_path: Path, config: Config):
     agent = ScriptedAgent()
     people = [f"p{number}" for number in range(6)]
     texts = [f"{number}" for number in range(4)]
-    async with node(tmp_path, config, "a", agent) as one, node(tmp_path, config, "b", agent) as other:
+    async with (
+        running_node(tmp_path, config, "a", agent) as one,
+        running_node(tmp_path, config, "b", agent) as other,
+    ):
         await know_each_other(one, other)
         for text in texts:
             said = [(here, who) for who in people for here in (one, other)]
             await asyncio.gather(*(here.hears(who, f"{who} {text}") for here, who in said))
-        await until(lambda: not any(here.gateway.busy for here in (one, other)))
+        await wait_until(lambda: not any(here.gateway.busy for here in (one, other)))
         await asyncio.gather(one.gateway.settled(), other.gateway.settled())
         for who in people:
             rows = await one.said(who)
@@ -81,6 +84,6 @@ async def test_statements_that_got_lost_are_told_with_what_to_do(address: str):
 
 
 async def work_with_prepared_statements(address: str) -> None:
-    async with running(PostgresDriver(address)) as driver:
+    async with running_driver(PostgresDriver(address)) as driver:
         for _ in range(20):
             await asyncio.gather(*(driver.write(make_session) for _ in range(4)))

@@ -3,7 +3,7 @@
 import asyncpg
 
 from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
-from tests.integration.servers.concurrent_transactions import BesideEachOther, admitting, at_once
+from tests.integration.servers.concurrent_transactions import ConcurrentTransactions, admitting, at_once
 
 HELD = """
     SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
@@ -11,7 +11,7 @@ HELD = """
 """
 
 
-class TestPostgresql(BesideEachOther):
+class TestPostgresql(ConcurrentTransactions):
     async def test_no_lock_is_left(self, drivers: list[PostgresDriver], dsn: str):
         await at_once(drivers, lambda driver, number: admitting(str(number), driver))
         connection = await asyncpg.connect(dsn)

@@ -22,8 +22,8 @@ from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.queries import load_migrations
-from tests.integration.servers.driver_contract import ServerContract, exists, make_session
-from tests.integration.servers.running_drivers import running
+from tests.integration.servers.driver_contract import DriverContract, exists, make_session
+from tests.integration.servers.running_drivers import running_driver
 
 BLOCKED = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
 END = BLOCKED.replace("count(*)", "pg_terminate_backend(pid)")
@@ -60,11 +60,11 @@ async def rival_at(dsn: str) -> AsyncIterator[PostgresRival]:
 
 @pytest.fixture
 async def driver(dsn: str) -> AsyncIterator[PostgresDriver]:
-    async with running(PostgresDriver(dsn, jitter=lambda: 0.0)) as driver:
+    async with running_driver(PostgresDriver(dsn, jitter=lambda: 0.0)) as driver:
         yield driver
 
 
-class TestPostgresql(ServerContract):
+class TestPostgresql(DriverContract):
     newest_schema = load_migrations("postgresql")[-1].version
     unreachable = "postgresql://me:hunter2@127.0.0.1:1/x"
     not_an_address = "postgresql://me:hunter2@127.0.0.1:port/x"
@@ -127,7 +127,7 @@ async def test_what_stands_is_told_though_its_caller_is_cancelled_as_it_gives_th
 
 async def test_a_pool_of_the_program_is_used_and_left_open(dsn: str):
     async with asyncpg.create_pool(dsn, min_size=0, max_size=2, statement_cache_size=0) as pool:
-        async with running(PostgresDriver(pool)) as driver:
+        async with running_driver(PostgresDriver(pool)) as driver:
             assert await driver.write(make_session)
             assert await driver.change(Statement("add_totals", many=[("s", 1)])) == 1
         assert await pool.fetchval("SELECT count(*) FROM sessions") == 1
@@ -148,7 +148,7 @@ async def test_connections_begin_one_after_the_other(dsn: str, monkeypatch: pyte
             await asyncio.sleep(0)
             passes += 1
 
-    async with running(PostgresDriver(dsn)) as driver, asyncio.TaskGroup() as tasks:
+    async with running_driver(PostgresDriver(dsn)) as driver, asyncio.TaskGroup() as tasks:
         monkeypatch.setattr(connect_utils, "_parse_connect_arguments", noted)
         counting = tasks.create_task(count())
         await asyncio.gather(*(driver.read(lambda: exists("s")) for _ in range(8)))
@@ -159,7 +159,7 @@ async def test_connections_begin_one_after_the_other(dsn: str, monkeypatch: pyte
 
 async def test_no_time_limit_stays_on_a_connection(dsn: str):
     async with asyncpg.create_pool(dsn, min_size=1, max_size=1) as pool:
-        async with running(PostgresDriver(pool)) as driver:
+        async with running_driver(PostgresDriver(pool)) as driver:
             before = await pool.fetchval("SHOW statement_timeout")
             await driver.write(make_session)
         assert await pool.fetchval("SHOW statement_timeout") == before
@@ -169,7 +169,7 @@ async def test_a_database_of_another_program_is_left_alone(dsn: str):
     connection = await asyncpg.connect(dsn)
     await connection.execute("CREATE TABLE meta (name text, value text)")
     with pytest.raises(ForeignDatabaseError):
-        async with running(PostgresDriver(dsn)):
+        async with running_driver(PostgresDriver(dsn)):
             pass
     await connection.close()
 
@@ -177,7 +177,7 @@ async def test_a_database_of_another_program_is_left_alone(dsn: str):
 async def test_a_server_that_says_nothing_is_given_up(dsn: str):
     """Its process is stopped, as a network that swallows everything would have it."""
     limits = ServerLimits(connections=1, answer_seconds=0.5)
-    async with running(PostgresDriver(dsn, limits=limits)) as driver:
+    async with running_driver(PostgresDriver(dsn, limits=limits)) as driver:
         admin = await asyncpg.connect(dsn)
         ours = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
         stopped = await admin.fetchval(f"{ours} AND pid <> pg_backend_pid()")

@@ -9,7 +9,7 @@ import pytest
 
 from gateway_sessions import SessionDB
 from gateway_sessions.errors import StorageUnavailableError
-from tests.integration.servers.nodes import BRISK, until
+from tests.integration.servers.nodes import BRISK, wait_until
 
 ALL_OTHERS = """
     SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -44,9 +44,9 @@ async def test_a_server_that_became_read_only_is_told_and_left(dsn: str, tmp_pat
             while before <= await others(admin):  # noqa: ASYNC110 -- the server hears of it when it does
                 await asyncio.sleep(0.05)
         assert await db.get_messages("s") == []
-        await until(lambda: not node.trusted)
+        await wait_until(lambda: not node.trusted)
         await only_read(admin, read_only=False)
-        await until(lambda: node.trusted, seconds=8)
+        await wait_until(lambda: node.trusted, seconds=8)
         await db.append_message("s", "user", "yes")
         assert [row.text for row in await db.get_messages("s")] == ["yes"]
     await admin.close()

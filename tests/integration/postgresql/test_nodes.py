@@ -4,9 +4,9 @@ import pytest
 
 from gateway_sessions.storage.engines.postgresql import schema as postgresql_schema
 from gateway_sessions.storage.tables.queries import load_migrations
-from tests.integration.servers.cluster_agents_and_duties import DutiesOfOne, WarmAgents
-from tests.integration.servers.cluster_replies import RepliesOnNodes
-from tests.integration.servers.cluster_turns import ManyNodes
+from tests.integration.servers.cluster_agents_and_duties import LeaderDuties, WarmAgents
+from tests.integration.servers.cluster_replies import ClusterReplies
+from tests.integration.servers.cluster_turns import ClusterTurns
 from tests.integration.servers.rolling_updates import RollingUpdates
 
 
@@ -15,7 +15,7 @@ def address(dsn: str) -> str:
     return dsn
 
 
-class TestNodes(ManyNodes):
+class TestNodes(ClusterTurns):
     calls = True
 
 
@@ -23,11 +23,11 @@ class TestWarmAgents(WarmAgents):
     pass
 
 
-class TestDuties(DutiesOfOne):
+class TestDuties(LeaderDuties):
     pass
 
 
-class TestReplies(RepliesOnNodes):
+class TestReplies(ClusterReplies):
     pass
 
 

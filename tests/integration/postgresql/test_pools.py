@@ -15,8 +15,8 @@ import pytest
 from gateway_sessions import Scope, SessionDB, SessionSource, SessionStore
 from gateway_sessions.errors import InvalidInputError, StorageUnavailableError
 from gateway_sessions.testing.agents import ScriptedAgent
-from tests.integration.gateway.gateway_harness import open_house
-from tests.integration.servers.nodes import config_on, know_each_other, node, until
+from tests.integration.gateway.gateway_harness import open_harness
+from tests.integration.servers.nodes import config_on, know_each_other, running_node, wait_until
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/hand-in-a-pool.md"
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
@@ -40,22 +40,22 @@ async def pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
 
 async def all_come_back_to(pool: asyncpg.Pool) -> None:
     """The pool itself may still be busy with one whose user was cancelled."""
-    await until(lambda: pool.get_idle_size() == pool.get_size(), seconds=5)
+    await wait_until(lambda: pool.get_idle_size() == pool.get_size(), seconds=5)
 
 
 async def test_a_gateway_works_on_a_pool_and_gives_all_of_it_back(
     tmp_path: Path, dsn: str, pool: asyncpg.Pool
 ):
     people = [f"person{number}" for number in range(12)]
-    async with open_house(tmp_path, config_on(dsn), agent=ScriptedAgent(), pool=pool) as house:
+    async with open_harness(tmp_path, config_on(dsn), agent=ScriptedAgent(), pool=pool) as harness:
         for text in ("one", "two"):
-            await asyncio.gather(*(house.platform.says(name, text) for name in people))
-            await house.wait_until_idle()
+            await asyncio.gather(*(harness.platform.says(name, text) for name in people))
+            await harness.wait_until_idle()
         for name in people:
-            said = [content for role, content in await house.transcript(name) if role == "user"]
+            said = [content for role, content in await harness.transcript(name) if role == "user"]
             assert said == ["one", "two"]
-        assert len(await house.store.list_sessions(scope=Scope.operator())) == 12
-        found = await house.store.list_sessions(scope=Scope.of(house.platform.source("person3")))
+        assert len(await harness.store.list_sessions(scope=Scope.operator())) == 12
+        found = await harness.store.list_sessions(scope=Scope.of(harness.platform.source("person3")))
         assert len(found) == 1
     await all_come_back_to(pool)
     assert await pool.fetchval("SELECT count(*) FROM entries") == 12
@@ -87,13 +87,13 @@ async def test_a_store_is_opened_by_address_and_pool(
 async def test_nodes_on_pools_call_each_other(tmp_path: Path, dsn: str, pool: asyncpg.Pool):
     agent, config = ScriptedAgent(), config_on(dsn)
     async with (
-        node(tmp_path, config, "a", agent, pool=pool) as one,
-        node(tmp_path, config, "b", agent, pool=pool) as other,
+        running_node(tmp_path, config, "a", agent, pool=pool) as one,
+        running_node(tmp_path, config, "b", agent, pool=pool) as other,
     ):
         await know_each_other(one, other)
         theirs = other.person_of_its_own()
         await one.hears(theirs, "hello")
-        await until(lambda: agent.turns)
+        await wait_until(lambda: agent.turns)
         await asyncio.gather(one.gateway.settled(), other.gateway.settled())
     await all_come_back_to(pool)
 
@@ -107,7 +107,7 @@ async def test_connections_of_a_pool_that_are_cut_are_replaced(tmp_path: Path, d
             await store.get_or_create_session(ALICE)
         membership = store.db.membership
         assert membership is not None
-        await until(lambda: len(membership.nodes) == 1)
+        await wait_until(lambda: len(membership.nodes) == 1)
     await all_come_back_to(pool)
 
 

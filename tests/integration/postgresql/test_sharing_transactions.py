@@ -18,7 +18,7 @@ from gateway_sessions.storage.engines.postgresql.locks import number_of
 from gateway_sessions.storage.engines.server import batching
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables.locks import of_lane, of_session
-from tests.integration.servers.running_drivers import running
+from tests.integration.servers.running_drivers import running_driver
 
 LANES = [f"lane-{number}" for number in range(6)]
 
@@ -57,7 +57,7 @@ class Counted:
 async def driver(dsn: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PostgresDriver]:
     monkeypatch.setattr(batching, "PLACES", 1)
     limits = ServerLimits(lock_seconds=0.5, answer_seconds=5)
-    async with running(PostgresDriver(dsn, limits=limits, jitter=lambda: 0.0)) as driver:
+    async with running_driver(PostgresDriver(dsn, limits=limits, jitter=lambda: 0.0)) as driver:
         yield driver
 
 

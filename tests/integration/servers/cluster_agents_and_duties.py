@@ -17,8 +17,15 @@ from gateway_sessions.core.queue.receipts import Accepted
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher, Pruner, Sweep
 from gateway_sessions.testing.agents import Gate
-from tests.integration.servers.cluster_turns import hold_still
-from tests.integration.servers.nodes import BRISK, config_on, know_each_other, node, source_of, until
+from tests.integration.servers.cluster_turns import stop_heartbeat
+from tests.integration.servers.nodes import (
+    BRISK,
+    config_on,
+    know_each_other,
+    running_node,
+    source_of,
+    wait_until,
+)
 
 OFTEN = ExpiryWatcherConfig(
     first_pass=timedelta(0), interval=timedelta(seconds=0.05), prune_interval=timedelta(seconds=0.05)
@@ -26,7 +33,7 @@ OFTEN = ExpiryWatcherConfig(
 A_FEW = 5
 
 
-class Companion:
+class RememberingAgent:
     """An agent that knows what it was made from, and what it was asked since."""
 
     def __init__(self, _entry: SessionEntry, history: list[Any], gate: Gate | None = None) -> None:
@@ -49,16 +56,16 @@ class WarmAgents:
     async def test_a_warm_agent_is_made_anew_when_another_node_has_written(
         self, address: str, tmp_path: Path
     ):
-        made: list[Companion] = []
+        made: list[RememberingAgent] = []
 
-        def make(entry: SessionEntry, history: list[Any]) -> Companion:
-            made.append(Companion(entry, history))
+        def make(entry: SessionEntry, history: list[Any]) -> RememberingAgent:
+            made.append(RememberingAgent(entry, history))
             return made[-1]
 
         config = config_on(address, replace(BRISK, sticky=timedelta(seconds=30)))  # nobody helps out
         async with (
-            node(tmp_path, config, "a", None, agent_factory=make) as a,
-            node(tmp_path, config, "b", None, agent_factory=make) as b,
+            running_node(tmp_path, config, "a", None, agent_factory=make) as a,
+            running_node(tmp_path, config, "b", None, agent_factory=make) as b,
         ):
             await know_each_other(a, b)
             person = a.person_of_its_own()
@@ -66,7 +73,7 @@ class WarmAgents:
             async def asked(text: str) -> None:
                 await a.hears(person, text)
                 # An answer that waits for the one before it may be sent by any node.
-                await until(
+                await wait_until(
                     lambda: any(
                         one.message.text.endswith(text) for one in (*a.platform.sent, *b.platform.sent)
                     )
@@ -88,17 +95,17 @@ class WarmAgents:
     async def test_a_warm_agent_is_made_anew_after_an_edit_or_a_deletion_on_another_node(
         self, address: str, tmp_path: Path, kind: MessageKind, *, running: bool
     ):
-        made: list[Companion] = []
+        made: list[RememberingAgent] = []
         gate = Gate()
 
-        def make(entry: SessionEntry, history: list[Any]) -> Companion:
-            made.append(Companion(entry, history, None if made else gate))
+        def make(entry: SessionEntry, history: list[Any]) -> RememberingAgent:
+            made.append(RememberingAgent(entry, history, None if made else gate))
             return made[-1]
 
         config = config_on(address, replace(BRISK, sticky=timedelta(seconds=30)))  # nobody helps out
         async with (
-            node(tmp_path, config, "a", None, agent_factory=make) as a,
-            node(tmp_path, config, "b", None, agent_factory=make) as b,
+            running_node(tmp_path, config, "a", None, agent_factory=make) as a,
+            running_node(tmp_path, config, "b", None, agent_factory=make) as b,
         ):
             await know_each_other(a, b)
             person = a.person_of_its_own()
@@ -110,18 +117,18 @@ class WarmAgents:
                 await gate.reached()
                 assert isinstance(await b.gateway.submit(change), Accepted)
             gate.open()
-            await until(lambda: a.platform.sent or b.platform.sent)
+            await wait_until(lambda: a.platform.sent or b.platform.sent)
             await a.gateway.settled()
             if not running:
                 assert isinstance(await b.gateway.submit(change), Accepted)
             await a.hears(person, "what did I say?")
-            await until(lambda: made[-1].heard[-1:] == ["what did I say?"])
+            await wait_until(lambda: made[-1].heard[-1:] == ["what did I say?"])
             await a.gateway.settled()
         assert [one.heard for one in made] == [["my secret"], ["what did I say?"]]
         assert not any("my secret" in str(known) for known in made[1].knew if known != "1 heard my secret")
 
 
-class DutiesOfOne:
+class LeaderDuties:
     """The same."""
 
     pytestmark = pytest.mark.timeout(90)
@@ -150,8 +157,8 @@ class DutiesOfOne:
         self, tmp_path: Path, config: Config, passes: list[object], monkeypatch: pytest.MonkeyPatch
     ):
         async with (
-            node(tmp_path, config, "a", None, agent_factory=Companion) as a,
-            node(tmp_path, config, "b", None, agent_factory=Companion) as b,
+            running_node(tmp_path, config, "a", None, agent_factory=RememberingAgent) as a,
+            running_node(tmp_path, config, "b", None, agent_factory=RememberingAgent) as b,
         ):
             await know_each_other(a, b)
             of_a, of_b = (duties_of(one) for one in (a, b))
@@ -159,16 +166,16 @@ class DutiesOfOne:
             def count(duties: list[object]) -> list[int]:
                 return [sum(one is duty for one in passes) for duty in duties]
 
-            await until(lambda: min(count(of_a)) >= A_FEW)
+            await wait_until(lambda: min(count(of_a)) >= A_FEW)
             assert count(of_b) == [0, 0]
             beat = a.membership.beat
-            hold_still(a.membership, monkeypatch)  # as somebody who was killed
-            await until(lambda: min(count(of_b)) >= A_FEW)
+            stop_heartbeat(a.membership, monkeypatch)  # as somebody who was killed
+            await wait_until(lambda: min(count(of_b)) >= A_FEW)
             assert b.membership.leads
             monkeypatch.setattr(a.membership, "beat", beat)
-            await until(lambda: a.membership.trusted)
+            await wait_until(lambda: a.membership.trusted)
             done = count(of_b)
-            await until(lambda: min(count(of_b)) >= max(done) + A_FEW)
+            await wait_until(lambda: min(count(of_b)) >= max(done) + A_FEW)
             # Before they end: a leads again as soon as b is gone.
             first_of_b = min(passes.index(duty) for duty in of_b)
             assert not any(one is duty for one in passes[first_of_b:] for duty in of_a), (

@@ -13,7 +13,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.storage.engines.membership import Membership
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, shows, waits_at
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.servers.nodes import config_on, know_each_other, node, until
+from tests.integration.servers.nodes import config_on, know_each_other, running_node, wait_until
 
 MANY = 24
 
@@ -30,7 +30,7 @@ def cannot_send(platform: FakePlatform, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(platform, "send", send)
 
 
-class RepliesOnNodes:
+class ClusterReplies:
     """A test class of an engine inherits this; its `address` is that of an empty database."""
 
     pytestmark = pytest.mark.timeout(90)
@@ -39,8 +39,8 @@ class RepliesOnNodes:
         """The node whose turn it was took that one to be owed for good, and showed nothing there any more."""
         config = config_on(address)
         async with (
-            node(tmp_path, config, "a", growing) as a,
-            node(tmp_path, config, "b", growing) as b,
+            running_node(tmp_path, config, "a", growing) as a,
+            running_node(tmp_path, config, "b", growing) as b,
         ):
             await know_each_other(a, b)
             with pytest.MonkeyPatch.context() as patched:
@@ -48,11 +48,11 @@ class RepliesOnNodes:
                 # Both look when a reply is due again, and its own node is mostly first: one of many will do.
                 for person in b.persons_of_its_own(MANY):
                     await b.hears(person, f"one of {person}")
-                await until(lambda: a.platform.sent)
+                await wait_until(lambda: a.platform.sent)
             person = a.platform.sent[0].target.chat_id
             for number in range(20):
                 await b.hears(person, text := f"more {number}")
-                await until(lambda: text in [one.text for one in (*a.platform.sent, *b.platform.sent)])
+                await wait_until(lambda: text in [one.text for one in (*a.platform.sent, *b.platform.sent)])
                 if any(one.before for one in b.platform.sent):
                     break
                 await anyio.sleep(0.2)
@@ -60,8 +60,10 @@ class RepliesOnNodes:
 
     async def test_another_node_goes_on_in_the_message_that_was_growing(self, address: str, tmp_path: Path):
         config, gate = config_on(address), Gate()
-        async with node(tmp_path, config, "b", ScriptedAgent("I think so.")) as b:
-            async with node(tmp_path, config, "a", ScriptedAgent([shows("I think"), waits_at(gate)])) as a:
+        async with running_node(tmp_path, config, "b", ScriptedAgent("I think so.")) as b:
+            async with running_node(
+                tmp_path, config, "a", ScriptedAgent([shows("I think"), waits_at(gate)])
+            ) as a:
                 await know_each_other(a, b)
                 b.platform.sent = a.platform.sent  # it is the same platform to people
                 person = a.person_of_its_own()
@@ -69,7 +71,7 @@ class RepliesOnNodes:
                 await gate.reached()
                 assert b.platform.shown(person) == ["I think"]
                 await a.gateway.drain(timedelta(0))
-            await until(lambda: b.platform.shown(person) == ["I think so."])
+            await wait_until(lambda: b.platform.shown(person) == ["I think so."])
 
     async def test_a_node_that_others_may_have_declared_dead_shows_nothing(
         self, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -78,7 +80,7 @@ class RepliesOnNodes:
         gate, end = Gate(), Gate()
         steps = [shows("I think"), waits_at(gate), shows("I think so"), waits_at(end), answers("I do.")]
         agent = ScriptedAgent(steps)
-        async with node(tmp_path, config_on(address), "a", agent) as a:
+        async with running_node(tmp_path, config_on(address), "a", agent) as a:
             await a.hears("ann", "one")
             await gate.reached()
             with monkeypatch.context() as patched:
@@ -86,5 +88,5 @@ class RepliesOnNodes:
                 gate.open()
                 await end.reached()
             end.open()
-            await until(lambda: a.platform.shown("ann") == ["I do."])
+            await wait_until(lambda: a.platform.shown("ann") == ["I do."])
             assert [one.text for one in a.platform.sent[0].before] == ["I think"]

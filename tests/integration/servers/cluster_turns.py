@@ -28,16 +28,16 @@ from gateway_sessions.storage.tables import nodes
 from gateway_sessions.testing.agents import Gate
 from tests.integration.servers.nodes import (
     BRISK,
-    NodeInTest,
+    RunningNode,
     config_on,
     know_each_other,
-    node,
+    running_node,
     source_of,
-    until,
+    wait_until,
 )
 
 
-class Scribe:
+class LoggingAgent:
     """An agent that notes what it began and ended, in one list for all nodes."""
 
     def __init__(self, name: str, log: list[tuple[str, str, str]], gate: Gate | None = None) -> None:
@@ -59,12 +59,12 @@ class Scribe:
         return True
 
 
-def answers_of(*nodes: NodeInTest) -> list[str]:
+def answers_of(*nodes: RunningNode) -> list[str]:
     """What the agents said that people have seen, on whichever node."""
     return [sent.text for one in nodes for sent in one.platform.sent if not sent.message.is_notice]
 
 
-def hold_still(membership: Membership, monkeypatch: pytest.MonkeyPatch) -> None:
+def stop_heartbeat(membership: Membership, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a node say nothing any more, as if its network were gone."""
 
     async def nothing(_: object) -> bool:
@@ -73,7 +73,7 @@ def hold_still(membership: Membership, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(membership, "beat", nothing)
 
 
-class ManyNodes:
+class ClusterTurns:
     """A test class of an engine inherits this; its `address` is that of an empty database."""
 
     pytestmark = pytest.mark.timeout(90)
@@ -99,13 +99,13 @@ class ManyNodes:
                 one, other = a.membership, b.membership
                 assert one is not None
                 assert other is not None
-                await until(lambda: [node.epoch for node in one.nodes] == [1, 2])
+                await wait_until(lambda: [node.epoch for node in one.nodes] == [1, 2])
                 assert (one.leads, other.leads) == (True, False)
                 with pytest.raises(StoreBusyError):
                     await SessionDB.open(address, home=tmp_path / "b").__aenter__()
                 ids = [next(db.change_ids) for db in (a, b) for _ in range(50)]
                 assert len(set(ids)) == len(ids)
-            await until(lambda: [node.epoch for node in one.nodes] == [1])
+            await wait_until(lambda: [node.epoch for node in one.nodes] == [1])
 
     async def test_rows_get_ids_of_their_own_whichever_node_makes_them(self, address: str, tmp_path: Path):
         async with (
@@ -124,7 +124,7 @@ class ManyNodes:
     ):
         patient = replace(config, cluster=replace(config.cluster, sticky=timedelta(seconds=5)))
         nodes = [
-            await stack.enter_async_context(node(tmp_path, patient, name, Scribe(name, log)))
+            await stack.enter_async_context(running_node(tmp_path, patient, name, LoggingAgent(name, log)))
             for name in "abc"
         ]
         await know_each_other(*nodes)
@@ -139,7 +139,7 @@ class ManyNodes:
         )
         kinds = Counter(type(receipt) for receipt in receipts)
         assert kinds == {Accepted: 36, Duplicate: 72}
-        await until(lambda: len([1 for one in log if one[1] == "end"]) == 36)
+        await wait_until(lambda: len([1 for one in log if one[1] == "end"]) == 36)
         await asyncio.gather(*(one.gateway.settled() for one in nodes))
         assert Counter(text for _, what, text in log if what == "begin") == {
             f"{person} {number}": 1 for number in range(3) for person in people
@@ -149,7 +149,7 @@ class ManyNodes:
         for person in people:
             said = await nodes[0].said(person)
             assert len(said) == 6
-        await until(lambda: len(answers_of(*nodes)) == 36)
+        await wait_until(lambda: len(answers_of(*nodes)) == 36)
         assert set(Counter(answers_of(*nodes)).values()) == {1}
 
     async def test_a_turn_begins_where_its_lane_belongs_if_that_node_can_be_called(
@@ -157,20 +157,20 @@ class ManyNodes:
     ):
         patient = replace(BRISK, sticky=timedelta(seconds=30), poll=timedelta(seconds=30))
         config = config_on(address, patient)
-        a = await stack.enter_async_context(node(tmp_path, config, "a", Scribe("a", log)))
-        b = await stack.enter_async_context(node(tmp_path, config, "b", Scribe("b", log)))
+        a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log)))
+        b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
         await know_each_other(a, b)
         assert a.store.db.shared is not None
         assert a.store.db.shared.calls is self.calls
         await b.hears(a.person_of_its_own(), "first")
-        await until(lambda: ("a" if self.calls else "b", "end", "first") in log, seconds=10)
+        await wait_until(lambda: ("a" if self.calls else "b", "end", "first") in log, seconds=10)
 
     async def test_an_interruption_reaches_the_turn_on_another_node(
         self, tmp_path: Path, address: str, log: list, stack: AsyncExitStack
     ):
         config, gate = config_on(address, mode=BusyMode.INTERRUPT), Gate()
-        a = await stack.enter_async_context(node(tmp_path, config, "a", Scribe("a", log, gate)))
-        b = await stack.enter_async_context(node(tmp_path, config, "b", Scribe("b", log)))
+        a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log, gate)))
+        b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
         await know_each_other(a, b)
         person = a.person_of_its_own()
         await a.hears(person, "first")
@@ -178,25 +178,25 @@ class ManyNodes:
         receipt = await b.hears(person, "second")
         assert isinstance(receipt, Accepted)
         assert receipt.disposition is Disposition.INTERRUPTS
-        await until(lambda: ("b", "end", "second") in log or ("a", "begin", "second") in log)
+        await wait_until(lambda: ("b", "end", "second") in log or ("a", "begin", "second") in log)
         assert ("a", "end", "first") not in log
 
     async def test_what_is_said_into_a_turn_reaches_it_on_another_node(
         self, tmp_path: Path, address: str, log: list, stack: AsyncExitStack
     ):
         config, gate = config_on(address, mode=BusyMode.STEER), Gate()
-        agent = Scribe("a", log, gate)
-        a = await stack.enter_async_context(node(tmp_path, config, "a", agent))
-        b = await stack.enter_async_context(node(tmp_path, config, "b", Scribe("b", log)))
+        agent = LoggingAgent("a", log, gate)
+        a = await stack.enter_async_context(running_node(tmp_path, config, "a", agent))
+        b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
         await know_each_other(a, b)
         person = a.person_of_its_own()
         await a.hears(person, "first")
         await gate.reached()
         receipt = await b.hears(person, "also this")
         assert receipt.disposition is Disposition.STEERS
-        await until(lambda: agent.heard == ["also this"])
+        await wait_until(lambda: agent.heard == ["also this"])
         gate.open()
-        await until(lambda: ("a", "end", "first") in log)
+        await wait_until(lambda: ("a", "end", "first") in log)
         await asyncio.gather(a.gateway.settled(), b.gateway.settled())
         assert [text for _, what, text in log if what == "begin"] == ["first"]
         assert (await b.said(person))[0] == "first\n\nalso this"
@@ -206,30 +206,30 @@ class ManyNodes:
         self, tmp_path: Path, config: Config, log: list, stack: AsyncExitStack, command: str
     ):
         gate = Gate()
-        a = await stack.enter_async_context(node(tmp_path, config, "a", Scribe("a", log, gate)))
-        b = await stack.enter_async_context(node(tmp_path, config, "b", Scribe("b", log)))
+        a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log, gate)))
+        b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
         await know_each_other(a, b)
         person = a.person_of_its_own()
         await a.hears(person, "first")
         await gate.reached()
         await b.hears(person, command)
-        await until(lambda: a.gateway.running_turn(a.key(person)) is None, seconds=3)
+        await wait_until(lambda: a.gateway.running_turn(a.key(person)) is None, seconds=3)
         gate.open()
         assert ("a", "end", "first") not in log
 
     async def test_a_node_that_ends_hands_its_lanes_back_at_once(
         self, tmp_path: Path, config: Config, log: list, stack: AsyncExitStack
     ):
-        b = await stack.enter_async_context(node(tmp_path, config, "b", Scribe("b", log)))
+        b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
         gate = Gate()
-        async with node(tmp_path, config, "a", Scribe("a", log, gate)) as a:
+        async with running_node(tmp_path, config, "a", LoggingAgent("a", log, gate)) as a:
             await know_each_other(a, b)
             person = a.person_of_its_own()
             await a.hears(person, "first")
             await gate.reached()
             await a.gateway.drain(timedelta(0))
-        await until(lambda: ("b", "end", "first") in log, seconds=5)
-        await until(lambda: len(b.membership.nodes) == 1, seconds=2)
+        await wait_until(lambda: ("b", "end", "first") in log, seconds=5)
+        await wait_until(lambda: len(b.membership.nodes) == 1, seconds=2)
 
     async def test_a_node_that_cannot_be_heard_stops_and_another_goes_on(
         self,
@@ -240,23 +240,23 @@ class ManyNodes:
         monkeypatch: pytest.MonkeyPatch,
     ):
         gate = Gate()
-        a = await stack.enter_async_context(node(tmp_path, config, "a", Scribe("a", log, gate)))
-        b = await stack.enter_async_context(node(tmp_path, config, "b", Scribe("b", log)))
+        a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log, gate)))
+        b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
         await know_each_other(a, b)
         person = a.person_of_its_own()
         await a.hears(person, "first")
         await gate.reached()
         was = a.membership.epoch
         beat = a.membership.beat
-        hold_still(a.membership, monkeypatch)
-        await until(lambda: not a.membership.trusted)
-        await until(lambda: a.gateway.running_turn(a.key(person)) is None)  # before anybody else has it
+        stop_heartbeat(a.membership, monkeypatch)
+        await wait_until(lambda: not a.membership.trusted)
+        await wait_until(lambda: a.gateway.running_turn(a.key(person)) is None)  # before anybody else has it
         with pytest.raises(NodeSilentError, match="lives"):
             await a.store.db.create_session("late", "cli")
-        await until(lambda: ("b", "end", "first") in log)
-        await until(lambda: b.membership.leads)
+        await wait_until(lambda: ("b", "end", "first") in log)
+        await wait_until(lambda: b.membership.leads)
         monkeypatch.setattr(a.membership, "beat", beat)
-        await until(lambda: a.membership.trusted)
+        await wait_until(lambda: a.membership.trusted)
         assert a.membership.epoch > was
         await a.store.db.create_session("again", "cli")
         assert ("a", "end", "first") not in log
@@ -270,7 +270,7 @@ class ManyNodes:
             SessionDB.open(address, home=tmp_path / "b", cluster=BRISK) as b,
         ):
             assert a.membership is not None
-            hold_still(a.membership, monkeypatch)
+            stop_heartbeat(a.membership, monkeypatch)
             monkeypatch.setattr(Membership, "trusted", True)
             await asyncio.sleep(BRISK.ttl.total_seconds() + 0.2)
             await b.write(b.census)
@@ -298,7 +298,7 @@ class ManyNodes:
         ):
             assert a.membership is not None
             assert a.shared is not None
-            hold_still(a.membership, monkeypatch)
+            stop_heartbeat(a.membership, monkeypatch)
             living = a.shared.aside(partial(nodes.keep, a.epoch, BRISK.ttl))
             with_text = asyncio.create_task(living, name=stops)
             async with asyncio.timeout(20):
@@ -312,15 +312,17 @@ class ManyNodes:
         self, tmp_path: Path, config: Config, log: list, stack: AsyncExitStack
     ):
         gate = Gate()
-        a = await stack.enter_async_context(node(tmp_path, config, "a", Scribe("a", log, gate)))
+        a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log, gate)))
         await a.hears("ann", "first")
         await gate.reached()
-        b: NodeInTest = await stack.enter_async_context(node(tmp_path, config, "b", Scribe("b", log)))
+        b: RunningNode = await stack.enter_async_context(
+            running_node(tmp_path, config, "b", LoggingAgent("b", log))
+        )
         assert (b.store.started.resumed, b.store.started.doubted) == ((), 0)
         await asyncio.sleep(1)
         gate.open()
-        await until(lambda: ("a", "end", "first") in log)
-        await until(lambda: answers_of(a, b) == ["a heard first"])
+        await wait_until(lambda: ("a", "end", "first") in log)
+        await wait_until(lambda: answers_of(a, b) == ["a heard first"])
         assert [one for one in log if one[1] == "begin"] == [("a", "begin", "first")]
 
     async def test_sessions_json_of_the_oldest_node_follows_the_others(
@@ -330,12 +332,12 @@ class ManyNodes:
             config,
             sessions_json=SessionsJsonConfig(mode=SnapshotMode.COALESCED, interval=timedelta(seconds=0.1)),
         )
-        a = await stack.enter_async_context(node(tmp_path, shown, "a", Scribe("a", log)))
-        b = await stack.enter_async_context(node(tmp_path, config, "b", Scribe("b", log)))
+        a = await stack.enter_async_context(running_node(tmp_path, shown, "a", LoggingAgent("a", log)))
+        b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
         await know_each_other(a, b)
         entry = await b.store.get_or_create_session(source_of("ann"))
         file = a.store.home / "sessions.json"
-        await until(lambda: file.exists() and entry.session_id in file.read_text())
+        await wait_until(lambda: file.exists() and entry.session_id in file.read_text())
 
     async def test_hooks_are_called_once_by_the_oldest_node(
         self, tmp_path: Path, config: Config, log: list, stack: AsyncExitStack
@@ -350,14 +352,14 @@ class ManyNodes:
 
         nodes = [
             await stack.enter_async_context(
-                node(tmp_path, config, name, Scribe(name, log), hooks={"seen": hook_of(name)})
+                running_node(tmp_path, config, name, LoggingAgent(name, log), hooks={"seen": hook_of(name)})
             )
             for name in "ab"
         ]
         await know_each_other(*nodes)
         entry = await nodes[1].store.get_or_create_session(source_of("ann"))
         await nodes[1].store.reset_session(entry.session_key)
-        await until(lambda: called)
+        await wait_until(lambda: called)
         await asyncio.sleep(0.5)
         assert called == [f"a {entry.session_id}"]
 
@@ -371,7 +373,7 @@ class ManyNodes:
     ):
         """As when the connection is lost after the commit that begins it was sent."""
         monkeypatch.setattr(remote_turns, "UNHEARD_SECONDS", 1.0)
-        a = await stack.enter_async_context(node(tmp_path, config, "a", Scribe("a", log)))
+        a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log)))
         begun, heard = Ledger._begun, [False]  # noqa: SLF001 -- where the answer is lost
 
         def lost(ledger: Ledger, claimed: object) -> object:
@@ -384,5 +386,5 @@ class ManyNodes:
         with pytest.raises(StorageUnavailableError):
             await a.hears("ann", "first")
         assert isinstance(await a.hears("ann", "first"), Duplicate)
-        await until(lambda: ("a", "end", "first") in log)
-        await until(lambda: answers_of(a) == ["a heard first"])
+        await wait_until(lambda: ("a", "end", "first") in log)
+        await wait_until(lambda: answers_of(a) == ["a heard first"])

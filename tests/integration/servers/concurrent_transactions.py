@@ -99,7 +99,7 @@ def held(
     return driver._transaction(lambda link: link.begin_writing(lock, epoch))  # noqa: SLF001 -- to hold it up
 
 
-class BesideEachOther:
+class ConcurrentTransactions:
     """A test class of an engine inherits this; its `drivers` are of several processes, on one database."""
 
     async def test_a_new_lane_counts_without_gaps(self, drivers: list[ServerDriver]):

@@ -26,7 +26,7 @@ from gateway_sessions.storage.tables import meta
 SECRET = bytes(range(32))
 
 
-class Rival(Protocol):
+class OtherProgram(Protocol):
     """Somebody else who works on the same database."""
 
     async def insert(self, session_id: str) -> None:
@@ -45,7 +45,7 @@ class Rival(Protocol):
         """Cut the connection of whoever waits."""
 
 
-class ServerContract:
+class DriverContract:
     """A test class of an engine inherits this, and says how to make what it needs."""
 
     newest_schema: int
@@ -55,7 +55,7 @@ class ServerContract:
     def make_driver(self, address: Any, limits: ServerLimits) -> Any:
         raise NotImplementedError
 
-    def rival(self, address: str) -> AbstractAsyncContextManager[Rival]:
+    def rival(self, address: str) -> AbstractAsyncContextManager[OtherProgram]:
         raise NotImplementedError
 
     @asynccontextmanager
@@ -257,7 +257,7 @@ def all_keys() -> Transaction[list[str]]:
     return [row[0] for row in (yield Statement("lanes_of_owner", ("o",)))]
 
 
-async def wait_until_blocked(rival: Rival) -> None:
+async def wait_until_blocked(rival: OtherProgram) -> None:
     """Until somebody waits for what the rival holds."""
     while not await rival.blocks_somebody():  # noqa: ASYNC110 -- only the server knows
         await asyncio.sleep(0.02)

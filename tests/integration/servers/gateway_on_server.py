@@ -24,8 +24,8 @@ from gateway_sessions.testing import FakePlatform
 from gateway_sessions.testing.agents import ScriptedAgent
 from tests.cluster.databases import database_at, through
 from tests.cluster.proxy import Proxy
-from tests.integration.gateway.gateway_harness import QUICK, open_house
-from tests.integration.servers.nodes import BRISK, until
+from tests.integration.gateway.gateway_harness import QUICK, open_harness
+from tests.integration.servers.nodes import BRISK, wait_until
 
 CHILD = """
 import asyncio, sys
@@ -91,25 +91,27 @@ class GatewayOnServer:
     async def test_people_are_answered_in_order_and_found_again(self, tmp_path: Path, config: Config):
         people = [f"person{number}" for number in range(8)]
         texts = ["one", "two", "three"]
-        async with open_house(tmp_path, config, agent=ScriptedAgent()) as house:
+        async with open_harness(tmp_path, config, agent=ScriptedAgent()) as harness:
             for text in texts:
-                await asyncio.gather(*(house.platform.says(name, text) for name in people))
-                await house.wait_until_idle()
+                await asyncio.gather(*(harness.platform.says(name, text) for name in people))
+                await harness.wait_until_idle()
             for name in people:
-                said = [content for role, content in await house.transcript(name) if role == "user"]
+                said = [content for role, content in await harness.transcript(name) if role == "user"]
                 assert said == texts
-                assert await house.outcomes(name) == {"turned": len(texts)}
-            found = await house.store.db.search_messages("three", scope=Scope.operator())
+                assert await harness.outcomes(name) == {"turned": len(texts)}
+            found = await harness.store.db.search_messages("three", scope=Scope.operator())
             assert {hit.role for hit in found.hits} == {
                 "user",
                 "assistant",
             }  # the agent repeats what it is told
             assert (found.matches, found.degraded) == (2 * len(people), False)
-        same = {"platform": house.platform, "clock": house.clock}
-        async with open_house(tmp_path / "another machine", config, agent=ScriptedAgent(), **same) as house:
-            await house.platform.says("person0", "four")
-            await house.wait_until_idle()
-            said = [content for role, content in await house.transcript("person0") if role == "user"]
+        same = {"platform": harness.platform, "clock": harness.clock}
+        async with open_harness(
+            tmp_path / "another machine", config, agent=ScriptedAgent(), **same
+        ) as harness:
+            await harness.platform.says("person0", "four")
+            await harness.wait_until_idle()
+            said = [content for role, content in await harness.transcript("person0") if role == "user"]
             assert said == [*texts, "four"]
 
     async def test_what_a_killed_process_had_begun_is_taken_up(
@@ -205,7 +207,7 @@ class GatewayOnServer:
             way.flows.clear()
             membership = store.db.membership
             assert membership is not None
-            await until(lambda: not membership.trusted, seconds=30)
+            await wait_until(lambda: not membership.trusted, seconds=30)
             began = loop.time()
             await gateway.drain(drain)
             await opened.aclose()

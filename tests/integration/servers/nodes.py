@@ -52,7 +52,7 @@ def config_on(
     )
 
 
-class NodeInTest:
+class RunningNode:
     """One node: what it hears, and what it does."""
 
     def __init__(self, store: SessionStore, gateway: Gateway, platform: FakePlatform) -> None:
@@ -96,7 +96,7 @@ def source_of(person: str) -> SessionSource:
 
 
 @asynccontextmanager
-async def node(
+async def running_node(
     home: Path,
     config: Config,
     name: str,
@@ -105,21 +105,21 @@ async def node(
     hooks: Any = (),
     pool: object | None = None,
     **options: Any,
-) -> AsyncGenerator[NodeInTest]:
+) -> AsyncGenerator[RunningNode]:
     named = replace(config, cluster=replace(config.cluster, name=name))
     platform = FakePlatform()
     async with (
         SessionStore.open(home / name, named, hooks=hooks, pool=pool) as store,
         Gateway(store, agent=agent, adapters=[platform], **options) as gateway,
     ):
-        yield NodeInTest(store, gateway, platform)
+        yield RunningNode(store, gateway, platform)
 
 
-async def know_each_other(*nodes: NodeInTest) -> None:
-    await until(lambda: all(len(one.membership.nodes) == len(nodes) for one in nodes))
+async def know_each_other(*nodes: RunningNode) -> None:
+    await wait_until(lambda: all(len(one.membership.nodes) == len(nodes) for one in nodes))
 
 
-async def until(true: Callable[[], object], *, seconds: float = 40) -> None:
+async def wait_until(true: Callable[[], object], *, seconds: float = 40) -> None:
     with anyio.fail_after(seconds):
         while not true():  # noqa: ASYNC110 -- nobody tells a test
             await anyio.sleep(0.01)
@@ -127,4 +127,4 @@ async def until(true: Callable[[], object], *, seconds: float = 40) -> None:
 
 async def know_memberships(*databases: SessionDB) -> None:
     members = [one.membership for one in databases if one.membership is not None]
-    await until(lambda: all(len(one.nodes) == len(databases) for one in members))
+    await wait_until(lambda: all(len(one.nodes) == len(databases) for one in members))

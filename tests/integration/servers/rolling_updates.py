@@ -25,7 +25,7 @@ WITH_NODES = 5
 """The first version of the schema that lets several processes be."""
 
 
-class Next(SessionDB):
+class NextVersion(SessionDB):
     """What the next version will be: the same with one more step of the schema."""
 
     @classmethod
@@ -52,7 +52,7 @@ class RollingUpdates:
     ):
         async with SessionDB.open(address, home=tmp_path / "old", cluster=BRISK) as old:
             await old.create_session("s", "cli")
-            async with Next.of(address, tmp_path / "new", (*self.shipped, self.step)) as new:
+            async with NextVersion.of(address, tmp_path / "new", (*self.shipped, self.step)) as new:
                 await know_memberships(old, new)
                 for number in range(4):
                     await (old if number % 2 else new).append_message("s", "user", str(number))
@@ -67,7 +67,7 @@ class RollingUpdates:
     ):
         with monkeypatch.context() as patch:
             patch.setattr(self.schema, "READABLE_FROM", self.step.version)
-            async with Next.of(address, tmp_path / "new", (*self.shipped, self.step)) as new:
+            async with NextVersion.of(address, tmp_path / "new", (*self.shipped, self.step)) as new:
                 with pytest.raises(SchemaTooNewError):
                     await SessionDB.open(address, home=tmp_path / "old").__aenter__()
                 await new.create_session("s", "cli")

@@ -12,7 +12,7 @@ from gateway_sessions.storage.engines.server.driver import ServerDriver
 DriverT = TypeVar("DriverT", bound=ServerDriver)
 
 
-class Host(Resource):
+class DriverResource(Resource):
     """What a driver runs in."""
 
     def __init__(self, driver: ServerDriver) -> None:
@@ -24,6 +24,6 @@ class Host(Resource):
 
 
 @asynccontextmanager
-async def running(driver: DriverT) -> AsyncIterator[DriverT]:
-    async with Host(driver):
+async def running_driver(driver: DriverT) -> AsyncIterator[DriverT]:
+    async with DriverResource(driver):
         yield driver

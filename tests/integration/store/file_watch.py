@@ -21,7 +21,7 @@ _EVENT: Final = struct.Struct("iIII")
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
+class FileCreation:
     """A file as it was when it appeared, or as it became when its mode or its owner was changed."""
 
     name: str
@@ -31,10 +31,10 @@ class Birth:
 
 
 @dataclass(slots=True)
-class Witness:
+class FileWatch:
     """Everything that was seen."""
 
-    births: list[Birth] = field(default_factory=list[Birth])
+    births: list[FileCreation] = field(default_factory=list[FileCreation])
 
     @property
     def names(self) -> set[str]:
@@ -43,9 +43,9 @@ class Witness:
 
 
 @contextmanager
-def watched(directory: Path) -> Generator[Witness]:
+def watched(directory: Path) -> Generator[FileWatch]:
     """Watches a directory and those that appear in it, in a thread of its own, until the end of the block."""
-    witness, end = Witness(), threading.Event()
+    witness, end = FileWatch(), threading.Event()
     inotify = _Inotify()
     inotify.add(directory)
     thread = threading.Thread(target=_watch, args=(inotify, witness, end))
@@ -86,7 +86,7 @@ class _Inotify:
         os.close(self.descriptor)
 
 
-def _watch(inotify: _Inotify, witness: Witness, end: threading.Event) -> None:
+def _watch(inotify: _Inotify, witness: FileWatch, end: threading.Event) -> None:
     last_look = False
     while not last_look:
         last_look = end.is_set()
@@ -94,13 +94,13 @@ def _watch(inotify: _Inotify, witness: Witness, end: threading.Event) -> None:
             _note(path, mask, inotify, witness)
 
 
-def _note(path: Path, mask: int, inotify: _Inotify, witness: Witness) -> None:
+def _note(path: Path, mask: int, inotify: _Inotify, witness: FileWatch) -> None:
     try:
         found = path.lstat()
     except FileNotFoundError:
         return
     changed = bool(mask & ATTRIB)
-    witness.births.append(Birth(path.name, stat.S_IMODE(found.st_mode), found.st_uid, changed))
+    witness.births.append(FileCreation(path.name, stat.S_IMODE(found.st_mode), found.st_uid, changed))
     if stat.S_ISDIR(found.st_mode) and not changed:
         inotify.add(path)
         for one in path.iterdir():

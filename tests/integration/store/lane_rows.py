@@ -1,4 +1,4 @@
-"""All that a file keeps of one lane, to see whether somebody has left it alone."""
+"""All rows that a database file has of one lane, to see whether somebody has left it alone."""
 
 import sqlite3
 from contextlib import closing
@@ -7,7 +7,7 @@ from pathlib import Path
 SESSIONS_OF = "session_id IN (SELECT session_id FROM sessions WHERE session_key = ?)"
 
 
-def kept(home: Path, session_key: str) -> dict[str, list[tuple[object, ...]]]:
+def rows_of_lane(home: Path, session_key: str) -> dict[str, list[tuple[object, ...]]]:
     """The rows of each table that are about a lane or one of its sessions."""
     found: dict[str, list[tuple[object, ...]]] = {}
     with closing(sqlite3.connect(home / "sessions.db")) as database:

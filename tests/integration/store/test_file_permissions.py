@@ -18,7 +18,7 @@ from gateway_sessions.errors import GatewaySessionsError, UnsupportedStorageErro
 from gateway_sessions.operator import ErasureReceipt
 from gateway_sessions.runtime.operator.health import examine
 from gateway_sessions.storage.maintenance.repair import check_store, repair_store
-from tests.integration.store.file_watch import Witness, watched
+from tests.integration.store.file_watch import FileWatch, watched
 
 SOMEBODY = 12345
 IS_ROOT = os.geteuid() == 0
@@ -64,7 +64,7 @@ async def live(home: Path) -> None:
         await store.flush()
 
 
-def assert_all_well_born(witness: Witness, owner: int) -> None:
+def assert_all_well_born(witness: FileWatch, owner: int) -> None:
     badly = [
         birth
         for birth in witness.births

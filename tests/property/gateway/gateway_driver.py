@@ -1,4 +1,4 @@
-"""A gateway, its people, its agents and its platform, moved step by step, with the model beside them."""
+"""Drives a gateway, its people, agents and platform step by step, with the model beside them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.restartable_gateway import AT_ONCE, Line, left_behind
+from tests.integration.gateway.restartable_gateway import AT_ONCE, KillableAdapter, home_after_kill
 from tests.property.gateway import gateway_rows as truth_is
 from tests.property.gateway.gateway_model import Facts, Model
-from tests.property.gateway.gateway_rows import Truth
+from tests.property.gateway.gateway_rows import StoredRows
 from tests.property.machines import StepRunner
 from tests.watched_moves import moves_are_watched
 
@@ -39,7 +39,7 @@ WRITERS = {"ann": ("ann",), "bob": ("bob",), "room": ("cid", "dan")}
 
 
 @dataclass(eq=False)
-class Run:
+class RunningTurn:
     """A turn as its agent sees it; it does what it is told."""
 
     lane: str
@@ -55,35 +55,35 @@ class Run:
     wrote_late: list[str] = field(default_factory=list[str])
 
 
-class Player:
+class DrivenAgent:
     """An agent that is steered, closed and told what to do."""
 
-    def __init__(self, stage: Stage, key: str) -> None:
-        self._stage = stage
-        self._lane = next(name for name, one in stage.keys.items() if one == key)
+    def __init__(self, driver: GatewayDriver, key: str) -> None:
+        self._driver = driver
+        self._lane = next(name for name, one in driver.keys.items() if one == key)
         self.closes = 0
 
     async def run_turn(self, turn: TurnContext) -> Answer:
-        stage = self._stage
-        began_at = stage.clock.now()
+        driver = self._driver
+        began_at = driver.clock.now()
         history = await turn.history()
-        run = Run(self._lane, turn, f"late {next(stage.numbers)};", history[-1]["role"], began_at)
-        stage.begun.append(run)
+        run = RunningTurn(self._lane, turn, f"late {next(driver.numbers)};", history[-1]["role"], began_at)
+        driver.begun.append(run)
         with run.stack:
             while True:
                 order = await self._next(run)
                 if (answer := await order(turn)) is not None:
                     return answer
 
-    async def _next(self, run: Run) -> Order:
+    async def _next(self, run: RunningTurn) -> Order:
         try:
             return await run.orders.get()
         except asyncio.CancelledError:
-            if self._stage.stubborn:
+            if self._driver.stubborn:
                 await self._write_late(run)
             raise
 
-    async def _write_late(self, run: Run) -> None:
+    async def _write_late(self, run: RunningTurn) -> None:
         try:
             await run.turn.append({"role": "assistant", "content": run.late})
             await run.turn.say(run.late)
@@ -92,13 +92,13 @@ class Player:
         run.wrote_late.append(run.late)
 
     async def steer(self, message: InboundMessage) -> bool:
-        return self._stage.takes_it
+        return self._driver.takes_it
 
     async def aclose(self) -> None:
         self.closes += 1
 
 
-class Stage:
+class GatewayDriver:
     """One gateway over its lives. Each step is made here and in the model; then everything rests."""
 
     def __init__(self, config: Config) -> None:
@@ -125,12 +125,12 @@ class Stage:
         """Whether agents write on after they were stopped."""
         self.takes_it = True
         """Whether agents take messages while they work."""
-        self.begun: list[Run] = []
+        self.begun: list[RunningTurn] = []
         """Turns of which the model does not know yet."""
-        self.runs: dict[str, Run] = {}
+        self.runs: dict[str, RunningTurn] = {}
         self.forbidden: list[str] = []
         """What nobody may ever read."""
-        self.agents: list[Player] = []
+        self.agents: list[DrivenAgent] = []
         self.runner.run(self.open())
 
     def source(self, name: str, writer: int = 0) -> SessionSource:
@@ -206,7 +206,7 @@ class Stage:
     async def open_gateway(self, store: SessionStore) -> None:
         """Begin the rest of a life."""
         self.store = store
-        self.line = Line(self.platform)
+        self.line = KillableAdapter(self.platform)
         self.keys = {name: store.key_for(self.source(name)) for name in NAMES}
         self.gateway = Gateway(store, agent_factory=self.make_agent, adapters=[self.line])
         await self.gateway.__aenter__()
@@ -214,9 +214,9 @@ class Stage:
         self.model.starts(at, [(name, seq) for name, key in self.keys.items() for seq in truth.too_old(key)])
         await self.clock.advance()
 
-    def make_agent(self, entry: SessionEntry, history: list[Chat]) -> Player:
+    def make_agent(self, entry: SessionEntry, history: list[Chat]) -> DrivenAgent:
         """An agent for a session."""
-        agent = Player(self, entry.session_key)
+        agent = DrivenAgent(self, entry.session_key)
         self.agents.append(agent)
         return agent
 
@@ -242,7 +242,7 @@ class Stage:
 
     def crash(self, away: timedelta = timedelta(0)) -> None:
         """Be killed, and begin another life with what was durable, after a while."""
-        left, old = left_behind(self.home), self.home
+        left, old = home_after_kill(self.home), self.home
         self.line.dead = True
         self.close_alone()
         shutil.rmtree(old)
@@ -300,9 +300,9 @@ class Stage:
 
     # What is true after each step
 
-    def truth(self) -> Truth:
+    def truth(self) -> StoredRows:
         """What is stored now."""
-        return Truth(self.home, list(self.keys.values()))
+        return StoredRows(self.home, list(self.keys.values()))
 
     def compare(self) -> None:
         """Look at everything that was stored and shown."""

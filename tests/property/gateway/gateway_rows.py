@@ -1,4 +1,4 @@
-"""What a gateway has stored and what people have seen of it, compared with what should be so."""
+"""The rows that a gateway has stored and what people have seen of it, compared with what should be so."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ANSWERED = {Outcome.TURNED, Outcome.INTERRUPTED}
 NEWS = "This is a new conversation"
 
 
-class Truth:
+class StoredRows:
     """The rows of a database, read beside its owner."""
 
     def __init__(self, home: Path, keys: Sequence[str]) -> None:
@@ -51,7 +51,7 @@ class Truth:
         return [row["seq"] for row in self.inbox[key] if row["problem"] == TOO_OLD]
 
 
-def queue_is_as_the_model_says(truth: Truth, key: str, lane: Lane) -> None:
+def queue_is_as_the_model_says(truth: StoredRows, key: str, lane: Lane) -> None:
     """Everything accepted is there once, without gaps, and is what it should be."""
     rows = truth.inbox[key]
     assert [row["seq"] for row in rows] == [one.seq for one in lane.said], "a gap, or a message too many"
@@ -75,7 +75,7 @@ def queue_is_as_the_model_says(truth: Truth, key: str, lane: Lane) -> None:
             assert row["merged_into"] == (None if head == row["seq"] else head) or row["seq"] in running
 
 
-def transcripts_have_each_message_once(truth: Truth, lane: Lane) -> None:
+def transcripts_have_each_message_once(truth: StoredRows, lane: Lane) -> None:
     """One row of the user for each message: in the session where it was answered, and taken back with it."""
     for one in lane.said:
         if one.is_change:
@@ -99,7 +99,7 @@ def transcripts_have_each_message_once(truth: Truth, lane: Lane) -> None:
             assert not found, "what was taken back, or never begun, is in a transcript"
 
 
-def nothing_was_written_by_those_who_lost_their_lane(truth: Truth, forbidden: Sequence[str]) -> None:
+def nothing_was_written_by_those_who_lost_their_lane(truth: StoredRows, forbidden: Sequence[str]) -> None:
     """Neither into a transcript nor to people."""
     for text in forbidden:
         assert not any(text in row["text"] for row in truth.rows), "a turn wrote after it was overtaken"
@@ -107,7 +107,7 @@ def nothing_was_written_by_those_who_lost_their_lane(truth: Truth, forbidden: Se
 
 
 def replies_are_as_the_model_says(
-    truth: Truth, sent: Sequence[Sent], keys: dict[str, str], lanes: dict[str, Lane]
+    truth: StoredRows, sent: Sequence[Sent], keys: dict[str, str], lanes: dict[str, Lane]
 ) -> None:
     """What was committed is shown in order, once, or again with a mark; and nothing else is."""
     shown = shown_replies(sent)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gateway_sessions import SessionSource
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from tests.integration.gateway.gateway_harness import House, open_house
+from tests.integration.gateway.gateway_harness import GatewayHarness, open_harness
 
 PLACES = ("alone", "group", "other group", "topic")
 """A private chat, two groups where everybody has a session of their own, and a thread that all share."""
@@ -46,12 +46,12 @@ Lane: TypeAlias = tuple[str | None, list[object], str | None, int]
 class Town:
     """Two people and the places they talk in, each with a word that nobody else ever says."""
 
-    def __init__(self, house: House, number: int) -> None:
-        self.house = house
+    def __init__(self, harness: GatewayHarness, number: int) -> None:
+        self.harness = harness
         self.number = number
 
     def source(self, person: str, place: str) -> SessionSource:
-        name, platform = f"{person}{self.number}", self.house.platform
+        name, platform = f"{person}{self.number}", self.harness.platform
         match place:
             case "alone":
                 return platform.source(name)
@@ -78,17 +78,19 @@ class Town:
     async def says(self, person: str, place: str, text: str) -> str:
         source = self.source(person, place)
         if text.startswith("/"):
-            told = await self.house.gateway.command(source, text) or ""
-            await self.house.wait_until_idle()  # it may have begun a turn, which is not over with the answer
+            told = await self.harness.gateway.command(source, text) or ""
+            await (
+                self.harness.wait_until_idle()
+            )  # it may have begun a turn, which is not over with the answer
             return told
-        await self.house.platform.delivers(InboundMessage(source=source, text=text))
-        await self.house.wait_until_idle()
+        await self.harness.platform.delivers(InboundMessage(source=source, text=text))
+        await self.harness.wait_until_idle()
         return ""
 
     async def lanes(self) -> dict[str, dict[str, Lane]]:
         """All that is known of the lanes of everybody."""
         places = {
-            self.house.store.key_for(self.source(person, place)): self.principal(person, place)
+            self.harness.store.key_for(self.source(person, place)): self.principal(person, place)
             for person in PEOPLE
             for place in PLACES
         }
@@ -99,7 +101,7 @@ class Town:
         }
 
     async def _lane(self, key: str) -> Lane:
-        store = self.house.store
+        store = self.harness.store
         if (session_id := await store.peek_session_id(key)) is None:
             return None, [], None, await store.queue_depth(key)
         said, title, depth = await asyncio.gather(
@@ -115,9 +117,9 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 @pytest.fixture(scope="module")
-def house(runner: asyncio.Runner) -> Iterator[House]:
+def harness(runner: asyncio.Runner) -> Iterator[GatewayHarness]:
     with tempfile.TemporaryDirectory() as home:
-        opened = open_house(Path(home), agent=echo)
+        opened = open_harness(Path(home), agent=echo)
         yield runner.run(opened.__aenter__())
         runner.run(opened.__aexit__(None, None, None))
 
@@ -128,10 +130,10 @@ NUMBERS = count()
 @settings(max_examples=25)
 @given(steps=steps)
 def test_nobodys_commands_touch_or_show_what_is_somebody_elses(
-    runner: asyncio.Runner, house: House, steps: list[tuple[str, str, str, int]]
+    runner: asyncio.Runner, harness: GatewayHarness, steps: list[tuple[str, str, str, int]]
 ):
     async def play() -> None:
-        town = Town(house, next(NUMBERS))
+        town = Town(harness, next(NUMBERS))
         await town.open()
         after = await town.lanes()
         for person, place, form, choice in steps:

@@ -34,7 +34,7 @@ from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.runtime.agents.protocol import Answer
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.storage.transactions.queue.waiting import Overtaken
-from tests.property.gateway.gateway_driver import NAMES, Stage
+from tests.property.gateway.gateway_driver import NAMES, GatewayDriver
 from tests.property.gateway.gateway_model import Facts, Said
 from tests.property.gateway.gateway_rows import ANSWERED
 from tests.property.machines import tried
@@ -87,18 +87,18 @@ configs = st.builds(
 class GatewayMachine(RuleBasedStateMachine):
     """Does the same to a gateway and to the model, and compares them after each step."""
 
-    stage: Stage | None = None
+    driver: GatewayDriver | None = None
 
     @initialize(config=configs)
     def begin(self, config: Config) -> None:
-        self.stage = Stage(config)
-        self.lanes = self.stage.model.lanes
+        self.driver = GatewayDriver(config)
+        self.lanes = self.driver.model.lanes
         self.known: list[tuple[str, InboundMessage, Said | None]] = []
         """What the platform may deliver again; None: it was refused."""
 
     def teardown(self) -> None:
-        if self.stage is not None:
-            self.stage.end()
+        if self.driver is not None:
+            self.driver.end()
 
     # People write
 
@@ -112,33 +112,33 @@ class GatewayMachine(RuleBasedStateMachine):
         self, name: str, writers: list[int], photo: bool, solo: bool, nameless: bool
     ) -> None:
         self.people_write(name, writers, photo, solo, nameless)
-        if name in self.stage.runs:
+        if name in self.driver.runs:
             self.answers(name, "answers")
 
     def message(
         self, name: str, writer: int, *, photo: bool = False, nameless: bool = False
     ) -> InboundMessage:
-        number = next(self.stage.numbers)
+        number = next(self.driver.numbers)
         return InboundMessage(
-            source=self.stage.source(name, writer),
+            source=self.driver.source(name, writer),
             text=f"m{number};",
             message_id=None if nameless else f"id{number}",
             attachments=(PHOTO,) if photo else (),
-            sent_at=self.stage.clock.now(),
+            sent_at=self.driver.clock.now(),
         )
 
     def writes(self, name: str, message: InboundMessage, *, solo: bool = False) -> None:
-        gateway = self.stage.gateway
+        gateway = self.driver.gateway
         work = gateway.admit(message, solo=True) if solo else gateway.submit(message)
-        self.stage.do(work, lambda receipt: self.taken(name, message, receipt, solo=solo))
+        self.driver.do(work, lambda receipt: self.taken(name, message, receipt, solo=solo))
 
     def taken(self, name: str, message: InboundMessage, receipt: Receipt, *, solo: bool = False) -> None:
         """Compare the receipt with that of the model."""
-        lane, run = self.lanes[name], self.stage.runs.get(name)
+        lane, run = self.lanes[name], self.driver.runs.get(name)
         if isinstance(receipt, Accepted):
             lane.moves_to(receipt.session_id)
         facts = run.facts if run is not None else Facts()
-        expected = lane.arrives(message, self.stage.clock.now(), facts, solo=solo)
+        expected = lane.arrives(message, self.driver.clock.now(), facts, solo=solo)
         if message.message_id is not None:
             self.known.append((name, message, lane.said[-1] if isinstance(expected, Accepted) else None))
         assert type(receipt) is type(expected), f"{receipt} and not {expected}"
@@ -150,21 +150,21 @@ class GatewayMachine(RuleBasedStateMachine):
         assert isinstance(receipt, Accepted)
         for fact in ("seq", "disposition", "merged_into", "dropped", "demoted"):
             assert getattr(receipt, fact) == getattr(expected, fact), fact
-        assert receipt.session_key == self.stage.keys[name]
+        assert receipt.session_key == self.driver.keys[name]
         self.follow_up(name, receipt.disposition)
 
     def follow_up(self, name: str, disposition: Disposition) -> None:
         """What the message does to the turn that runs."""
         match disposition:
             case Disposition.INTERRUPTS:
-                self.stage.over(name)
-                self.lanes[name].ends(Outcome.INTERRUPTED, self.stage.clock.now())
+                self.driver.over(name)
+                self.lanes[name].ends(Outcome.INTERRUPTED, self.driver.clock.now())
             case Disposition.ROLLS_BACK:
-                self.stage.over(name)
-                self.lanes[name].ends(Outcome.ROLLED_BACK, self.stage.clock.now())
-            case Disposition.STEERS if self.stage.takes_it:
+                self.driver.over(name)
+                self.lanes[name].ends(Outcome.ROLLED_BACK, self.driver.clock.now())
+            case Disposition.STEERS if self.driver.takes_it:
                 self.lanes[name].steers()
-                self.stage.runs[name].facts.steered += 1
+                self.driver.runs[name].facts.steered += 1
             case _:
                 pass
 
@@ -176,22 +176,22 @@ class GatewayMachine(RuleBasedStateMachine):
             self.known.remove((name, message, said))
             self.writes(name, message)
             return
-        receipt = self.stage.do(self.stage.gateway.submit(message))
+        receipt = self.driver.do(self.driver.gateway.submit(message))
         if isinstance(receipt, Rejected) and (refused := self.refused_again(name, said)) is not None:
             assert (receipt.reason, receipt.retry_after) == (refused.reason, refused.retry_after)
             return
-        assert receipt == Duplicate(seq=said.seq, session_key=self.stage.keys[name])
+        assert receipt == Duplicate(seq=said.seq, session_key=self.driver.keys[name])
         said.remembered = True
 
     def refused_again(self, name: str, said: Said) -> Rejected | None:
         """How what was accepted may be refused."""
-        run = self.stage.runs.get(name)
+        run = self.driver.runs.get(name)
         facts = run.facts if run is not None else Facts()
-        return self.lanes[name].refuses(said, self.stage.clock.now(), facts)
+        return self.lanes[name].refuses(said, self.driver.clock.now(), facts)
 
     @rule(name=lanes, times=st.integers(2, 3))
     def a_platform_delivers_several_times_at_once(self, name: str, times: int) -> None:
-        message, submit = self.message(name, 0), self.stage.gateway.submit
+        message, submit = self.message(name, 0), self.driver.gateway.submit
 
         async def deliver() -> list[Receipt]:
             return list(await asyncio.gather(*(submit(message) for _ in range(times))))
@@ -205,7 +205,7 @@ class GatewayMachine(RuleBasedStateMachine):
                 else:
                     assert isinstance(one, Rejected)
 
-        self.stage.do(deliver(), compare)
+        self.driver.do(deliver(), compare)
 
     # People change what they said
 
@@ -217,7 +217,7 @@ class GatewayMachine(RuleBasedStateMachine):
 
     @rule(name=lanes, number=numbers, deletes=seldom, how=st.sampled_from(["answers", "fails", "works on"]))
     def people_change_what_is_worked_on(self, name: str, number: int, deletes: bool, how: str) -> None:
-        if name not in self.stage.runs:
+        if name not in self.driver.runs:
             self.writes(name, self.message(name, 0))
         if (running := self.lanes[name].running) is None:
             return
@@ -228,18 +228,18 @@ class GatewayMachine(RuleBasedStateMachine):
             self.answers(name, how)
 
     def changes(self, name: str, said: Said, *, deletes: bool) -> None:
-        number = next(self.stage.numbers)
+        number = next(self.driver.numbers)
         kind, text = (MessageKind.DELETE, "") if deletes else (MessageKind.EDIT, f"e{number};")
         change = msgspec.structs.replace(said.message, kind=kind, revision=number, text=text, attachments=())
 
         def changed(receipt: Receipt) -> None:
             lane = self.lanes[name]
-            lane.changes(change, said, self.stage.clock.now())
+            lane.changes(change, said, self.driver.clock.now())
             assert isinstance(receipt, Accepted)
             assert (receipt.seq, receipt.disposition) == (len(lane.said), Disposition.APPLIED)
             self.known.append((name, change, lane.said[-1]))
 
-        self.stage.do(self.stage.gateway.submit(change), changed)
+        self.driver.do(self.driver.gateway.submit(change), changed)
 
     def can_be_changed(self) -> list[tuple[str, Said]]:
         """What waits, runs or failed, and what was answered, be it in one row with more."""
@@ -254,13 +254,13 @@ class GatewayMachine(RuleBasedStateMachine):
 
     # Agents work
 
-    @precondition(lambda self: self.stage.runs)
+    @precondition(lambda self: self.driver.runs)
     @rule(number=numbers, how=st.sampled_from(["answers", "is silent", "fails"]))
     def an_agent_ends(self, number: int, how: str) -> None:
-        self.answers(one_of(self.stage.runs, number), how)
+        self.answers(one_of(self.driver.runs, number), how)
 
     def answers(self, name: str, how: str) -> None:
-        lane, text = self.lanes[name], f"r{next(self.stage.numbers)};"
+        lane, text = self.lanes[name], f"r{next(self.driver.numbers)};"
 
         async def answer(_: TurnContext) -> Answer:
             if how == "fails":
@@ -268,19 +268,19 @@ class GatewayMachine(RuleBasedStateMachine):
             return text if how == "answers" else Reply("", silent=True)
 
         def ended() -> None:
-            self.stage.over(name)
+            self.driver.over(name)
             if how == "fails":
-                lane.fails(self.stage.clock.now())
+                lane.fails(self.driver.clock.now())
             else:
-                lane.ends(Outcome.TURNED, self.stage.clock.now(), *([text] if how == "answers" else []))
+                lane.ends(Outcome.TURNED, self.driver.clock.now(), *([text] if how == "answers" else []))
 
-        self.stage.order(name, answer, ended)
+        self.driver.order(name, answer, ended)
 
-    @precondition(lambda self: self.stage.runs)
+    @precondition(lambda self: self.driver.runs)
     @rule(number=numbers, how=st.sampled_from(["says", "appends", "calls", "has help"]))
     def an_agent_works_on(self, number: int, how: str) -> None:
-        name = one_of(self.stage.runs, number)
-        run, lane, text = self.stage.runs[name], self.lanes[name], f"w{next(self.stage.numbers)};"
+        name = one_of(self.driver.runs, number)
+        run, lane, text = self.driver.runs[name], self.lanes[name], f"w{next(self.driver.numbers)};"
         call = {"id": text, "type": "function", "function": {"name": "tool", "arguments": "{}"}}
 
         async def work(turn: TurnContext) -> Answer:
@@ -301,11 +301,11 @@ class GatewayMachine(RuleBasedStateMachine):
             lane.replies += [text] if how == "says" else []
             run.facts.sub_work ^= how == "has help"
 
-        self.stage.order(name, work, worked)
+        self.driver.order(name, work, worked)
 
     @rule(stubborn=st.booleans(), takes_it=st.booleans())
     def agents_change(self, stubborn: bool, takes_it: bool) -> None:
-        self.stage.stubborn, self.stage.takes_it = stubborn, takes_it
+        self.driver.stubborn, self.driver.takes_it = stubborn, takes_it
 
     # People overtake, and change the queue
 
@@ -314,12 +314,12 @@ class GatewayMachine(RuleBasedStateMachine):
         def reset(entry: SessionEntry | None) -> None:
             lane = self.lanes[name]
             assert (entry is None) == (lane.session_id is None)
-            self.stage.overtaken(name)
+            self.driver.overtaken(name)
             if entry is not None:
                 assert entry.session_id != lane.session_id
                 lane.moves_to(entry.session_id)
 
-        self.stage.do(self.stage.store.reset_session(self.stage.keys[name]), reset)
+        self.driver.do(self.driver.store.reset_session(self.driver.keys[name]), reset)
 
     @rule(name=lanes)
     def a_stop(self, name: str) -> None:
@@ -327,27 +327,27 @@ class GatewayMachine(RuleBasedStateMachine):
             lane = self.lanes[name]
             assert found.stopped == (len(lane.running.whole) if lane.running is not None else 0)
             assert found.cancelled == sum(len(one.said) for one in lane.waiting)
-            self.stage.overtaken(name)
+            self.driver.overtaken(name)
 
-        self.stage.do(self.stage.store.stop_turn(self.stage.keys[name]), stopped)
+        self.driver.do(self.driver.store.stop_turn(self.driver.keys[name]), stopped)
 
     @precondition(lambda self: self.with_some("waiting"))
     @rule(which=numbers, number=numbers, to=st.integers(0, 3))
     def the_queue_is_changed(self, which: int, number: int, to: int) -> None:
-        store, name = self.stage.store, one_of(self.with_some("waiting"), which)
-        key, lane = self.stage.keys[name], self.lanes[name]
+        store, name = self.driver.store, one_of(self.with_some("waiting"), which)
+        key, lane = self.driver.keys[name], self.lanes[name]
         seq = lane.waiting[number % len(lane.waiting)].seqs[0]
 
         def compare(found: object) -> None:
             assert found == (lane.move(seq, min(to, len(lane.waiting))) if to else lane.cancel(seq))
 
-        self.stage.do(store.move_queued(key, seq, to) if to else store.cancel_queued(key, seq), compare)
+        self.driver.do(store.move_queued(key, seq, to) if to else store.cancel_queued(key, seq), compare)
 
     @precondition(lambda self: self.with_some("dead"))
     @rule(which=numbers, number=numbers)
     def a_dead_letter_is_tried_again(self, which: int, number: int) -> None:
-        store, name = self.stage.store, one_of(self.with_some("dead"), which)
-        key, lane = self.stage.keys[name], self.lanes[name]
+        store, name = self.driver.store, one_of(self.with_some("dead"), which)
+        key, lane = self.driver.keys[name], self.lanes[name]
         slot = lane.dead[number % len(lane.dead)]
 
         async def requeue() -> None:
@@ -356,7 +356,7 @@ class GatewayMachine(RuleBasedStateMachine):
             assert found.message.text == slot.said[0].message.text
             await store.requeue(found.item_id)
 
-        self.stage.do(requeue(), lambda _: lane.requeue(slot, self.stage.clock.now()))
+        self.driver.do(requeue(), lambda _: lane.requeue(slot, self.driver.clock.now()))
 
     def with_some(self, what: str) -> list[str]:
         return [name for name, lane in self.lanes.items() if getattr(lane, what)]
@@ -365,54 +365,54 @@ class GatewayMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.1, 0.4, 2, 70]))
     def time_passes(self, seconds: float) -> None:
-        self.stage.do(self.stage.clock.advance(seconds=seconds))
+        self.driver.do(self.driver.clock.advance(seconds=seconds))
 
     @rule(minutes=st.sampled_from([-90, -1, 90, 700, 1800]))
     def the_clock_is_set(self, minutes: int) -> None:
-        self.stage.clock.step(minutes=minutes)
-        self.stage.set_back += timedelta(minutes=max(-minutes, 0))
+        self.driver.clock.step(minutes=minutes)
+        self.driver.set_back += timedelta(minutes=max(-minutes, 0))
         if minutes < 0:
-            self.stage.model.pulls_forward(self.stage.clock.now())
-        self.stage.look_again()
+            self.driver.model.pulls_forward(self.driver.clock.now())
+        self.driver.look_again()
 
     @rule()
     def sessions_expire(self) -> None:
-        self.stage.do(self.stage.store.watcher.sweep())
+        self.driver.do(self.driver.store.watcher.sweep())
 
     # Trouble with the platform
 
     @rule(how=st.sampled_from(["well", "out of reach", "slow to answer"]))
     def the_platform_is(self, how: str) -> None:
-        stage = self.stage
-        stage.trouble.close()
+        driver = self.driver
+        driver.trouble.close()
         if how != "well":
-            outage = stage.platform.outage() if how == "out of reach" else stage.platform.late_ack()
-            stage.trouble.enter_context(outage)
+            outage = driver.platform.outage() if how == "out of reach" else driver.platform.late_ack()
+            driver.trouble.enter_context(outage)
 
     @rule(how=st.sampled_from(["shown", "not shown", "too many", "refused"]))
     def the_next_send_fails(self, how: str) -> None:
         match how:
             case "too many":
-                self.stage.platform.rate_limit(20)
+                self.driver.platform.rate_limit(20)
             case "refused":
-                self.stage.platform.refuses()
+                self.driver.platform.refuses()
             case _:
-                self.stage.platform.fails_ambiguously(shown=how == "shown")
+                self.driver.platform.fails_ambiguously(shown=how == "shown")
 
     # Ends and beginnings
 
-    @rule(how=st.sampled_from([Stage.restart, Stage.crash, Stage.take_over]))
+    @rule(how=st.sampled_from([GatewayDriver.restart, GatewayDriver.crash, GatewayDriver.take_over]))
     def the_process_ends(self, how) -> None:
-        how(self.stage)
+        how(self.driver)
 
     @rule(minutes=st.sampled_from([30, 90, 3000]))
     def the_machine_is_off_for_a_while(self, minutes: int) -> None:
-        self.stage.crash(timedelta(minutes=minutes))
+        self.driver.crash(timedelta(minutes=minutes))
 
     @invariant()
-    @precondition(lambda self: self.stage is not None)
+    @precondition(lambda self: self.driver is not None)
     def everything_is_as_the_model_says(self) -> None:
-        self.stage.compare()
+        self.driver.compare()
 
 
 def one_of(names: Iterable[str], number: int) -> str:

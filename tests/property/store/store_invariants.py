@@ -18,7 +18,7 @@ _STRAYS = """SELECT entry_id FROM entries FULL JOIN clocks USING (entry_id)
 _BORN = {("created", None), ("imported", None)}
 
 
-class Truth:
+class StoredRows:
     """The rows of a database, read beside its owner."""
 
     def __init__(self, path: Path) -> None:
@@ -33,7 +33,7 @@ class Truth:
             self.hook_calls = raw.execute("SELECT * FROM hook_calls").fetchall()
 
 
-def check(truth: Truth) -> None:
+def check(truth: StoredRows) -> None:
     """Check everything that needs no knowledge of what was done."""
     assert not truth.strays, "an entry without clocks, or clocks without an entry"
     entries_and_sessions_agree(truth)
@@ -43,7 +43,7 @@ def check(truth: Truth) -> None:
     the_log_is_a_legal_chain(truth)
 
 
-def entries_and_sessions_agree(truth: Truth) -> None:
+def entries_and_sessions_agree(truth: StoredRows) -> None:
     holders = Counter(row["session_id"] for row in truth.entries.values())
     assert max(holders.values(), default=1) == 1, "a session is on two lanes"
     for key, entry in truth.entries.items():
@@ -59,7 +59,7 @@ def entries_and_sessions_agree(truth: Truth) -> None:
         assert session["ended_at"] is not None or session_id in holders, "a session is open and nowhere"
 
 
-def every_end_has_a_reason(truth: Truth) -> None:
+def every_end_has_a_reason(truth: StoredRows) -> None:
     for session in truth.sessions.values():
         ended = session["ended_at"] is not None
         assert (session["end_reason"] is not None) == ended
@@ -67,20 +67,20 @@ def every_end_has_a_reason(truth: Truth) -> None:
         assert session["ends"] >= ended
 
 
-def parents_exist(truth: Truth) -> None:
+def parents_exist(truth: StoredRows) -> None:
     parents = {session["parent_session_id"] for session in truth.sessions.values()}
     links = {entry["previous_session_id"] for entry in truth.entries.values()}
     assert (parents | links) - {None} <= truth.sessions.keys()
 
 
-def lanes_are_used_for_something(truth: Truth) -> None:
+def lanes_are_used_for_something(truth: StoredRows) -> None:
     for key, lane in truth.lanes.items():
         if lane["moved_session_id"] is not None:
             assert key not in truth.entries, "a lane has a session and misses one"
             assert lane["moved_session_id"] in truth.sessions
 
 
-def the_log_is_a_legal_chain(truth: Truth) -> None:
+def the_log_is_a_legal_chain(truth: StoredRows) -> None:
     """On each lane every step begins where the one before has ended, and is a move of the state machine."""
     last: dict[str, Any] = {}
     for row in truth.transitions:

@@ -39,7 +39,7 @@ from gateway_sessions.sessions import next_reset, reset_due
 from gateway_sessions.testing import FakeClock
 from tests.property.machines import StepRunner, tried
 from tests.property.store import store_strategies as given
-from tests.property.store.store_invariants import Truth, check
+from tests.property.store.store_invariants import StoredRows, check
 
 ACTIVE, PENDING = SessionState.ACTIVE, SessionState.RESUME_PENDING
 EXPIRED, SUSPENDED = SessionState.EXPIRED, SessionState.SUSPENDED
@@ -512,7 +512,7 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     @precondition(lambda self: hasattr(self, "store"))
     def the_store_is_as_the_model_says(self) -> None:
-        truth, model = Truth(self.home / "sessions.db"), self.model
+        truth, model = StoredRows(self.home / "sessions.db"), self.model
         check(truth)
         assert truth.entries.keys() == model.lanes.keys()
         assert truth.sessions.keys() == model.sessions.keys()
@@ -532,7 +532,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert moved == model.moved
         self.hooks_are_owed_once_for_each_end(truth)
 
-    def compare(self, key: str, live: Live, truth: Truth) -> None:
+    def compare(self, key: str, live: Live, truth: StoredRows) -> None:
         entry = self.runner.run(self.store.get_session(key))
         assert entry is not None
         row = truth.entries[key]
@@ -561,7 +561,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert row["due_at"] is not None
             assert from_micros(row["due_at"]) <= at, "the watcher would come too late"
 
-    def hooks_are_owed_once_for_each_end(self, truth: Truth) -> None:
+    def hooks_are_owed_once_for_each_end(self, truth: StoredRows) -> None:
         keys = {session_id: set(heard) for session_id, heard in self.heard.items()}
         for row in truth.hook_calls:
             keys.setdefault(row["session_id"], set()).add(row["idempotency_key"])

@@ -44,7 +44,7 @@ from tests.fake_model import (
     whole,
 )
 from tests.unit.adapters.loopback import CERTIFICATE, localhost
-from tests.unit.runtime.turn_contexts import NOW, Noted, entry_of, turn_of
+from tests.unit.runtime.turn_contexts import NOW, RecordedTurn, entry_of, turn_of
 
 KEY = "sk-secret-1"
 PATIENCE = 15
@@ -69,7 +69,7 @@ class Asking:
 
     model: FakeModel
     agent: OpenAIAgent
-    noted: Noted = field(default_factory=Noted)
+    noted: RecordedTurn = field(default_factory=RecordedTurn)
     clock: Hasty = field(default_factory=Hasty)
 
     def turn(self, **members: Any) -> TurnContext:
@@ -464,7 +464,7 @@ async def test_a_connection_is_used_again(asking: Asking):
     ids=count(1),
 )
 async def test_whoever_is_stopped_closes_the_connection_at_once(begun: list[bytes]):
-    noted = Noted()
+    noted = RecordedTurn()
     given = turn_of(noted=noted)
     async with (
         FakeModel([hangs(*begun)]).serving() as model,

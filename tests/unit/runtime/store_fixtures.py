@@ -1,4 +1,4 @@
-"""What the tests of a store share: short ways to name a source, to open a store and to look behind it."""
+"""What the tests of a store share: sources, configurations, an open store and looks behind it."""
 
 from __future__ import annotations
 

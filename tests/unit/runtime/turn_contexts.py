@@ -55,7 +55,7 @@ async def until(happened: Callable[[], object]) -> None:
 
 
 @dataclass
-class Noted:
+class RecordedTurn:
     """All that an agent did in its turn."""
 
     rows: list[Message] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Noted:
 
 def turn_of(
     *messages: InboundMessage,
-    noted: Noted | None = None,
+    noted: RecordedTurn | None = None,
     clock: Clock | None = None,
     entry: SessionEntry | None = None,
     **members: Any,
@@ -89,6 +89,6 @@ def turn_of(
         entry=entry or entry_of(),
         messages=messages or (said(),),
         clock=clock or FakeClock(),
-        ports=(noted or Noted()).ports(),
+        ports=(noted or RecordedTurn()).ports(),
         **{"seq": 3, "token": 7, **members},
     )

@@ -26,15 +26,15 @@ from gateway_sessions.testing.agents import (
     uses,
     waits_at,
 )
-from tests.unit.runtime.turn_contexts import Noted, entry_of, said, turn_of, until
+from tests.unit.runtime.turn_contexts import RecordedTurn, entry_of, said, turn_of, until
 
 
 @pytest.fixture
-def noted() -> Noted:
-    return Noted()
+def noted() -> RecordedTurn:
+    return RecordedTurn()
 
 
-async def play(*steps, noted: Noted, clock: FakeClock | None = None) -> Reply:
+async def play(*steps, noted: RecordedTurn, clock: FakeClock | None = None) -> Reply:
     """One turn of an agent with this script."""
     return await run_turn(ScriptedAgent(steps), turn_of(noted=noted, clock=clock))
 

@@ -140,7 +140,7 @@ class Screen:
             self._row -= 1
 
 
-class Sitting:
+class TerminalSession:
     """A command at a terminal of its own, and the person in front of it."""
 
     def __init__(self, process: Program | None, terminal: int, columns: int, lines: int) -> None:
@@ -213,11 +213,11 @@ def opened(columns: int, lines: int) -> tuple[int, int]:
 
 
 def in_this_process(
-    command: Callable[[], int], play: Callable[[Sitting], None], *, size: tuple[int, int] = (80, 24)
-) -> tuple[int, Sitting]:
+    command: Callable[[], int], play: Callable[[TerminalSession], None], *, size: tuple[int, int] = (80, 24)
+) -> tuple[int, TerminalSession]:
     """Carry a command out here, where it is measured, while *play* sits in front of it: how it ended."""
     ours, theirs = opened(*size)
-    person = Sitting(None, ours, 80, 24)
+    person = TerminalSession(None, ours, 80, 24)
 
     def sit() -> None:
         try:
@@ -241,7 +241,9 @@ def in_this_process(
 
 
 @contextmanager
-def sitting(*arguments: object, columns: int = 80, lines: int = 24, **environment: str) -> Iterator[Sitting]:
+def terminal_session(
+    *arguments: object, columns: int = 80, lines: int = 24, **environment: str
+) -> Iterator[TerminalSession]:
     """Start a command on a terminal; whatever happens, it has ended afterwards."""
     ours, theirs = opened(columns, lines)
     unwanted = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES")
@@ -252,7 +254,7 @@ def sitting(*arguments: object, columns: int = 80, lines: int = 24, **environmen
     os.close(theirs)
     try:
         with process:
-            yield Sitting(process, ours, columns, lines)
+            yield TerminalSession(process, ours, columns, lines)
     finally:
         os.close(ours)
 

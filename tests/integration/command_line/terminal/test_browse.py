@@ -24,9 +24,9 @@ from tests.integration.command_line.terminal.terminals import (
     UP,
     WRAPS,
     Screen,
-    Sitting,
+    TerminalSession,
     in_this_process,
-    sitting,
+    terminal_session,
 )
 from tests.integration.command_line.test_commands import count, session_of
 from tests.programs import WarmPython
@@ -44,13 +44,13 @@ def at(text: str):
     return lambda screen: chosen(screen).startswith(f"> {text}")
 
 
-def is_ours_again(person: Sitting) -> bool:
+def is_ours_again(person: TerminalSession) -> bool:
     """Whether the terminal is as it was before."""
     return person.screen.on == {CURSOR, WRAPS}
 
 
 def test_a_list_is_walked_through_and_left(home: Path):
-    with sitting("--home", home, "sessions", "browse") as person:
+    with terminal_session("--home", home, "sessions", "browse") as person:
         first = person.until(at(PREVIEWS[0]))
         assert [line[2:].split("  ")[0] for line in first.splitlines()[2:6]] == [
             "nobody's",
@@ -80,7 +80,7 @@ def test_a_list_is_walked_through_and_left(home: Path):
     ("press", "code"), [(ESCAPE, Exit.DONE), (CTRL_D, Exit.DONE), (CTRL_C, Exit.INTERRUPTED)]
 )
 def test_whoever_leaves_has_their_terminal_again(home: Path, press: str, code: Exit):
-    with sitting("--home", home, "sessions", "browse") as person:
+    with terminal_session("--home", home, "sessions", "browse") as person:
         person.until("1 of 4")
         person.press(press)
         assert person.ended() == code
@@ -90,7 +90,7 @@ def test_whoever_leaves_has_their_terminal_again(home: Path, press: str, code: E
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_it_in_order(home: Path, number: signal.Signals):
-    with sitting("--home", home, "sessions", "browse") as person:
+    with terminal_session("--home", home, "sessions", "browse") as person:
         person.until("1 of 4")
         person.process.send_signal(number)
         assert person.ended() == Exit.INTERRUPTED
@@ -99,7 +99,7 @@ def test_a_signal_ends_it_in_order(home: Path, number: signal.Signals):
 
 
 def test_typing_narrows_by_all_that_is_known_of_a_conversation(home: Path):
-    with sitting("--home", home, "sessions", "browse") as person:
+    with terminal_session("--home", home, "sessions", "browse") as person:
         person.until("1 of 4")
         person.press(*"Proj")
         person.until(lambda screen: "Find: Proj" in screen.text and "1 of 1" in screen.text)
@@ -127,7 +127,7 @@ def test_typing_narrows_by_all_that_is_known_of_a_conversation(home: Path):
 
 
 def test_enter_goes_on_with_it_in_a_chat(home: Path):
-    with sitting("--home", home, "sessions", "browse", "--source", "cli") as person:
+    with terminal_session("--home", home, "sessions", "browse", "--source", "cli") as person:
         person.until("Conversations of cli")
         person.press(*"nobody", ENTER)
         person.until("● nobody's")
@@ -142,7 +142,7 @@ def test_enter_goes_on_with_it_in_a_chat(home: Path):
 
 def test_what_is_shown_of_a_conversation_is_configured(home: Path):
     (home / "config.yaml").write_text("display: {resume_display: minimal}\n", "utf-8")
-    with sitting("--home", home, "sessions", "browse") as person:
+    with terminal_session("--home", home, "sessions", "browse") as person:
         person.until(at(PREVIEWS[0]))
         person.press(ENTER)
         person.until("1 message so far")
@@ -153,7 +153,7 @@ def test_what_is_shown_of_a_conversation_is_configured(home: Path):
 
 def test_no_lane_loses_its_session_by_an_enter(home: Path):
     theirs = session_of(home, 1)
-    with sitting("--home", home, "sessions", "browse", columns=100) as person:
+    with terminal_session("--home", home, "sessions", "browse", columns=100) as person:
         person.until("1 of 4")
         person.press(DOWN, DOWN, ENTER)
         person.until("what you say goes on in a copy")
@@ -166,7 +166,7 @@ def test_no_lane_loses_its_session_by_an_enter(home: Path):
 
 def test_beside_a_gateway_it_says_how_to_go_on(owned: Path):
     theirs = session_of(owned, 1)
-    with sitting("--home", owned, "sessions", "browse", columns=100) as person:
+    with terminal_session("--home", owned, "sessions", "browse", columns=100) as person:
         person.until("1 of 4")
         person.press(DOWN, DOWN, ENTER)
         assert person.ended() == Exit.DONE
@@ -176,7 +176,7 @@ def test_beside_a_gateway_it_says_how_to_go_on(owned: Path):
 
 
 def test_a_conversation_is_deleted_when_that_is_confirmed(home: Path):
-    with sitting("--home", home, "sessions", "browse") as person:
+    with terminal_session("--home", home, "sessions", "browse") as person:
         person.until("1 of 4")
         person.press("d")
         person.until("Delete “nobody's” with 1 message? y/n")
@@ -196,7 +196,7 @@ def test_a_conversation_is_deleted_when_that_is_confirmed(home: Path):
 
 
 def test_it_follows_the_size_of_its_terminal(home: Path):
-    with sitting("--home", home, "sessions", "browse", columns=40, lines=12) as person:
+    with terminal_session("--home", home, "sessions", "browse", columns=40, lines=12) as person:
         narrow = person.until("1 of 4")
         assert "Source" not in narrow
         assert "…" in narrow
@@ -211,7 +211,7 @@ def test_it_follows_the_size_of_its_terminal(home: Path):
 
 
 def test_it_has_no_colours_of_its_own_where_nobody_wants_any(home: Path):
-    with sitting("--home", home, "sessions", "browse", NO_COLOR="1") as person:
+    with terminal_session("--home", home, "sessions", "browse", NO_COLOR="1") as person:
         person.until("1 of 4")
         person.press("q")
         assert person.ended() == Exit.DONE
@@ -219,7 +219,7 @@ def test_it_has_no_colours_of_its_own_where_nobody_wants_any(home: Path):
 
 
 def test_an_empty_store_can_be_looked_at(empty: Path):
-    with sitting("--home", empty, "sessions", "browse") as person:
+    with terminal_session("--home", empty, "sessions", "browse") as person:
         person.until("There are no conversations.")
         person.press("j", "d", ENTER, "q")
         assert person.ended() == Exit.DONE
@@ -253,7 +253,7 @@ def test_what_cannot_be_begun_leaves_the_terminal_alone(
     home: Path, tmp_path: Path, typed: list[str], environment: dict[str, str], code: Exit, says: str
 ):
     words = [word.format(home=home, tmp=tmp_path) for word in typed]
-    with sitting("sessions", "browse", *words, **environment) as person:
+    with terminal_session("sessions", "browse", *words, **environment) as person:
         assert person.ended() == code
         assert says in "".join(person.screen.lines)
         assert b"\x1b[?1049h" not in person.drawn
@@ -262,14 +262,16 @@ def test_what_cannot_be_begun_leaves_the_terminal_alone(
 # In this process, where it is measured what runs
 
 
-def browsed(gsess: Gsess, home: Path, play: Callable[[Sitting], None], *more: object) -> tuple[int, Sitting]:
+def browsed(
+    gsess: Gsess, home: Path, play: Callable[[TerminalSession], None], *more: object
+) -> tuple[int, TerminalSession]:
     del gsess  # it sees to the surroundings
     words = ["--home", str(home), "sessions", "browse", *map(str, more)]
     return in_this_process(lambda: main(words), play)
 
 
 def test_all_that_can_be_done_with_a_list(gsess: Gsess, home: Path):
-    def play(person: Sitting) -> None:
+    def play(person: TerminalSession) -> None:
         person.until("1 of 4")
         person.press("/", *"proj")
         person.until(at("my project"))
@@ -292,11 +294,11 @@ def test_all_that_can_be_done_with_a_list(gsess: Gsess, home: Path):
 
 
 def test_it_is_left_by_ctrl_c_and_by_the_end_of_the_terminal(gsess: Gsess, home: Path):
-    def leave(person: Sitting) -> None:
+    def leave(person: TerminalSession) -> None:
         person.until("1 of 4")
         person.press(CTRL_C)
 
-    def hang_up(person: Sitting) -> None:
+    def hang_up(person: TerminalSession) -> None:
         person.until("1 of 4")
         person.hang_up()
 
@@ -308,7 +310,7 @@ def test_it_is_left_by_ctrl_c_and_by_the_end_of_the_terminal(gsess: Gsess, home:
 
 
 def test_what_is_chosen_is_gone_on_with_or_named(gsess: Gsess, home: Path, warm_python: WarmPython):
-    def play(person: Sitting) -> None:
+    def play(person: TerminalSession) -> None:
         person.until("1 of 1")
         person.press(ENTER)
 
@@ -323,7 +325,7 @@ def test_what_is_chosen_is_gone_on_with_or_named(gsess: Gsess, home: Path, warm_
 
 
 def test_a_terminal_without_a_size_has_the_usual_one(gsess: Gsess, home: Path):
-    def play(person: Sitting) -> None:
+    def play(person: TerminalSession) -> None:
         person.until("1 of 4")
         person.press("q")
 

@@ -18,7 +18,7 @@ from gateway_sessions.cli.exit_codes import Exit
 from tests.integration.command_line.conftest import SAID, Ended, Gsess, key
 from tests.integration.command_line.test_beside_a_gateway import on_terminal
 from tests.integration.command_line.test_commands import count, session_of
-from tests.integration.store.lane_rows import kept
+from tests.integration.store.lane_rows import rows_of_lane
 from tests.programs import PATIENCE, WarmPython, read_until
 
 CODE = """
@@ -136,11 +136,11 @@ def test_who_only_looks_at_the_conversation_of_somebody_changes_nothing_of_it(
 
 
 def test_nobody_else_is_answered_meanwhile(talk: Talk, home: Path):
-    before = [kept(home, key(number)) for number in range(3)]
+    before = [rows_of_lane(home, key(number)) for number in range(3)]
     ended = talk(home, says="hello\n/status\n")
     assert "You said: hello" in ended.out
     assert talk(home, "-c", "--agent", "gateway_sessions.cli.demo_agent:answer").code == Exit.DONE
-    assert [kept(home, key(number)) for number in range(3)] == before
+    assert [rows_of_lane(home, key(number)) for number in range(3)] == before
 
 
 def test_an_agent_of_ones_own_answers(talk: Talk, tmp_path: Path):

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.cli.exit_codes import Exit
-from tests.integration.command_line.terminal.terminals import CTRL_C, CTRL_D, ENTER, Sitting, sitting
+from tests.integration.command_line.terminal.terminals import (
+    CTRL_C,
+    CTRL_D,
+    ENTER,
+    TerminalSession,
+    terminal_session,
+)
 
 AGENT = """
 import asyncio
@@ -39,7 +45,7 @@ class Patient:
 patient = Patient()
 """
 
-Talk = Callable[[str], AbstractContextManager[Sitting]]
+Talk = Callable[[str], AbstractContextManager[TerminalSession]]
 
 
 @pytest.fixture
@@ -48,11 +54,11 @@ def talk(tmp_path: Path) -> Talk:
     (tmp_path / "patient_agent.py").write_text(AGENT, "utf-8")
 
     @contextmanager
-    def begin(mode: str) -> Iterator[Sitting]:
+    def begin(mode: str) -> Iterator[TerminalSession]:
         config = tmp_path / "config.yaml"
         config.write_text(f"busy: {{mode: {mode}}}\n", "utf-8")
         named = ("--home", tmp_path / "home", "--config", config, "chat", "--agent", "patient_agent:patient")
-        with sitting(*named, columns=120, lines=60, PYTHONPATH=str(tmp_path)) as person:
+        with terminal_session(*named, columns=120, lines=60, PYTHONPATH=str(tmp_path)) as person:
             person.until("Ctrl-D ends.")
             yield person
             person.press(CTRL_D)
@@ -62,14 +68,14 @@ def talk(tmp_path: Path) -> Talk:
 
 
 @pytest.fixture
-def interrupted(tmp_path: Path) -> Callable[[], AbstractContextManager[Sitting]]:
+def interrupted(tmp_path: Path) -> Callable[[], AbstractContextManager[TerminalSession]]:
     """Begins a chat that somebody leaves with Ctrl-C."""
     (tmp_path / "patient_agent.py").write_text(AGENT, "utf-8")
 
     @contextmanager
-    def begin() -> Iterator[Sitting]:
+    def begin() -> Iterator[TerminalSession]:
         named = ("--home", tmp_path / "home", "chat", "--agent", "patient_agent:patient")
-        with sitting(*named, columns=120, lines=60, PYTHONPATH=str(tmp_path)) as person:
+        with terminal_session(*named, columns=120, lines=60, PYTHONPATH=str(tmp_path)) as person:
             person.until("Ctrl-D ends.")
             yield person
             assert person.ended() == Exit.INTERRUPTED
@@ -78,10 +84,10 @@ def interrupted(tmp_path: Path) -> Callable[[], AbstractContextManager[Sitting]]
     return begin
 
 
-Interrupted = Callable[[], AbstractContextManager[Sitting]]
+Interrupted = Callable[[], AbstractContextManager[TerminalSession]]
 
 
-def leave(person: Sitting) -> None:
+def leave(person: TerminalSession) -> None:
     """Press Ctrl-C until it is heard: a turn that has just been answered may still be ending."""
     while "Go on with it" not in person.screen.text:
         told = person.screen.text.count("leaves.")
@@ -89,7 +95,7 @@ def leave(person: Sitting) -> None:
         person.until(lambda screen, told=told: "Go on" in screen.text or screen.text.count("leaves.") > told)
 
 
-def say(person: Sitting, text: str, hears: str) -> None:
+def say(person: TerminalSession, text: str, hears: str) -> None:
     person.press(text, ENTER)
     person.until(hears)
 
@@ -150,7 +156,7 @@ def test_what_waits_when_somebody_leaves_is_answered_when_they_come_back(talk: T
         person.press(CTRL_D)
         (tmp_path / "go").touch()
         person.until("Answer to ['wait for it']")
-    with sitting(
+    with terminal_session(
         "--home",
         tmp_path / "home",
         "chat",

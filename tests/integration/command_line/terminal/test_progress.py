@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sessions.cli.exit_codes import Exit
 from tests.integration.command_line.conftest import OWNER
-from tests.integration.command_line.terminal.terminals import CTRL_C, CURSOR, WRAPS, sitting
+from tests.integration.command_line.terminal.terminals import CTRL_C, CURSOR, WRAPS, terminal_session
 from tests.integration.command_line.test_wrong_uses import LOCKED
 from tests.programs import WarmPython
 
@@ -23,7 +23,7 @@ def test_a_check_shows_what_it_does_for_as_long_as_it_takes(
     environment = {} if colours else {"NO_COLOR": "1"}
     with warm_python.start(LOCKED, home / "sessions.db") as other:
         assert other.stdout.readline() == "locked\n"
-        with sitting("--home", home, "sessiondb", "check", columns=columns, **environment) as person:
+        with terminal_session("--home", home, "sessiondb", "check", columns=columns, **environment) as person:
             person.until("Reading the file")
             other.stdin.close()
             assert (other.wait(), person.ended()) == (0, Exit.DONE)
@@ -45,7 +45,7 @@ def test_nothing_is_drawn_where_nobody_looks(home: Path, warm_python: WarmPython
                 other.stdin.close()
                 assert process.communicate() == (b"Nothing is wrong.\n", b"")
             return
-        with sitting(*arguments, TERM="dumb" if how == "dumb" else "xterm") as person:
+        with terminal_session(*arguments, TERM="dumb" if how == "dumb" else "xterm") as person:
             with pytest.raises(subprocess.TimeoutExpired):
                 person.process.wait(2)  # type: ignore[union-attr]
             other.stdin.close()
@@ -60,7 +60,7 @@ def test_what_a_gateway_takes_long_for_is_waited_for_with_a_word(home: Path, war
     with warm_python.start(OWNER, home) as owner:
         assert owner.stdout.readline() == "open\n"
         owner.send_signal(signal.SIGSTOP)
-        with sitting("--home", home, "sessions", "prune", "--unended", "--yes") as person:
+        with terminal_session("--home", home, "sessions", "prune", "--unended", "--yes") as person:
             person.until("Removing sessions")
             owner.send_signal(signal.SIGCONT)
             assert person.ended() == Exit.DONE
@@ -73,7 +73,7 @@ def test_ctrl_c_ends_what_is_shown(home: Path, warm_python: WarmPython):
     with warm_python.start(OWNER, home) as owner:
         assert owner.stdout.readline() == "open\n"
         owner.send_signal(signal.SIGSTOP)
-        with sitting("--home", home, "privacy", "erase", "main:telegram:user:u1", "--yes") as person:
+        with terminal_session("--home", home, "privacy", "erase", "main:telegram:user:u1", "--yes") as person:
             person.until("Forgetting")
             person.press(CTRL_C)
             assert person.ended() == Exit.INTERRUPTED
@@ -85,6 +85,6 @@ def test_ctrl_c_ends_what_is_shown(home: Path, warm_python: WarmPython):
 
 
 def test_what_is_written_to_a_terminal_is_not_drawn_over(home: Path):
-    with sitting("--home", home, "sessions", "export", "-", columns=200) as person:
+    with terminal_session("--home", home, "sessions", "export", "-", columns=200) as person:
         assert person.ended() == Exit.DONE
         assert b"Exporting" not in person.drawn

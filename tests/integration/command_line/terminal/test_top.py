@@ -9,7 +9,13 @@ import pytest
 
 from gateway_sessions.cli.exit_codes import Exit
 from tests.integration.command_line.conftest import Gsess, key
-from tests.integration.command_line.terminal.terminals import CTRL_C, CURSOR, OTHER_SCREEN, WRAPS, sitting
+from tests.integration.command_line.terminal.terminals import (
+    CTRL_C,
+    CURSOR,
+    OTHER_SCREEN,
+    WRAPS,
+    terminal_session,
+)
 from tests.integration.command_line.test_commands import session_of
 from tests.programs import PATIENCE, WarmPython
 
@@ -208,7 +214,7 @@ def test_what_cannot_be_watched_is_said_so(
 
 
 def test_on_a_terminal_it_stays_fresh_until_ctrl_c(gsess: Gsess, busy: Path):
-    with sitting("--home", busy, "top", "--every", "0.2", columns=100) as person:
+    with terminal_session("--home", busy, "top", "--every", "0.2", columns=100) as person:
         person.until("2 turns, the oldest")
         assert OTHER_SCREEN in person.screen.on
         assert gsess("--home", busy, "queue", "cancel", key(1), "--all", "--yes").code == Exit.DONE
@@ -222,7 +228,7 @@ def test_on_a_terminal_it_stays_fresh_until_ctrl_c(gsess: Gsess, busy: Path):
 @pytest.mark.parametrize(("columns", "lines"), [(40, 10), (80, 24)])
 def test_on_a_small_terminal_it_shows_what_there_is_room_for(home: Path, columns: int, lines: int):
     """The screen of the tests fails where a line goes beyond the edge."""
-    with sitting("--home", home, "top", columns=columns, lines=lines) as person:
+    with terminal_session("--home", home, "top", columns=columns, lines=lines) as person:
         person.until("not running")
         person.press(CTRL_C)
         assert person.ended() == Exit.DONE

@@ -25,8 +25,8 @@ from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate, ScriptedAgents
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.documented_events import heard
-from tests.integration.gateway.gateway_harness import QUICK, House, open_house
+from tests.integration.gateway.documented_events import take_events
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness
 
 IDLE = replace(QUICK, session_reset=SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=60))
 
@@ -52,113 +52,113 @@ class Saving:
         self.closes += 1
 
 
-async def talks(house: House, person: str = "ann", text: str = "hello") -> str:
-    await house.platform.says(person, text)
-    await house.wait_until_idle()
-    session_id = await house.store.peek_session_id(house.key(person))
+async def talks(harness: GatewayHarness, person: str = "ann", text: str = "hello") -> str:
+    await harness.platform.says(person, text)
+    await harness.wait_until_idle()
+    session_id = await harness.store.peek_session_id(harness.key(person))
     assert session_id is not None
     return session_id
 
 
-async def expires(house: House) -> None:
+async def expires(harness: GatewayHarness) -> None:
     """Time passes, and the watcher ends what is due."""
-    house.clock.step(hours=2)
-    await house.store.watcher.sweep()
-    await house.wait_until_idle()
+    harness.clock.step(hours=2)
+    await harness.store.watcher.sweep()
+    await harness.wait_until_idle()
 
 
-async def owed(house: House) -> list[tuple[object, ...]]:
+async def owed(harness: GatewayHarness) -> list[tuple[object, ...]]:
     """What the journal has of it that is not done."""
 
     def read():
         return (yield Statement("next_hook_try", (HOOK, "[]")))
 
-    return [row for row in await house.store.db.read(read) if row[0] is not None]
+    return [row for row in await harness.store.db.read(read) if row[0] is not None]
 
 
 async def test_it_is_told_once_after_a_session_has_been_idle_too_long(tmp_path: Path):
     agent = Saving()
     async with (
-        open_house(tmp_path, IDLE, agent=agent) as house,
-        house.store.events.listen(kinds=[EventKind.FAREWELL]) as listener,
+        open_harness(tmp_path, IDLE, agent=agent) as harness,
+        harness.store.events.listen(kinds=[EventKind.FAREWELL]) as listener,
     ):
-        session_id = await talks(house)
-        await expires(house)
+        session_id = await talks(harness)
+        await expires(harness)
         (ending,) = agent.endings
         assert (ending.entry.session_id, ending.reason) == (session_id, "idle")
         assert [row["content"] for row in ending.history] == ["hello", "hello"]
-        assert ending.deadline == house.clock.now() + timedelta(seconds=20)
-        (event,) = heard(listener)
+        assert ending.deadline == harness.clock.now() + timedelta(seconds=20)
+        (event,) = take_events(listener)
         assert (event.session_id, event.facts) == (session_id, {"reason": "idle", "outcome": "said"})
-        await talks(house, text="again")
+        await talks(harness, text="again")
         assert len(agent.endings) == 1
-        assert await owed(house) == []
+        assert await owed(harness) == []
 
 
 async def test_a_reset_at_the_next_message_tells_it_as_well_and_holds_that_up_for_nothing(tmp_path: Path):
     gate = Gate()
     agent = Saving(lambda _: gate.passage())
-    async with open_house(tmp_path, IDLE, agent=agent) as house:
-        old = await talks(house)
-        house.clock.step(hours=2)  # before the watcher looks
-        new = await talks(house, text="again")
+    async with open_harness(tmp_path, IDLE, agent=agent) as harness:
+        old = await talks(harness)
+        harness.clock.step(hours=2)  # before the watcher looks
+        new = await talks(harness, text="again")
         assert new != old
-        assert house.platform.shown("ann")[-1] == "again"
+        assert harness.platform.shown("ann")[-1] == "again"
         await gate.reached()
         assert [ending.entry.session_id for ending in agent.endings] == [old]
         gate.open()
-        await house.wait_until_idle()
-        assert await owed(house) == []
+        await harness.wait_until_idle()
+        assert await owed(harness) == []
 
 
 @pytest.mark.parametrize("end", ["reset", "suspended", "pruned"])
 async def test_what_somebody_wanted_to_end_is_not_told(tmp_path: Path, end: str):
     agent = Saving()
-    async with open_house(tmp_path, agent=agent) as house:
-        await talks(house)
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await talks(harness)
         if end == "reset":
-            await house.store.reset_session(house.key("ann"))
+            await harness.store.reset_session(harness.key("ann"))
         elif end == "suspended":
-            await house.store.suspend_session(house.key("ann"))
-            await talks(house, text="again")
+            await harness.store.suspend_session(harness.key("ann"))
+            await talks(harness, text="again")
         else:
-            house.clock.step(days=2)
-            await house.store.prune_old_entries(1)
-        await house.wait_until_idle()
+            harness.clock.step(days=2)
+            await harness.store.prune_old_entries(1)
+        await harness.wait_until_idle()
         assert agent.endings == []
-        assert await owed(house) == []
+        assert await owed(harness) == []
 
 
 async def test_a_session_in_which_nothing_was_said_ends_in_silence(tmp_path: Path):
     agent = Saving()
-    async with open_house(tmp_path, IDLE, agent=agent) as house:
-        await house.store.get_or_create_session(house.platform.source("ann"))
-        await expires(house)
+    async with open_harness(tmp_path, IDLE, agent=agent) as harness:
+        await harness.store.get_or_create_session(harness.platform.source("ann"))
+        await expires(harness)
         assert agent.endings == []
 
 
 async def test_the_warm_agent_of_the_session_is_asked_and_then_closed_once(tmp_path: Path):
     agents = ScriptedAgents()
     config = replace(IDLE, agent_cache=replace(QUICK.agent_cache, idle=timedelta(days=1)))
-    async with open_house(tmp_path, config, agent_factory=agents) as house:
-        await talks(house)
-        await expires(house)
+    async with open_harness(tmp_path, config, agent_factory=agents) as harness:
+        await talks(harness)
+        await expires(harness)
         ((_, agent),) = agents.made
         assert len(agent.endings) == 1
         assert agent.closes == 1
-        assert house.gateway.agents.counts.idle == 0
+        assert harness.gateway.agents.counts.idle == 0
 
 
 async def test_an_agent_is_made_where_none_is_warm_and_the_new_session_keeps_its_own(tmp_path: Path):
     agents = ScriptedAgents()
     config = replace(IDLE, agent_cache=replace(QUICK.agent_cache, idle=timedelta(minutes=10)))
-    async with open_house(tmp_path, config, agent_factory=agents) as house:
-        session_id = await talks(house)
-        await expires(house)
+    async with open_harness(tmp_path, config, agent_factory=agents) as harness:
+        session_id = await talks(harness)
+        await expires(harness)
         assert [len(agent.endings) for _, agent in agents.made] == [0, 1]
         assert agents.made[1][1].endings[0].entry.session_id == session_id
-        await talks(house, text="again")
-        assert house.gateway.agents.counts.idle == 1
+        await talks(harness, text="again")
+        assert harness.gateway.agents.counts.idle == 1
     assert agents.open == []
     assert agents.closed_twice == []
 
@@ -173,27 +173,27 @@ async def test_an_agent_of_the_next_session_is_left_alone(tmp_path: Path):
         made.append(Saving())
         return made[-1]
 
-    async with open_house(tmp_path, IDLE, agent_factory=factory) as house:
-        await talks(house)
-        house.clock.step(hours=2)
-        await talks(house, text="again")
+    async with open_harness(tmp_path, IDLE, agent_factory=factory) as harness:
+        await talks(harness)
+        harness.clock.step(hours=2)
+        await talks(harness, text="again")
         gate.open()
-        await house.wait_until_idle()
-        await talks(house, text="again")
+        await harness.wait_until_idle()
+        await talks(harness, text="again")
         told = [agent for agent in made if agent.endings]
         assert len(told) == 1
-        assert (told[0].closes, house.gateway.agents.counts.idle) == (1, 1)
+        assert (told[0].closes, harness.gateway.agents.counts.idle) == (1, 1)
 
 
 async def test_agents_that_do_not_want_to_hear_of_it_cost_nothing(tmp_path: Path):
     async def echo(turn: TurnContext) -> str:
         return turn.text
 
-    async with open_house(tmp_path, IDLE, agent=echo) as house:
-        assert HOOK not in house.store.hooks.names
+    async with open_harness(tmp_path, IDLE, agent=echo) as harness:
+        assert HOOK not in harness.store.hooks.names
     none = replace(IDLE, agent=AgentConfig(farewell=None))
-    async with open_house(tmp_path, none, agent=Saving()) as house:
-        assert HOOK not in house.store.hooks.names
+    async with open_harness(tmp_path, none, agent=Saving()) as harness:
+        assert HOOK not in harness.store.hooks.names
 
 
 async def test_a_factory_shows_what_its_agents_want_when_it_makes_one(tmp_path: Path):
@@ -210,39 +210,39 @@ async def test_a_factory_shows_what_its_agents_want_when_it_makes_one(tmp_path: 
         made.append(Plain(entry, history))
         return made[-1]
 
-    async with open_house(tmp_path / "class", IDLE, agent_factory=Plain) as house:
-        assert HOOK not in house.store.hooks.names
+    async with open_harness(tmp_path / "class", IDLE, agent_factory=Plain) as harness:
+        assert HOOK not in harness.store.hooks.names
     clock = FakeClock()
-    async with open_house(tmp_path, IDLE, clock=clock, agent_factory=factory) as house:
-        assert HOOK in house.store.hooks.names
-        await talks(house)
-        await expires(house)
+    async with open_harness(tmp_path, IDLE, clock=clock, agent_factory=factory) as harness:
+        assert HOOK in harness.store.hooks.names
+        await talks(harness)
+        await expires(harness)
         assert len(made) == 1
-        await talks(house, text="again")
+        await talks(harness, text="again")
     made.clear()
     async with (
-        open_house(tmp_path, IDLE, clock=clock, agent_factory=factory) as house,
-        house.store.events.listen(kinds=[EventKind.FAREWELL]) as listener,
+        open_harness(tmp_path, IDLE, clock=clock, agent_factory=factory) as harness,
+        harness.store.events.listen(kinds=[EventKind.FAREWELL]) as listener,
     ):
-        await expires(house)
+        await expires(harness)
         assert len(made) == 1
-        assert heard(listener) == []
+        assert take_events(listener) == []
 
 
 async def test_one_that_takes_too_long_is_cut_off_and_never_told_again(tmp_path: Path):
     agent = Saving(lambda ending: asyncio.Event().wait())
     async with (
-        open_house(tmp_path, IDLE, agent=agent) as house,
-        house.store.events.listen(kinds=[EventKind.FAREWELL]) as listener,
+        open_harness(tmp_path, IDLE, agent=agent) as harness,
+        harness.store.events.listen(kinds=[EventKind.FAREWELL]) as listener,
     ):
-        await talks(house)
-        await expires(house)
-        await house.clock.advance(seconds=20)
-        await house.clock.advance(minutes=10)
+        await talks(harness)
+        await expires(harness)
+        await harness.clock.advance(seconds=20)
+        await harness.clock.advance(minutes=10)
         (ending,) = agent.endings
-        (dead,) = await house.store.hooks.dead_letters()
+        (dead,) = await harness.store.hooks.dead_letters()
         assert (dead.hook, dead.last_error) == (HOOK, "took longer than 20 s")
-        (event,) = heard(listener)
+        (event,) = take_events(listener)
         assert event.facts["outcome"] == "failed"
         assert event.at == ending.deadline
 
@@ -252,14 +252,14 @@ async def test_one_that_fails_is_a_dead_letter_at_once(tmp_path: Path):
         raise OSError("the notes are away")
 
     agent = Saving(fail)
-    async with open_house(tmp_path, IDLE, agent=agent) as house:
-        await talks(house)
-        await expires(house)
+    async with open_harness(tmp_path, IDLE, agent=agent) as harness:
+        await talks(harness)
+        await expires(harness)
         assert len(agent.endings) == 1
-        (dead,) = await house.store.hooks.dead_letters()
+        (dead,) = await harness.store.hooks.dead_letters()
         assert dead.last_error == "OSError: the notes are away"
-        await house.store.hooks.requeue(dead.idempotency_key)  # somebody wants it all the same
-        await house.wait_until_idle()
+        await harness.store.hooks.requeue(dead.idempotency_key)  # somebody wants it all the same
+        await harness.wait_until_idle()
         first, second = agent.endings
         assert first.idempotency_key == second.idempotency_key
 
@@ -270,10 +270,10 @@ async def test_what_it_uses_is_counted_for_its_session_and_not_for_its_turns(tmp
         ending.report_usage(task="embedding", input_tokens=2)
         raise OSError("after it was used")
 
-    async with open_house(tmp_path, IDLE, agent=Saving(save)) as house:
-        session_id = await talks(house)
-        await expires(house)
-        usage = await house.store.db.usage_of_session(session_id)
+    async with open_harness(tmp_path, IDLE, agent=Saving(save)) as harness:
+        session_id = await talks(harness)
+        await expires(harness)
+        usage = await harness.store.db.usage_of_session(session_id)
         assert {part.task: part.used.input_tokens for part in usage.parts} == {"farewell": 40, "embedding": 2}
         assert usage.turns.total_tokens == 0
 
@@ -287,26 +287,26 @@ async def test_where_a_budget_is_used_up_nothing_more_is_spent(tmp_path: Path):
     agent.run_turn = costly  # type: ignore[method-assign]
     config = replace(IDLE, budgets=Budgets(session=BudgetLimit(tokens=100)))
     async with (
-        open_house(tmp_path, config, agent=agent) as house,
-        house.store.events.listen(kinds=[EventKind.FAREWELL]) as listener,
+        open_harness(tmp_path, config, agent=agent) as harness,
+        harness.store.events.listen(kinds=[EventKind.FAREWELL]) as listener,
     ):
-        await talks(house)
-        await expires(house)
+        await talks(harness)
+        await expires(harness)
         assert agent.endings == []
-        (event,) = heard(listener)
+        (event,) = take_events(listener)
         assert event.facts["outcome"] == "no_budget"
 
 
 async def test_what_was_brought_back_or_is_gone_has_not_ended(tmp_path: Path):
     agent = Saving()
-    async with open_house(tmp_path, IDLE, agent=agent) as house:
-        session_id = await talks(house)
+    async with open_harness(tmp_path, IDLE, agent=agent) as harness:
+        session_id = await talks(harness)
         for one in (session_id, "20260101_000000_00000000"):
-            await house.store.db.write(partial(owe, house.key("ann"), one))
-        house.store.hooks.wake()
-        await house.wait_until_idle()
+            await harness.store.db.write(partial(owe, harness.key("ann"), one))
+        harness.store.hooks.wake()
+        await harness.wait_until_idle()
         assert agent.endings == []
-        assert await owed(house) == []
+        assert await owed(harness) == []
 
 
 async def test_a_gateway_that_crashed_leaves_the_hook_to_the_next_one(tmp_path: Path):
@@ -337,9 +337,9 @@ class TestAcrossProcesses:
             await gate.passage()
             told.append(ending.entry.session_id)
 
-        async with open_house(tmp_path, IDLE, agent=Saving(slowly)) as house:
-            await talks(house)
-            await expires(house)
+        async with open_harness(tmp_path, IDLE, agent=Saving(slowly)) as harness:
+            await talks(harness)
+            await expires(harness)
             await gate.reached()
             asyncio.get_running_loop().call_later(0.01, gate.open)
         assert len(told) == 1
@@ -349,10 +349,10 @@ class TestAcrossProcesses:
         async with SessionStore.open(tmp_path, IDLE, clock=clock) as store:
             platform = FakePlatform(clock=clock)
             async with Gateway(store, agent=agent, adapters=[platform]) as gateway:
-                house = House(tmp_path, platform, clock, store, gateway)
-                session_id = await talks(house)
-            await store.reset_session(house.key("ann"))
-            await store.db.write(partial(owe, house.key("ann"), session_id))
+                harness = GatewayHarness(tmp_path, platform, clock, store, gateway)
+                session_id = await talks(harness)
+            await store.reset_session(harness.key("ann"))
+            await store.db.write(partial(owe, harness.key("ann"), session_id))
             async with Gateway(store, agent=agent, adapters=[platform]):
                 await platform.wait_until_idle()
                 (ending,) = agent.endings
@@ -360,14 +360,14 @@ class TestAcrossProcesses:
 
     async def test_one_that_was_begun_is_not_told_again(self, tmp_path: Path):
         agent = Saving()
-        async with open_house(tmp_path, IDLE, agent=agent) as house:
-            session_id = await talks(house)
-            await house.store.reset_session(house.key("ann"))
-            await house.store.db.write(partial(owe, house.key("ann"), session_id, attempts=1))
-            house.store.hooks.wake()
-            await house.wait_until_idle()
+        async with open_harness(tmp_path, IDLE, agent=agent) as harness:
+            session_id = await talks(harness)
+            await harness.store.reset_session(harness.key("ann"))
+            await harness.store.db.write(partial(owe, harness.key("ann"), session_id, attempts=1))
+            harness.store.hooks.wake()
+            await harness.wait_until_idle()
             assert agent.endings == []
-            (dead,) = await house.store.hooks.dead_letters()
+            (dead,) = await harness.store.hooks.dead_letters()
             assert (dead.session_id, dead.last_error) == (session_id, "the process ended in this attempt")
 
     async def test_one_that_a_closing_store_breaks_off_is_not_told_again(self, tmp_path: Path):

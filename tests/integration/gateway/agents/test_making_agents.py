@@ -21,7 +21,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.running_turn import StopReason
 from gateway_sessions.runtime.user_code import GRACE, PATIENCE
 from gateway_sessions.testing.agents import ScriptedAgent
-from tests.integration.gateway.gateway_harness import QUICK, busy, open_house
+from tests.integration.gateway.gateway_harness import QUICK, busy_config, open_harness
 
 LIMITED = replace(QUICK, agent=AgentConfig(gateway_timeout=timedelta(seconds=5)))
 WATCHED = replace(QUICK, gateway=replace(QUICK.gateway, inactivity_timeout=timedelta(seconds=5)))
@@ -87,11 +87,11 @@ class TestFailures:
             raise AssertionError
 
         with anyio.fail_after(15):
-            async with open_house(tmp_path, agent_factory=factory) as house:
-                await house.platform.says("ann", "one")
-                await house.wait_until_idle()
-                assert (calls, house.platform.shown()) == (1, [FAILED])
-                assert [one.problem for one in await house.store.dead_letters()] == [
+            async with open_harness(tmp_path, agent_factory=factory) as harness:
+                await harness.platform.says("ann", "one")
+                await harness.wait_until_idle()
+                assert (calls, harness.platform.shown()) == (1, [FAILED])
+                assert [one.problem for one in await harness.store.dead_letters()] == [
                     "CancelledItselfError: the making of an agent cancelled itself"
                 ]
 
@@ -102,26 +102,26 @@ class TestFailures:
             return gone.result()
 
         with anyio.fail_after(15):
-            async with open_house(
+            async with open_harness(
                 tmp_path, agent_factory=lambda *_: ScriptedAgent(), agent_settings=settings
-            ) as house:
-                await house.platform.says("ann", "one")
-                await house.wait_until_idle()
-                assert house.platform.shown() == [FAILED]
-                assert await house.outcomes("ann") == {"dead": 1}
+            ) as harness:
+                await harness.platform.says("ann", "one")
+                await harness.wait_until_idle()
+                assert harness.platform.shown() == [FAILED]
+                assert await harness.outcomes("ann") == {"dead": 1}
 
     async def test_a_turn_of_ones_own_that_awaits_what_was_cancelled_is_not_given_out_again(
         self, tmp_path: Path
     ):
-        async with open_house(tmp_path, agent=ScriptedAgent(), lanes=()) as house:
-            await house.platform.says("ann", "one")
-            turn = await house.store.claim()
+        async with open_harness(tmp_path, agent=ScriptedAgent(), lanes=()) as harness:
+            await harness.platform.says("ann", "one")
+            turn = await harness.store.claim()
             assert turn is not None
             with pytest.raises(asyncio.CancelledError):
                 async with turn:
                     await awaits_what_was_cancelled()
-            assert await house.store.claim() is None
-            assert await house.outcomes("ann") == {"dead": 1}
+            assert await harness.store.claim() is None
+            assert await harness.outcomes("ann") == {"dead": 1}
 
     async def test_a_factory_sees_no_context_variable_of_its_caller(self, tmp_path: Path):
         seen: ContextVar[str] = ContextVar("seen")
@@ -137,22 +137,22 @@ class TestFailures:
             return agent
 
         seen.set("the caller's")
-        async with open_house(tmp_path, agent_factory=factory) as house:
-            await house.platform.says("ann", "one")
-            await house.wait_until_idle()
+        async with open_harness(tmp_path, agent_factory=factory) as harness:
+            await harness.platform.says("ann", "one")
+            await harness.wait_until_idle()
         assert found == [None, None]
 
 
 class TestStopping:
     async def test_one_that_takes_too_long_is_stopped_and_the_person_is_told(self, tmp_path: Path):
         factory = Factory()
-        async with open_house(tmp_path, LIMITED, agent_factory=factory) as house:
-            await house.platform.says("ann", "one")
-            await house.wait_until_idle()
-            await house.clock.advance(seconds=5)
-            await house.wait_until_idle()
-            assert (factory.cancelled, house.platform.shown()) == (1, [TOOK_TOO_LONG])
-            assert await house.outcomes("ann") == {"dead": 1}
+        async with open_harness(tmp_path, LIMITED, agent_factory=factory) as harness:
+            await harness.platform.says("ann", "one")
+            await harness.wait_until_idle()
+            await harness.clock.advance(seconds=5)
+            await harness.wait_until_idle()
+            assert (factory.cancelled, harness.platform.shown()) == (1, [TOOK_TOO_LONG])
+            assert await harness.outcomes("ann") == {"dead": 1}
 
     async def test_the_time_for_an_agent_is_part_of_the_time_for_its_turn(self, tmp_path: Path):
         factory, deadlines = Factory(), list[object]()
@@ -166,24 +166,24 @@ class TestStopping:
             await factory(*given)
             return answers
 
-        async with open_house(tmp_path, LIMITED, agent_factory=made) as house:
-            began = house.clock.now()
-            await house.platform.says("ann", "one")
-            await house.clock.advance(seconds=3)
+        async with open_harness(tmp_path, LIMITED, agent_factory=made) as harness:
+            began = harness.clock.now()
+            await harness.platform.says("ann", "one")
+            await harness.clock.advance(seconds=3)
             factory.free.set()
-            await house.wait_until_idle()
-            await house.clock.advance(seconds=2)
-            await house.wait_until_idle()
+            await harness.wait_until_idle()
+            await harness.clock.advance(seconds=2)
+            await harness.wait_until_idle()
             assert deadlines == [began + timedelta(seconds=5)]
-            assert house.platform.shown() == [TOOK_TOO_LONG]
+            assert harness.platform.shown() == [TOOK_TOO_LONG]
 
     async def test_one_that_shows_no_sign_of_life_is_stopped_and_the_person_is_told(self, tmp_path: Path):
         factory = Factory()
-        async with open_house(tmp_path, WATCHED, agent_factory=factory) as house:
-            await house.platform.says("ann", "one")
-            await house.clock.advance(seconds=5)
-            await house.wait_until_idle()
-            assert (factory.cancelled, house.platform.shown()) == (1, [NO_SIGN_OF_LIFE])
+        async with open_harness(tmp_path, WATCHED, agent_factory=factory) as harness:
+            await harness.platform.says("ann", "one")
+            await harness.clock.advance(seconds=5)
+            await harness.wait_until_idle()
+            assert (factory.cancelled, harness.platform.shown()) == (1, [NO_SIGN_OF_LIFE])
 
     async def test_an_agent_that_was_made_is_a_sign_of_life(self, tmp_path: Path):
         factory = Factory()
@@ -196,61 +196,61 @@ class TestStopping:
             await factory(*given)
             return answers
 
-        async with open_house(tmp_path, WATCHED, agent_factory=made) as house:
-            await house.platform.says("ann", "one")
-            await house.clock.advance(seconds=4)
+        async with open_harness(tmp_path, WATCHED, agent_factory=made) as harness:
+            await harness.platform.says("ann", "one")
+            await harness.clock.advance(seconds=4)
             factory.free.set()
-            await house.wait_until_idle()
-            await house.clock.advance(seconds=4)
-            await house.wait_until_idle()
-            assert house.platform.shown() == ["done"]
+            await harness.wait_until_idle()
+            await harness.clock.advance(seconds=4)
+            await harness.wait_until_idle()
+            assert harness.platform.shown() == ["done"]
 
     async def test_another_message_interrupts_it(self, tmp_path: Path):
         factory = Factory()
-        async with open_house(tmp_path, busy(BusyMode.INTERRUPT), agent_factory=factory) as house:
-            await house.platform.says("ann", "one")
-            await house.wait_until_idle()
-            await house.platform.says("ann", "two")
+        async with open_harness(tmp_path, busy_config(BusyMode.INTERRUPT), agent_factory=factory) as harness:
+            await harness.platform.says("ann", "one")
+            await harness.wait_until_idle()
+            await harness.platform.says("ann", "two")
             factory.free.set()
-            await house.clock.advance(seconds=1)
-            await house.wait_until_idle()
+            await harness.clock.advance(seconds=1)
+            await harness.wait_until_idle()
             assert factory.cancelled == 1
-            assert await house.outcomes("ann") == {"interrupted": 1, "turned": 1}
-            assert "done" in house.platform.shown()
+            assert await harness.outcomes("ann") == {"interrupted": 1, "turned": 1}
+            assert "done" in harness.platform.shown()
 
     async def test_stop_ends_it_at_once(self, tmp_path: Path):
         factory = Factory()
-        async with open_house(tmp_path, agent_factory=factory) as house:
-            await house.platform.says("ann", "one")
-            await house.wait_until_idle()
-            await house.platform.says("ann", "/stop")
-            await house.wait_until_idle()
+        async with open_harness(tmp_path, agent_factory=factory) as harness:
+            await harness.platform.says("ann", "one")
+            await harness.wait_until_idle()
+            await harness.platform.says("ann", "/stop")
+            await harness.wait_until_idle()
             assert factory.cancelled == 1
-            assert house.gateway.running_turn(house.key("ann")) is None
-            assert house.platform.shown() == ["Stopped."]
+            assert harness.gateway.running_turn(harness.key("ann")) is None
+            assert harness.platform.shown() == ["Stopped."]
 
     async def test_people_see_that_something_is_done_for_them(self, tmp_path: Path):
         factory = Factory()
-        async with open_house(tmp_path, agent_factory=factory) as house:
-            await house.platform.says("ann", "one")
-            await house.wait_until_idle()
-            assert len(house.platform.typing_shown) == 1
+        async with open_harness(tmp_path, agent_factory=factory) as harness:
+            await harness.platform.says("ann", "one")
+            await harness.wait_until_idle()
+            assert len(harness.platform.typing_shown) == 1
             factory.free.set()
-            await house.wait_until_idle()
+            await harness.wait_until_idle()
 
     async def test_one_that_does_not_let_itself_be_stopped_holds_nobody_up_and_its_agent_is_closed(
         self, tmp_path: Path, stubborn: Stubborn
     ):
-        async with open_house(tmp_path, LIMITED, agent_factory=stubborn) as house:
-            await house.platform.says("ann", "one")
-            await house.wait_until_idle()
-            await house.clock.advance(timedelta(seconds=5) + GRACE + PATIENCE)
-            await house.wait_until_idle()
-            assert house.platform.shown() == [TOOK_TOO_LONG]
+        async with open_harness(tmp_path, LIMITED, agent_factory=stubborn) as harness:
+            await harness.platform.says("ann", "one")
+            await harness.wait_until_idle()
+            await harness.clock.advance(timedelta(seconds=5) + GRACE + PATIENCE)
+            await harness.wait_until_idle()
+            assert harness.platform.shown() == [TOOK_TOO_LONG]
             stubborn.free.set()
-            await house.platform.says("ann", "two")
-            await house.wait_until_idle()
-            assert house.platform.shown()[1:] == ["done"]
+            await harness.platform.says("ann", "two")
+            await harness.wait_until_idle()
+            assert harness.platform.shown()[1:] == ["done"]
             late, used = stubborn.made
             assert (late.closes, used.closes) == (1, 0)
         assert (late.closes, used.closes) == (1, 1)
@@ -265,10 +265,10 @@ class TestStopping:
                 return made
             raise AssertionError
 
-        async with open_house(tmp_path, LIMITED, agent_factory=factory) as house:
-            await house.platform.says("ann", "one")
-            await house.clock.advance(seconds=5)
-            await house.wait_until_idle()
+        async with open_harness(tmp_path, LIMITED, agent_factory=factory) as harness:
+            await harness.platform.says("ann", "one")
+            await harness.clock.advance(seconds=5)
+            await harness.wait_until_idle()
             assert (made.turns, made.closes) == ([], 1)
 
 
@@ -277,12 +277,12 @@ class TestStoppedBefore:
 
     async def test_not_where_the_agent_was_being_made(self, tmp_path: Path):
         factory = Factory()
-        async with open_house(tmp_path, agent_factory=factory) as house:
-            await house.platform.says("ann", "transfer the money")
-            await house.wait_until_idle()
-            await house.platform.says("ann", "/stop")
+        async with open_harness(tmp_path, agent_factory=factory) as harness:
+            await harness.platform.says("ann", "transfer the money")
+            await harness.wait_until_idle()
+            await harness.platform.says("ann", "/stop")
             factory.free.set()
-            await house.wait_until_idle()
+            await harness.wait_until_idle()
             assert all(one.turns == [] for one in factory.made)
 
     @pytest.mark.parametrize("own", [True, False])
@@ -297,40 +297,40 @@ class TestStoppedBefore:
             return agent
 
         given = {"agent_factory": factory} if own else {"agent": agent}
-        async with open_house(tmp_path, on_turn=on_turn, **given) as house:
-            await house.platform.says("ann", "transfer the money")
-            await house.wait_until_idle()
-            await house.platform.says("ann", "/stop")
+        async with open_harness(tmp_path, on_turn=on_turn, **given) as harness:
+            await harness.platform.says("ann", "transfer the money")
+            await harness.wait_until_idle()
+            await harness.platform.says("ann", "/stop")
             free.set()
-            await house.wait_until_idle()
+            await harness.wait_until_idle()
             assert (agent.turns, made) == ([], [])
-            assert house.platform.shown() == ["Stopped."]
+            assert harness.platform.shown() == ["Stopped."]
 
     async def test_not_even_where_it_was_stopped_in_the_last_moment(self, tmp_path: Path):
         agent = ScriptedAgent("done")
-        async with open_house(tmp_path, agent=agent) as house:
+        async with open_harness(tmp_path, agent=agent) as harness:
 
             def stop(point: str) -> None:
-                running = house.gateway.running_turn(house.key("ann"))
+                running = harness.gateway.running_turn(harness.key("ann"))
                 if point == "turn_working" and running is not None:
                     asyncio.get_running_loop().call_soon(running.stop, StopReason.MESSAGE)
 
             arm(stop)
             try:
-                await house.platform.says("ann", "transfer the money")
-                await house.wait_until_idle()
+                await harness.platform.says("ann", "transfer the money")
+                await harness.wait_until_idle()
             finally:
                 arm(None)
             assert agent.turns == []
-            assert await house.outcomes("ann") == {"interrupted": 1}
+            assert await harness.outcomes("ann") == {"interrupted": 1}
 
 
 async def test_an_agent_that_all_sessions_share_is_closed_by_whoever_made_it(tmp_path: Path):
     agent = ScriptedAgent("one", "two")
-    async with open_house(tmp_path, agent=agent) as house:
+    async with open_harness(tmp_path, agent=agent) as harness:
         for person in ("ann", "bob"):
-            await house.platform.says(person, "hi")
-            await house.wait_until_idle()
-        assert sorted(house.platform.shown()) == ["one", "two"]
-        assert house.gateway.agents.counts.idle == 0
+            await harness.platform.says(person, "hi")
+            await harness.wait_until_idle()
+        assert sorted(harness.platform.shown()) == ["one", "two"]
+        assert harness.gateway.agents.counts.idle == 0
     assert agent.closes == 0

@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sessions import SessionDB, TurnContext
 from gateway_sessions.errors import StorageUnavailableError
-from tests.integration.gateway.gateway_harness import House, open_house
+from tests.integration.gateway.gateway_harness import GatewayHarness, open_harness
 
 
 class Listening:
@@ -22,47 +22,47 @@ class Listening:
         return "yes"
 
 
-async def prompt_of(house: House, person: str) -> str | None:
-    session_id = await house.store.peek_session_id(house.key(person))
+async def prompt_of(harness: GatewayHarness, person: str) -> str | None:
+    session_id = await harness.store.peek_session_id(harness.key(person))
     assert session_id is not None
-    found = await house.store.db.get_session(session_id)
+    found = await harness.store.db.get_session(session_id)
     assert found is not None
     return found.system_prompt
 
 
 async def test_each_session_has_the_prompt_of_its_first_turn(tmp_path: Path):
     agent = Listening()
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
-        first = await prompt_of(house, "ann")
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
+        first = await prompt_of(harness, "ann")
         assert first == agent.prompts[0]
-        await house.platform.says("ann", "/new")
-        await house.platform.says("ann", "hello again")
-        await house.wait_until_idle()
-        assert await prompt_of(house, "ann") == agent.prompts[1]
+        await harness.platform.says("ann", "/new")
+        await harness.platform.says("ann", "hello again")
+        await harness.wait_until_idle()
+        assert await prompt_of(harness, "ann") == agent.prompts[1]
 
 
 async def test_what_somebody_has_written_there_stays(tmp_path: Path):
-    async with open_house(tmp_path, agent=Listening()) as house:
-        entry = await house.store.get_or_create_session(house.platform.source("ann"))
-        await house.store.db.update_system_prompt(entry.session_id, "be kind")
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
-        assert await prompt_of(house, "ann") == "be kind"
+    async with open_harness(tmp_path, agent=Listening()) as harness:
+        entry = await harness.store.get_or_create_session(harness.platform.source("ann"))
+        await harness.store.db.update_system_prompt(entry.session_id, "be kind")
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
+        assert await prompt_of(harness, "ann") == "be kind"
 
 
 async def test_a_database_that_fails_there_costs_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def fail(*_: object) -> bool:
         raise StorageUnavailableError("sessions.db", "a disk that fails now and then")
 
-    async with open_house(tmp_path, agent=Listening()) as house:
+    async with open_harness(tmp_path, agent=Listening()) as harness:
         with monkeypatch.context() as patch:
             patch.setattr(SessionDB, "note_system_prompt", fail)
-            await house.platform.says("ann", "hello")
-            await house.wait_until_idle()
-            assert house.platform.shown("ann") == ["yes"]
-            assert await prompt_of(house, "ann") is None
-        await house.platform.says("ann", "and again")
-        await house.wait_until_idle()
-        assert await prompt_of(house, "ann") is not None
+            await harness.platform.says("ann", "hello")
+            await harness.wait_until_idle()
+            assert harness.platform.shown("ann") == ["yes"]
+            assert await prompt_of(harness, "ann") is None
+        await harness.platform.says("ann", "and again")
+        await harness.wait_until_idle()
+        assert await prompt_of(harness, "ann") is not None

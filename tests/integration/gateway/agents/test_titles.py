@@ -13,7 +13,7 @@ from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.sessions import FirstExchange
 from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.agents import ScriptedAgent, answers, fails
-from tests.integration.gateway.gateway_harness import QUICK, until
+from tests.integration.gateway.gateway_harness import QUICK, wait_until
 
 pytestmark = pytest.mark.asyncio
 
@@ -55,7 +55,7 @@ async def test_a_gateway_s_first_exchange_gives_the_session_a_title_once(store, 
             await platform.says("ann", text)
             await platform.wait_until_idle()
         session_id = await store.peek_session_id(store.key_for(platform.source("ann")))
-        await until(lambda: asked.exchanges)
+        await wait_until(lambda: asked.exchanges)
     assert await title_of(store, session_id) == "Title 1"
     assert [(one.session_id, one.messages) for one in asked.exchanges] == [(session_id, (LISBON,))]
 
@@ -80,7 +80,7 @@ async def test_a_turn_that_failed_has_no_exchange_and_a_later_one_gives_the_titl
         assert asked.exchanges == []
         await platform.says("ann", LISBON)
         await platform.wait_until_idle()
-        await until(lambda: asked.exchanges)
+        await wait_until(lambda: asked.exchanges)
 
 
 async def test_a_program_that_claims_turns_itself_need_not_ask_for_a_title(store, asked):
@@ -89,7 +89,7 @@ async def test_a_program_that_claims_turns_itself_need_not_ask_for_a_title(store
     turn = await store.claim()
     assert turn is not None
     await turn.commit([{"role": "assistant", "content": "Gladly."}])
-    await until(lambda: asked.exchanges)
+    await wait_until(lambda: asked.exchanges)
     (exchange,) = asked.exchanges
     assert (exchange.session_id, exchange.answer) == (turn.entry.session_id, "Gladly.")
 

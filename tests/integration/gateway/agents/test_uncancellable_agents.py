@@ -18,7 +18,7 @@ from gateway_sessions.errors import FencedError
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import TO_STOP
 from gateway_sessions.runtime.user_code import GRACE, PATIENCE
-from tests.integration.gateway.gateway_harness import QUICK, busy, open_house
+from tests.integration.gateway.gateway_harness import QUICK, busy_config, open_harness
 
 LIMITED = replace(QUICK, agent=AgentConfig(gateway_timeout=timedelta(seconds=5)))
 AT_MOST = GRACE + PATIENCE
@@ -70,54 +70,54 @@ async def agent() -> AsyncGenerator[Stubborn]:
 
 
 async def test_one_that_takes_too_long_loses_its_lane_and_the_person_is_told(tmp_path: Path, agent: Stubborn):
-    async with open_house(tmp_path, LIMITED, agent=agent) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.platform.says("ann", "two")
-        await house.clock.advance(seconds=5)
-        assert house.gateway.running_turn(house.key("ann")) is not None
-        await house.clock.advance(AT_MOST)
-        await house.wait_until_idle()
-        assert house.platform.shown()[1:] == [TOOK_TOO_LONG, "you said: two"]
-        assert await house.outcomes("ann") == {"dead": 1, "turned": 1}
-        before = await house.transcript("ann")
+    async with open_harness(tmp_path, LIMITED, agent=agent) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "two")
+        await harness.clock.advance(seconds=5)
+        assert harness.gateway.running_turn(harness.key("ann")) is not None
+        await harness.clock.advance(AT_MOST)
+        await harness.wait_until_idle()
+        assert harness.platform.shown()[1:] == [TOOK_TOO_LONG, "you said: two"]
+        assert await harness.outcomes("ann") == {"dead": 1, "turned": 1}
+        before = await harness.transcript("ann")
         await agent.ends()
-        await house.wait_until_idle()
-        assert await house.transcript("ann") == before
-        assert house.platform.shown()[1:] == [TOOK_TOO_LONG, "you said: two"]
+        await harness.wait_until_idle()
+        assert await harness.transcript("ann") == before
+        assert harness.platform.shown()[1:] == [TOOK_TOO_LONG, "you said: two"]
 
 
 async def test_one_that_is_interrupted_gives_way_to_the_next_message(tmp_path: Path, agent: Stubborn):
-    async with open_house(tmp_path, busy(BusyMode.INTERRUPT), agent=agent) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.platform.says("ann", "two")
-        await house.clock.advance(AT_MOST)
-        await house.wait_until_idle()
-        assert house.platform.shown()[-1] == "you said: two"
-        assert await house.outcomes("ann") == {"interrupted": 1, "turned": 1}
+    async with open_harness(tmp_path, busy_config(BusyMode.INTERRUPT), agent=agent) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "two")
+        await harness.clock.advance(AT_MOST)
+        await harness.wait_until_idle()
+        assert harness.platform.shown()[-1] == "you said: two"
+        assert await harness.outcomes("ann") == {"interrupted": 1, "turned": 1}
         await agent.ends()
 
 
 async def test_a_drain_comes_back_and_the_turn_goes_on_after_the_next_start(tmp_path: Path, agent: Stubborn):
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
         ended: list[bool] = []
 
         async def drain() -> None:
-            ended.append(await house.gateway.drain(timedelta(seconds=0.5)))
+            ended.append(await harness.gateway.drain(timedelta(seconds=0.5)))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(drain)
-            await house.clock.advance(timedelta(seconds=0.5) + AT_MOST)
+            await harness.clock.advance(timedelta(seconds=0.5) + AT_MOST)
         assert ended == [False]
-        assert house.gateway.running_turn(house.key("ann")) is None
+        assert harness.gateway.running_turn(harness.key("ann")) is None
     await agent.ends()
-    async with open_house(tmp_path, agent=agent, clock=house.clock) as house:
-        await house.wait_until_idle()
+    async with open_harness(tmp_path, agent=agent, clock=harness.clock) as harness:
+        await harness.wait_until_idle()
         assert agent.turns == ["one", "one"]
-        assert [text for _, text in await house.transcript("ann")] == ["one", "you said: one"]
+        assert [text for _, text in await harness.transcript("ann")] == ["one", "you said: one"]
 
 
 async def test_a_drain_waits_no_longer_for_a_factory_that_hangs(tmp_path: Path):
@@ -125,15 +125,15 @@ async def test_a_drain_waits_no_longer_for_a_factory_that_hangs(tmp_path: Path):
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with open_house(tmp_path, agent_factory=factory) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
+    async with open_harness(tmp_path, agent_factory=factory) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
         ended: list[bool] = []
 
         async def drain() -> None:
-            ended.append(await house.gateway.drain(timedelta(0)))
+            ended.append(await harness.gateway.drain(timedelta(0)))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(drain)
-            await house.clock.advance(TO_STOP)
+            await harness.clock.advance(TO_STOP)
         assert ended == [False]

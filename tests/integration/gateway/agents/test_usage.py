@@ -19,7 +19,7 @@ from gateway_sessions.core.usage.usage_events import usage_of
 from gateway_sessions.errors import FencedError, StorageUnavailableError
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.storage.transactions.transcripts.usage import record_spent
-from tests.integration.gateway.gateway_harness import QUICK, House, busy, open_house
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, busy_config, open_harness
 
 LIMITED = replace(QUICK, agent=AgentConfig(gateway_timeout=timedelta(seconds=5)))
 WATCHED = replace(QUICK, gateway=replace(QUICK.gateway, inactivity_timeout=timedelta(seconds=5)))
@@ -45,24 +45,24 @@ async def spends(turn: TurnContext) -> str:
     return "done"
 
 
-async def spent(house: House, session_id: str) -> tuple[int, float | None]:
-    used = (await house.store.db.usage_of_session(session_id)).total
+async def spent(harness: GatewayHarness, session_id: str) -> tuple[int, float | None]:
+    used = (await harness.store.db.usage_of_session(session_id)).total
     return used.events, used.cost_usd
 
 
-async def after(house: House, *said: str) -> tuple[int, float | None]:
+async def after(harness: GatewayHarness, *said: str) -> tuple[int, float | None]:
     """What was spent in the session of the first message, once all is said."""
-    await house.platform.says("ann", said[0])
-    await house.wait_until_idle()
-    session_id = await house.store.peek_session_id(house.key("ann"))
+    await harness.platform.says("ann", said[0])
+    await harness.wait_until_idle()
+    session_id = await harness.store.peek_session_id(harness.key("ann"))
     assert session_id is not None
     for text in said[1:]:
-        await house.platform.says("ann", text)
-        await house.wait_until_idle()
+        await harness.platform.says("ann", text)
+        await harness.wait_until_idle()
     for _ in range(2):
-        await house.clock.advance(seconds=5)
-        await house.wait_until_idle()
-    return await spent(house, session_id)
+        await harness.clock.advance(seconds=5)
+        await harness.wait_until_idle()
+    return await spent(harness, session_id)
 
 
 @pytest.mark.parametrize(
@@ -78,34 +78,36 @@ async def after(house: House, *said: str) -> tuple[int, float | None]:
     ],
 )
 async def test_a_turn_costs_what_it_has_used_however_it_ends(tmp_path: Path, config: Config, said: list[str]):
-    async with open_house(tmp_path, config, agent=spends) as house:
-        assert await after(house, *said) == (1, 1.0)
+    async with open_harness(tmp_path, config, agent=spends) as harness:
+        assert await after(harness, *said) == (1, 1.0)
 
 
 @pytest.mark.parametrize("mode", [BusyMode.INTERRUPT, BusyMode.ROLLBACK])
 async def test_so_do_both_of_which_one_stops_the_other(tmp_path: Path, mode: BusyMode):
-    async with open_house(tmp_path, busy(mode), agent=spends) as house:
-        assert await after(house, "hang", "done") == (2, 2.0)
+    async with open_harness(tmp_path, busy_config(mode), agent=spends) as harness:
+        assert await after(harness, "hang", "done") == (2, 2.0)
 
 
 @pytest.mark.parametrize("stop", ["/stop", "/new"])
 async def test_what_is_spent_while_a_turn_is_stopped_counts_as_well(tmp_path: Path, stop: str):
-    async with open_house(tmp_path, agent=spends) as house:
-        assert await after(house, "spend while being stopped", stop) == (2, 2.0)
+    async with open_harness(tmp_path, agent=spends) as harness:
+        assert await after(harness, "spend while being stopped", stop) == (2, 2.0)
 
 
 async def test_a_turn_that_goes_on_after_the_next_start_has_cost_both_times(tmp_path: Path):
-    async with open_house(tmp_path, agent=spends) as house:
-        await house.platform.says("ann", "hang")
-        await house.wait_until_idle()
-        await house.gateway.drain(timedelta(0))
-    async with open_house(tmp_path, agent=spends, clock=house.clock, platform=house.platform) as house:
-        await house.wait_until_idle()
-        await house.platform.says("ann", "/stop")
-        await house.wait_until_idle()
-        session_id = await house.store.peek_session_id(house.key("ann"))
+    async with open_harness(tmp_path, agent=spends) as harness:
+        await harness.platform.says("ann", "hang")
+        await harness.wait_until_idle()
+        await harness.gateway.drain(timedelta(0))
+    async with open_harness(
+        tmp_path, agent=spends, clock=harness.clock, platform=harness.platform
+    ) as harness:
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "/stop")
+        await harness.wait_until_idle()
+        session_id = await harness.store.peek_session_id(harness.key("ann"))
         assert session_id is not None
-        assert await spent(house, session_id) == (2, 2.0)
+        assert await spent(harness, session_id) == (2, 2.0)
 
 
 async def test_turns_that_fail_reach_a_budget(tmp_path: Path):
@@ -117,10 +119,10 @@ async def test_turns_that_fail_reach_a_budget(tmp_path: Path):
         calls += 1
         return await spends(turn)
 
-    async with open_house(tmp_path, config, agent=agent) as house:
+    async with open_harness(tmp_path, config, agent=agent) as harness:
         for _ in range(4):
-            await house.platform.says("ann", "fail")
-            await house.wait_until_idle()
+            await harness.platform.says("ann", "fail")
+            await harness.wait_until_idle()
         assert calls == 2
 
 
@@ -134,15 +136,15 @@ async def test_nothing_is_counted_of_somebody_who_was_forgotten_meanwhile(tmp_pa
         finally:
             await leaves.wait()
 
-    async with open_house(tmp_path, agent=agent) as house:
+    async with open_harness(tmp_path, agent=agent) as harness:
         for text in ("hang", "/stop"):
-            await house.platform.says("ann", text)
-            await house.wait_until_idle()
-        await house.store.erase(house.platform.source("ann"))
+            await harness.platform.says("ann", text)
+            await harness.wait_until_idle()
+        await harness.store.erase(harness.platform.source("ann"))
         leaves.set()
-        await house.wait_until_idle()
-        assert house.gateway.running_turn(house.key("ann")) is None
-        assert (await house.store.db.insights(scope=Scope.operator())).models == ()
+        await harness.wait_until_idle()
+        assert harness.gateway.running_turn(harness.key("ann")) is None
+        assert (await harness.store.db.insights(scope=Scope.operator())).models == ()
 
 
 async def test_a_turn_may_tell_again_what_it_used_when_it_is_tried_again_in_another_session(tmp_path: Path):
@@ -155,19 +157,19 @@ async def test_a_turn_may_tell_again_what_it_used_when_it_is_tried_again_in_anot
         turn.report_usage(model="m", estimated_cost_usd=0.5)
         return "done"
 
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "hi")
-        await house.wait_until_idle()
-        first = await house.store.peek_session_id(house.key("ann"))
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "hi")
+        await harness.wait_until_idle()
+        first = await harness.store.peek_session_id(harness.key("ann"))
         fails = False
         for text in ("/new", "/retry"):
-            await house.platform.says("ann", text)
-            await house.wait_until_idle()
-        second = await house.store.peek_session_id(house.key("ann"))
-        assert house.platform.shown()[-1] == "done"
+            await harness.platform.says("ann", text)
+            await harness.wait_until_idle()
+        second = await harness.store.peek_session_id(harness.key("ann"))
+        assert harness.platform.shown()[-1] == "done"
         assert first is not None
         assert second is not None
-        assert (await spent(house, first), await spent(house, second)) == ((1, 1.0), (1, 0.5))
+        assert (await spent(harness, first), await spent(harness, second)) == ((1, 1.0), (1, 0.5))
 
 
 async def test_what_is_told_after_the_end_is_refused_because_nobody_would_count_it(tmp_path: Path):
@@ -177,9 +179,9 @@ async def test_what_is_told_after_the_end_is_refused_because_nobody_would_count_
         turns.append(turn)
         return "done"
 
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "hi")
-        await house.wait_until_idle()
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "hi")
+        await harness.wait_until_idle()
         with pytest.raises(FencedError):
             turns[0].report_usage(model="m", input_tokens=1)
 
@@ -187,11 +189,11 @@ async def test_what_is_told_after_the_end_is_refused_because_nobody_would_count_
 class Away:
     """A database that takes no more of what was spent until it is back."""
 
-    def __init__(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch) -> None:
         self.away = True
         self.refused = 0
-        self._write = house.store.db.write
-        monkeypatch.setattr(house.store.db, "write", self)
+        self._write = harness.store.db.write
+        monkeypatch.setattr(harness.store.db, "write", self)
 
     async def __call__(self, transaction: Any) -> object:
         if self.away and getattr(transaction, "func", None) is record_spent:
@@ -203,29 +205,29 @@ class Away:
 async def test_what_was_spent_is_counted_when_the_database_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    async with open_house(tmp_path, agent=spends) as house:
-        database = Away(house, monkeypatch)
-        assert await after(house, "hang", "/stop") == (0, 0.0)
-        await house.platform.says("ann", "done")
-        await house.wait_until_idle()
-        assert house.platform.shown() == ["Stopped.", "done"]
+    async with open_harness(tmp_path, agent=spends) as harness:
+        database = Away(harness, monkeypatch)
+        assert await after(harness, "hang", "/stop") == (0, 0.0)
+        await harness.platform.says("ann", "done")
+        await harness.wait_until_idle()
+        assert harness.platform.shown() == ["Stopped.", "done"]
         database.away = False
-        session_id = await house.store.peek_session_id(house.key("ann"))
+        session_id = await harness.store.peek_session_id(harness.key("ann"))
         assert session_id is not None
-        await house.clock.advance(seconds=30)
-        await house.wait_until_idle()
-        assert await spent(house, session_id) == (2, 2.0)
+        await harness.clock.advance(seconds=30)
+        await harness.wait_until_idle()
+        assert await spent(harness, session_id) == (2, 2.0)
 
 
 async def test_a_gateway_that_ends_meanwhile_says_that_it_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    async with open_house(tmp_path, agent=spends) as house:
-        database = Away(house, monkeypatch)
-        await after(house, "hang", "/stop")
+    async with open_harness(tmp_path, agent=spends) as harness:
+        database = Away(harness, monkeypatch)
+        await after(harness, "hang", "/stop")
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(house.gateway.drain, timedelta(0))
-            await house.clock.advance(seconds=31)
+            tasks.start_soon(harness.gateway.drain, timedelta(0))
+            await harness.clock.advance(seconds=31)
         assert database.refused > 1
         lost = [one for one in caplog.records if getattr(one, "action", "") == "usage_lost"]
-        assert [vars(one)["session_key"] for one in lost] == [house.key("ann")]
+        assert [vars(one)["session_key"] for one in lost] == [harness.key("ann")]

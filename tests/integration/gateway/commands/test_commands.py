@@ -29,8 +29,8 @@ from gateway_sessions.core.transcript.messages import Hidden
 from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, calls_tool, fails, waits_at
-from tests.integration.gateway.gateway_harness import House, busy, open_house
-from tests.integration.gateway.shared_gateway import Cast, Person
+from tests.integration.gateway.gateway_harness import GatewayHarness, busy_config, open_harness
+from tests.integration.gateway.shared_gateway import AgentOfEachPerson, Person
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -53,20 +53,20 @@ class Summaries:
 
 
 SUMMARIES = Summaries()
-CAST = Cast()
+AGENTS = AgentOfEachPerson()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[House]:
+async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[GatewayHarness]:
     home: Path = tmp_path_factory.mktemp("commands")
-    async with open_house(home, agent=CAST, compressor=SUMMARIES) as opened:
+    async with open_harness(home, agent=AGENTS, compressor=SUMMARIES) as opened:
         yield opened
         await opened.gateway.drain(timedelta())  # a test that failed may have left a turn running
 
 
 @pytest.fixture
-def person(house: House) -> Callable[..., Person]:
-    return lambda chat=None: Person(house, CAST, chat=chat)
+def person(harness: GatewayHarness) -> Callable[..., Person]:
+    return lambda chat=None: Person(harness, AGENTS, chat=chat)
 
 
 @pytest.fixture
@@ -88,35 +88,35 @@ class TestWhatIsACommand:
         await ann.hears("hello")
         assert await ann.asks("/STOP@our_bot") == NOTHING_TO_STOP
 
-    async def test_what_the_program_says_is_never_a_command(self, house: House, ann: Person):
-        message = InboundMessage(source=house.platform.source(ann.name), text="/new", internal=True)
-        receipt = await house.gateway.submit(message)
+    async def test_what_the_program_says_is_never_a_command(self, harness: GatewayHarness, ann: Person):
+        message = InboundMessage(source=harness.platform.source(ann.name), text="/new", internal=True)
+        receipt = await harness.gateway.submit(message)
         assert isinstance(receipt, Accepted)
         assert receipt.disposition is Disposition.STARTS
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
 
-    async def test_a_command_says_where_it_was_carried_out(self, house: House, ann: Person):
+    async def test_a_command_says_where_it_was_carried_out(self, harness: GatewayHarness, ann: Person):
         await ann.hears("hello")
         receipt = await ann.says("/status")
         assert receipt == Accepted(
             seq=2,
             session_key=ann.key,
-            session_id=await house.store.peek_session_id(ann.key),
+            session_id=await harness.store.peek_session_id(ann.key),
             disposition=Disposition.COMMAND,
         )
 
-    async def test_one_that_is_too_large_is_refused(self, house: House, ann: Person):
-        receipt = await ann.says("/title " + "x" * house.store.config.gateway.max_message_bytes)
+    async def test_one_that_is_too_large_is_refused(self, harness: GatewayHarness, ann: Person):
+        receipt = await ann.says("/title " + "x" * harness.store.config.gateway.max_message_bytes)
         assert isinstance(receipt, Rejected)
         assert receipt.reason is RejectReason.TOO_LARGE
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
 
-    async def test_looking_around_keeps_no_session_alive(self, house: House, ann: Person):
+    async def test_looking_around_keeps_no_session_alive(self, harness: GatewayHarness, ann: Person):
         await ann.hears("hello")
-        before = await house.store.get_session(ann.key)
+        before = await harness.store.get_session(ann.key)
         for text in ("/status", "/help", "/title", "/model", "/resume", "/queue", "/stop"):
             await ann.asks(text)
-        after = await house.store.get_session(ann.key)
+        after = await harness.store.get_session(ann.key)
         assert before is not None
         assert after is not None
         assert after.last_interaction_at == before.last_interaction_at
@@ -125,24 +125,26 @@ class TestWhatIsACommand:
 class TestNew:
     @pytest.mark.parametrize("name", ["new", "reset"])
     async def test_it_begins_a_conversation_that_knows_nothing_of_the_one_before(
-        self, house: House, ann: Person, name: str
+        self, harness: GatewayHarness, ann: Person, name: str
     ):
         await ann.hears("hello")
-        old = await house.store.peek_session_id(ann.key)
+        old = await harness.store.peek_session_id(ann.key)
         told = await ann.asks(f"/{name}")
         assert told == "This is a new conversation. /undo-reset brings the one before back."
-        assert await house.store.peek_session_id(ann.key) != old
+        assert await harness.store.peek_session_id(ann.key) != old
         await ann.hears("again")
         assert await ann.transcript() == ["again", "you said: again"]
 
-    async def test_it_may_be_called_something(self, house: House, ann: Person):
+    async def test_it_may_be_called_something(self, harness: GatewayHarness, ann: Person):
         await ann.hears("hello")
         assert "“Rome”" in await ann.asks("/new <Rome>")
-        session_id = await house.store.peek_session_id(ann.key)
+        session_id = await harness.store.peek_session_id(ann.key)
         assert session_id is not None
-        assert await house.store.db.get_session_title(session_id) == "Rome"
+        assert await harness.store.db.get_session_title(session_id) == "Rome"
 
-    async def test_a_title_that_is_taken_leaves_everything_as_it_was(self, house: House, ann: Person):
+    async def test_a_title_that_is_taken_leaves_everything_as_it_was(
+        self, harness: GatewayHarness, ann: Person
+    ):
         gate = Gate()
         ann.plays("fine", [waits_at(gate), answers("done")])
         await ann.asks("/title Rome")
@@ -151,7 +153,7 @@ class TestNew:
         await gate.reached()
         assert "already" in await ann.asks("/new Rome")
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert "done" in await ann.transcript()
 
     async def test_it_works_before_anything_was_said(self, ann: Person):
@@ -180,7 +182,7 @@ class TestNew:
 class TestOvertaking:
     @pytest.mark.parametrize("command", ["/new", "/stop", "/branch", "/undo-reset", "/resume Rome"])
     async def test_what_runs_and_what_waits_is_ended_and_told_with_its_number(
-        self, house: House, ann: Person, command: str
+        self, harness: GatewayHarness, ann: Person, command: str
     ):
         gate = Gate()
         agent = ann.plays("one", "two", [waits_at(gate), answers("late")])
@@ -191,17 +193,17 @@ class TestOvertaking:
         await ann.says("three")
         await gate.reached()
         for text in ("four", "five"):
-            await house.clock.advance(seconds=5)
+            await harness.clock.advance(seconds=5)
             await ann.says(text)
         told = await ann.asks(command)
         assert "2 waiting messages were dropped" in told
         assert ("Stopped" if command == "/stop" else "I stopped what I was doing") in told
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "three"]
-        assert await house.store.queue_depth(ann.key) == 0
-        assert "late" not in house.platform.shown(ann.name)
+        assert await harness.store.queue_depth(ann.key) == 0
+        assert "late" not in harness.platform.shown(ann.name)
 
-    async def test_stop_leaves_nothing_of_the_overflow_running(self, house: House, ann: Person):
+    async def test_stop_leaves_nothing_of_the_overflow_running(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
         agent = ann.plays([waits_at(gate), answers("late")])
         await ann.says("one")
@@ -209,18 +211,18 @@ class TestOvertaking:
         for number in range(5):
             await ann.says(f"/queue item {number}")
         assert "5 waiting messages were dropped" in await ann.asks("/stop")
-        await house.clock.advance(minutes=5)
+        await harness.clock.advance(minutes=5)
         assert [turn.text for turn in agent.turns] == ["one"]
-        assert (await house.outcomes(ann.name))["cancelled"] == 5
+        assert (await harness.outcomes(ann.name))["cancelled"] == 5
 
-    async def test_stop_does_not_end_the_conversation(self, house: House, ann: Person):
+    async def test_stop_does_not_end_the_conversation(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
         ann.plays([calls_tool("search", "found"), waits_at(gate)], "second")
         await ann.says("one")
         await gate.reached()
-        before = await house.store.get_session(ann.key)
+        before = await harness.store.get_session(ann.key)
         await ann.asks("/stop")
-        after = await house.store.get_session(ann.key)
+        after = await harness.store.get_session(ann.key)
         assert before is not None
         assert after is not None
         assert (after.session_id, after.state) == (before.session_id, SessionState.ACTIVE)
@@ -228,7 +230,7 @@ class TestOvertaking:
         assert "one" in await ann.transcript()
 
     async def test_the_old_run_neither_speaks_nor_writes_once_it_was_overtaken(
-        self, house: House, ann: Person
+        self, harness: GatewayHarness, ann: Person
     ):
         released, refused = asyncio.Event(), list[str]()
 
@@ -248,18 +250,18 @@ class TestOvertaking:
 
         ann.plays([stubborn], "second")
         await ann.says("one")
-        await house.wait_until_idle()
-        old = await house.store.peek_session_id(ann.key)
+        await harness.wait_until_idle()
+        old = await harness.store.peek_session_id(ann.key)
         assert old is not None
         assert "new conversation" in await ann.asks("/new")
         assert await ann.hears("two") == "second"
         released.set()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert refused == ["FencedError"] * 3
-        shown = house.platform.shown(ann.name)
+        shown = harness.platform.shown(ann.name)
         assert [text for text in shown if text.startswith("I ")] == []
         assert await ann.transcript() == ["two", "second"]
-        written = [row.text for row in await house.store.db.get_messages(old)]
+        written = [row.text for row in await harness.store.db.get_messages(old)]
         assert written == ["one", "[This turn was stopped.]"]
 
     async def test_the_next_turn_does_not_wait_for_a_stopped_one_that_goes_on(self, tmp_path: Path):
@@ -277,8 +279,8 @@ class TestOvertaking:
             begun_before_that.append(not over.is_set())
             return "second"
 
-        own_cast = Cast()
-        async with open_house(tmp_path, busy(BusyMode.COLLECT), agent=own_cast) as own:
+        own_cast = AgentOfEachPerson()
+        async with open_harness(tmp_path, busy_config(BusyMode.COLLECT), agent=own_cast) as own:
             zoe = Person(own, own_cast)
             zoe.plays([stubborn], [second])
             await zoe.says("one")
@@ -292,21 +294,25 @@ class TestOvertaking:
             assert begun_before_that == [True]
             assert "second" in own.platform.shown(zoe.name)
 
-    async def test_a_run_that_has_finished_is_not_answered_for_after_a_stop(self, house: House, ann: Person):
+    async def test_a_run_that_has_finished_is_not_answered_for_after_a_stop(
+        self, harness: GatewayHarness, ann: Person
+    ):
         gate = Gate()
         ann.plays([waits_at(gate), answers("late")])
         await ann.says("one")
         await gate.reached()
-        stopping = house.gateway.command(house.platform.source(ann.name), "/stop")
+        stopping = harness.gateway.command(harness.platform.source(ann.name), "/stop")
         gate.open()
         assert await stopping in ("Stopped.", NOTHING_TO_STOP)
-        await house.wait_until_idle()
-        outcome = await house.outcomes(ann.name)
-        assert ("late" in house.platform.shown(ann.name)) == ("turned" in outcome)
+        await harness.wait_until_idle()
+        outcome = await harness.outcomes(ann.name)
+        assert ("late" in harness.platform.shown(ann.name)) == ("turned" in outcome)
 
 
 class TestWhileATurnRuns:
-    async def test_every_command_is_answered_although_the_agent_hangs(self, house: House, ann: Person):
+    async def test_every_command_is_answered_although_the_agent_hangs(
+        self, harness: GatewayHarness, ann: Person
+    ):
         gate = Gate()
         ann.plays("one", [waits_at(gate), answers("late")])
         await ann.hears("one")
@@ -315,12 +321,12 @@ class TestWhileATurnRuns:
         for text in ("/status", "/title Rome", "/title", "/model gpt", "/queue", "/help", "/resume", "/undo",
                      "/retry", "/compress"):  # fmt: skip
             async with asyncio.timeout(15):
-                assert await house.gateway.command(house.platform.source(ann.name), text)
+                assert await harness.gateway.command(harness.platform.source(ann.name), text)
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert await ann.transcript() == ["one", "one", "two", "late"]
 
-    async def test_status_tells_since_when_and_what(self, house: House, ann: Person):
+    async def test_status_tells_since_when_and_what(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
 
         async def searching(turn):  # type: ignore[no-untyped-def]
@@ -330,17 +336,19 @@ class TestWhileATurnRuns:
         await ann.asks("/title Rome")
         await ann.says("one")
         await gate.reached()
-        await house.clock.advance(seconds=125)
+        await harness.clock.advance(seconds=125)
         await ann.says("two")
         lines = (await ann.asks("/status")).splitlines()
         assert lines[:2] == ["Now: working, for 2 min 5 s, “searching the web”", "Waiting: 1 message"]
         assert "“Rome”" in lines[2]
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert (await ann.asks("/status")).startswith("Now: idle\nWaiting: nothing")
 
     @pytest.mark.parametrize("command", ["/undo", "/retry", "/compress"])
-    async def test_nothing_is_taken_back_under_a_running_turn(self, house: House, ann: Person, command: str):
+    async def test_nothing_is_taken_back_under_a_running_turn(
+        self, harness: GatewayHarness, ann: Person, command: str
+    ):
         gate = Gate()
         ann.plays("one", [waits_at(gate), answers("two")])
         await ann.hears("1")
@@ -348,12 +356,14 @@ class TestWhileATurnRuns:
         await gate.reached()
         assert "/stop ends it" in await ann.asks(command)
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert await ann.transcript() == ["1", "one", "2", "two"]
 
 
 class TestQueue:
-    async def test_each_queued_message_gets_a_turn_of_its_own_in_order(self, house: House, ann: Person):
+    async def test_each_queued_message_gets_a_turn_of_its_own_in_order(
+        self, harness: GatewayHarness, ann: Person
+    ):
         gate = Gate()
         agent = ann.plays([waits_at(gate), answers("1")])
         await ann.says("one")
@@ -362,34 +372,34 @@ class TestQueue:
         dispositions = [one.disposition for one in receipts if isinstance(one, Accepted)]
         assert dispositions == [Disposition.QUEUED] * 3
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "three", "four"]
 
-    async def test_whoever_queues_something_is_told_each_time(self, house: House, ann: Person):
+    async def test_whoever_queues_something_is_told_each_time(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
         ann.plays([waits_at(gate), answers("1")])
         await ann.says("one")
         await gate.reached()
         await ann.says("/queue two")
         await ann.says("/queue three")
-        await house.wait_until_idle()
-        told = [text for text in house.platform.shown(ann.name) if text.startswith("Queued")]
+        await harness.wait_until_idle()
+        told = [text for text in harness.platform.shown(ann.name) if text.startswith("Queued")]
         assert told == [
             "Queued: I will answer this when I am done.",
             "Queued: I will answer this when I am done, after 1 other.",
         ]
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
 
     async def test_on_an_idle_lane_it_is_an_ordinary_message(self, ann: Person):
         assert await ann.hears("/queue hello") == "you said: hello"
         assert await ann.transcript() == ["hello", "you said: hello"]
 
-    async def test_what_is_queued_may_look_like_a_command(self, house: House, ann: Person):
+    async def test_what_is_queued_may_look_like_a_command(self, harness: GatewayHarness, ann: Person):
         await ann.hears("hello")
-        before = await house.store.peek_session_id(ann.key)
+        before = await harness.store.peek_session_id(ann.key)
         assert await ann.hears("/queue /new") == "you said: /new"
-        assert await house.store.peek_session_id(ann.key) == before
+        assert await harness.store.peek_session_id(ann.key) == before
 
     async def test_pictures_are_queued_with_their_words(self, ann: Person):
         agent = ann.plays("nice")
@@ -397,14 +407,14 @@ class TestQueue:
         assert agent.turns[0].messages[0].attachments == (PHOTO,)
         assert agent.turns[0].text == "look"
 
-    async def test_it_is_delivered_twice_and_queued_once(self, house: House, ann: Person):
+    async def test_it_is_delivered_twice_and_queued_once(self, harness: GatewayHarness, ann: Person):
         agent = ann.plays("1")
         await ann.hears("/queue hello", message_id=f"{ann.name}-q")
-        await house.platform.redelivers(f"{ann.name}-q")
-        await house.wait_until_idle()
+        await harness.platform.redelivers(f"{ann.name}-q")
+        await harness.wait_until_idle()
         assert len(agent.turns) == 1
 
-    async def test_what_waits_is_listed_moved_and_taken_out(self, house: House, ann: Person):
+    async def test_what_waits_is_listed_moved_and_taken_out(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
         agent = ann.plays([waits_at(gate), answers("1")])
         await ann.says("one")
@@ -417,10 +427,10 @@ class TestQueue:
         assert "Nothing with the number 2" in await ann.asks("/queue cancel 2")
         assert "Nothing with the number 99" in await ann.asks("/queue move 99 1")
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "four", "three"]
 
-    async def test_it_is_cleared_and_the_running_turn_goes_on(self, house: House, ann: Person):
+    async def test_it_is_cleared_and_the_running_turn_goes_on(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
         agent = ann.plays([waits_at(gate), answers("1")])
         await ann.says("one")
@@ -429,10 +439,10 @@ class TestQueue:
         assert await ann.asks("/queue clear") == "Took 1 waiting message out."
         assert await ann.asks("/queue clear") == QUEUE_EMPTY
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.finished] == ["one"]
 
-    async def test_a_full_queue_refuses_and_says_so(self, house: House, ann: Person):
+    async def test_a_full_queue_refuses_and_says_so(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
         ann.plays([waits_at(gate), answers("1")])
         await ann.says("one")
@@ -442,19 +452,21 @@ class TestQueue:
         receipt = await ann.says("/queue one too many")
         assert isinstance(receipt, Rejected)
         assert receipt.reason is RejectReason.QUEUE_FULL
-        told = await house.gateway.command(house.platform.source(ann.name), "/queue another")
+        told = await harness.gateway.command(harness.platform.source(ann.name), "/queue another")
         assert told == receipt.text
         await ann.asks("/stop")
 
 
 class TestTitlesAndModels:
-    async def test_a_title_given_before_the_first_message_is_not_lost(self, house: House, ann: Person):
+    async def test_a_title_given_before_the_first_message_is_not_lost(
+        self, harness: GatewayHarness, ann: Person
+    ):
         assert await ann.asks("/title “Rome”") == "This conversation is called ““Rome””."
         assert await ann.asks("/title 'Rome'") == "This conversation is called “Rome”."
         await ann.hears("hello")
-        session_id = await house.store.peek_session_id(ann.key)
+        session_id = await harness.store.peek_session_id(ann.key)
         assert session_id is not None
-        assert await house.store.db.get_session_title(session_id) == "Rome"
+        assert await harness.store.db.get_session_title(session_id) == "Rome"
         assert await ann.asks("/title") == f"This conversation is called “Rome”. Its id is {session_id}."
 
     async def test_a_model_chosen_before_the_first_message_is_not_lost(self, ann: Person):
@@ -495,15 +507,17 @@ class TestTitlesAndModels:
 
 
 class TestResume:
-    async def test_it_goes_on_with_a_number_of_the_list_that_was_shown(self, house: House, ann: Person):
+    async def test_it_goes_on_with_a_number_of_the_list_that_was_shown(
+        self, harness: GatewayHarness, ann: Person
+    ):
         for place in ("Rome", "Paris", "Oslo"):
-            await house.clock.advance(minutes=1)
+            await harness.clock.advance(minutes=1)
             await ann.asks(f"/new {place}")
             await ann.hears(f"about {place}")
         shown = (await ann.asks("/resume")).splitlines()[1:]
         assert [line.split(",")[0] for line in shown] == ["1. “Oslo”", "2. “Paris”", "3. “Rome”"]
         assert shown[0].endswith("(this one)")
-        await house.clock.advance(minutes=1)
+        await harness.clock.advance(minutes=1)
         assert "“Rome”" in await ann.asks("/resume 3")
         await ann.hears("more")  # the order of a new list would be another one
         assert "“Paris”" in await ann.asks("/resume <2>")
@@ -522,15 +536,15 @@ class TestResume:
         await ann.asks("/new")
         assert "Back in “Rome and back”" in await ann.asks(f"/resume {how.format('Rome and back')}")
 
-    async def test_an_id_or_its_beginning_will_do(self, house: House, ann: Person):
+    async def test_an_id_or_its_beginning_will_do(self, harness: GatewayHarness, ann: Person):
         await ann.hears("hello")
-        old = await house.store.peek_session_id(ann.key)
+        old = await harness.store.peek_session_id(ann.key)
         assert old is not None
         await ann.asks("/new")
         assert (await ann.asks(f"/resume {old[:-1]}")).startswith("Back in")
-        assert await house.store.peek_session_id(ann.key) == old
+        assert await harness.store.peek_session_id(ann.key) == old
 
-    async def test_the_conversation_one_is_in_goes_on_undisturbed(self, house: House, ann: Person):
+    async def test_the_conversation_one_is_in_goes_on_undisturbed(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
         ann.plays([waits_at(gate), answers("done")])
         await ann.asks("/title Rome")
@@ -538,7 +552,7 @@ class TestResume:
         await gate.reached()
         assert "You are in it already" in await ann.asks("/resume Rome")
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert await ann.transcript() == ["one", "done"]
 
     async def test_what_nobody_knows_is_not_found(self, ann: Person):
@@ -561,14 +575,16 @@ class TestResume:
         assert "I know no conversation" in await bob.asks("/resume our secret")
         assert "secret" not in await bob.asks("/resume")
 
-    async def test_an_id_does_not_lead_there_either(self, house: House, ann: Person, bob: Person):
+    async def test_an_id_does_not_lead_there_either(self, harness: GatewayHarness, ann: Person, bob: Person):
         await ann.hears("hello")
         await bob.hears("hi")
-        session_id = await house.store.peek_session_id(ann.key)
+        session_id = await harness.store.peek_session_id(ann.key)
         assert "I know no conversation" in await bob.asks(f"/resume {session_id}")
-        assert await house.store.peek_session_id(ann.key) == session_id
+        assert await harness.store.peek_session_id(ann.key) == session_id
 
-    async def test_a_room_sees_nothing_of_what_somebody_says_alone(self, house: House, ann: Person):
+    async def test_a_room_sees_nothing_of_what_somebody_says_alone(
+        self, harness: GatewayHarness, ann: Person
+    ):
         await ann.asks("/title private matters")
         await ann.hears("hello")
         ann.chat = f"room of {ann.name}"
@@ -576,26 +592,30 @@ class TestResume:
         await ann.hears("hello all")
         assert "private" not in await ann.asks("/resume")
 
-    async def test_a_shared_conversation_does_not_take_in_a_private_one(self, house: House, ann: Person):
+    async def test_a_shared_conversation_does_not_take_in_a_private_one(
+        self, harness: GatewayHarness, ann: Person
+    ):
         await ann.asks("/title private matters")
         await ann.hears("hello")
-        source = house.platform.source(ann.name, chat="room", thread=f"topic {ann.name}")
-        told = await house.gateway.command(source, "/resume private matters")
+        source = harness.platform.source(ann.name, chat="room", thread=f"topic {ann.name}")
+        told = await harness.gateway.command(source, "/resume private matters")
         assert told is not None
         assert "I know no conversation" in told
 
-    async def test_a_conversation_that_moved_away_is_brought_back_at_once(self, house: House, ann: Person):
+    async def test_a_conversation_that_moved_away_is_brought_back_at_once(
+        self, harness: GatewayHarness, ann: Person
+    ):
         await ann.asks("/title Rome")
         await ann.hears("hello")
-        here = await house.store.peek_session_id(ann.key)
+        here = await harness.store.peek_session_id(ann.key)
         ann.chat = f"den of {ann.name}"
         assert "Back in “Rome”" in await ann.asks("/resume Rome")
         ann.chat = None
-        assert await house.store.peek_session_id(ann.key) is None
+        assert await harness.store.peek_session_id(ann.key) is None
         assert "Back in “Rome”" in await ann.asks("/resume Rome")
-        assert await house.store.peek_session_id(ann.key) == here
+        assert await harness.store.peek_session_id(ann.key) == here
 
-    async def test_one_that_works_elsewhere_stays_there(self, house: House, ann: Person):
+    async def test_one_that_works_elsewhere_stays_there(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
         ann.plays([waits_at(gate), answers("done")])
         await ann.asks("/title Rome")
@@ -604,7 +624,7 @@ class TestResume:
         ann.chat = f"den of {ann.name}"
         assert "in the middle of something" in await ann.asks("/resume Rome")
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
 
 
 class TestTakingBack:
@@ -622,42 +642,44 @@ class TestTakingBack:
         assert "from 1 to 100" in await ann.asks("/undo everything")
         assert await ann.transcript() == ["hello", "you said: hello"]
 
-    async def test_retry_puts_the_same_question_again(self, house: House, ann: Person):
+    async def test_retry_puts_the_same_question_again(self, harness: GatewayHarness, ann: Person):
         agent = ann.plays("1", [calls_tool("search"), answers("2")], "3")
         await ann.hears("one")
         await ann.hears("two", attachments=[PHOTO])
-        await house.clock.advance(seconds=2)
+        await harness.clock.advance(seconds=2)
         await ann.asks("/retry")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "two"]
         assert agent.turns[2].messages[0].attachments == (PHOTO,)
         texts = [content for content in await ann.transcript() if isinstance(content, str)]
         assert texts == ["one", "1", "3"]
 
-    async def test_retry_keeps_what_was_taken_back_and_what_was_compacted(self, house: House, ann: Person):
+    async def test_retry_keeps_what_was_taken_back_and_what_was_compacted(
+        self, harness: GatewayHarness, ann: Person
+    ):
         await ann.hears("old")
-        session_id = await house.store.peek_session_id(ann.key)
+        session_id = await harness.store.peek_session_id(ann.key)
         assert session_id is not None
-        await house.store.db.archive_and_compact(session_id, SUMMARY)
+        await harness.store.db.archive_and_compact(session_id, SUMMARY)
         await ann.hears("new")
         await ann.asks("/retry")
-        rows = await house.store.db.get_messages(session_id, include_hidden=True)
+        rows = await harness.store.db.get_messages(session_id, include_hidden=True)
         hidden = {row.text: row.hidden_because for row in rows}
         assert hidden["old"] is Hidden.COMPACTED
         assert [row.hidden_because for row in rows if row.text == "new"] == [Hidden.REWOUND, None]
 
-    async def test_retry_takes_up_a_turn_that_failed(self, house: House, ann: Person):
+    async def test_retry_takes_up_a_turn_that_failed(self, harness: GatewayHarness, ann: Person):
         agent = ann.plays("1", [calls_tool("search"), fails(LookupError("model"))], "3")
         await ann.hears("one")
         await ann.hears("two")
-        assert (await house.outcomes(ann.name))["dead"] == 1
+        assert (await harness.outcomes(ann.name))["dead"] == 1
         await ann.asks("/retry")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "two"]
         assert await ann.transcript() == ["one", "1", "two", "3"]
-        assert "dead" not in await house.outcomes(ann.name)
+        assert "dead" not in await harness.outcomes(ann.name)
 
-    async def test_what_failed_is_tried_again_after_what_runs(self, house: House, ann: Person):
+    async def test_what_failed_is_tried_again_after_what_runs(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
         agent = ann.plays([fails(LookupError("model"))], [waits_at(gate), answers("2")], "3")
         await ann.hears("one")
@@ -665,35 +687,37 @@ class TestTakingBack:
         await gate.reached()
         assert await ann.asks("/retry") == RETRIED_LATER
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "one"]
 
-    async def test_what_failed_long_ago_is_not_the_last_turn(self, house: House, ann: Person):
+    async def test_what_failed_long_ago_is_not_the_last_turn(self, harness: GatewayHarness, ann: Person):
         agent = ann.plays([fails(LookupError("model"))], "2", "3")
         await ann.hears("one")
-        await house.clock.advance(minutes=1)
+        await harness.clock.advance(minutes=1)
         await ann.hears("two")
         await ann.asks("/retry")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "two"]
 
-    async def test_what_failed_is_taken_up_in_the_next_conversation(self, house: House, ann: Person):
+    async def test_what_failed_is_taken_up_in_the_next_conversation(
+        self, harness: GatewayHarness, ann: Person
+    ):
         agent = ann.plays([fails(LookupError("model"))], "2")
         await ann.hears("one")
         await ann.asks("/new")
         await ann.asks("/retry")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "one"]
         assert await ann.transcript() == ["one", "2"]
 
-    async def test_a_stopped_turn_is_tried_again(self, house: House, ann: Person):
+    async def test_a_stopped_turn_is_tried_again(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
         agent = ann.plays([waits_at(gate), answers("late")], "2")
         await ann.says("one")
         await gate.reached()
         await ann.asks("/stop")
         await ann.asks("/retry")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "one"]
         assert await ann.transcript() == ["one", "2"]
 
@@ -712,8 +736,8 @@ class TestTakingBack:
 
             return answer
 
-        async with open_house(tmp_path, agent_factory=factory) as own:
-            zoe = Person(own, Cast())
+        async with open_harness(tmp_path, agent_factory=factory) as own:
+            zoe = Person(own, AgentOfEachPerson())
             await zoe.hears("one")
             await zoe.hears("two")
             await zoe.asks("/undo")
@@ -722,10 +746,10 @@ class TestTakingBack:
 
 
 class TestBranching:
-    async def test_a_copy_goes_on_and_the_original_stays(self, house: House, ann: Person):
+    async def test_a_copy_goes_on_and_the_original_stays(self, harness: GatewayHarness, ann: Person):
         await ann.asks("/title Rome")
         await ann.hears("hello")
-        original = await house.store.peek_session_id(ann.key)
+        original = await harness.store.peek_session_id(ann.key)
         assert "“Rome #2”" in await ann.asks("/branch")
         await ann.hears("only here")
         assert "Back in “Rome”" in await ann.asks(f"/resume {original}")
@@ -738,10 +762,10 @@ class TestBranching:
 
 
 class TestCompressing:
-    async def test_the_conversation_goes_on_with_the_summary(self, house: House, ann: Person):
+    async def test_the_conversation_goes_on_with_the_summary(self, harness: GatewayHarness, ann: Person):
         await ann.hears("one")
         await ann.hears("two")
-        original = await house.store.peek_session_id(ann.key)
+        original = await harness.store.peek_session_id(ann.key)
         assert original is not None
         told = await ann.asks("/compress")
         assert told.startswith(COMPRESSING)
@@ -753,9 +777,9 @@ class TestCompressing:
             "you said: two",
         ]
         assert await ann.transcript() == ["all of it", "in short"]
-        assert len(await house.store.db.get_messages(original)) == 4
+        assert len(await harness.store.db.get_messages(original)) == 4
 
-    async def test_what_is_said_meanwhile_is_not_lost(self, house: House, ann: Person):
+    async def test_what_is_said_meanwhile_is_not_lost(self, harness: GatewayHarness, ann: Person):
         await ann.hears("one")
         SUMMARIES.gate = gate = Gate()
         try:
@@ -763,12 +787,12 @@ class TestCompressing:
             await gate.reached()
             assert await ann.asks("/compress") == COMPRESSING  # the same one goes on
             assert await ann.hears("two") == "you said: two"
-            before = len(house.platform.sent)
+            before = len(harness.platform.sent)
             gate.open()
-            await house.wait_until_idle()
+            await harness.wait_until_idle()
         finally:
             SUMMARIES.gate = None
-        assert [one.text for one in house.platform.sent[before:]] == [NOT_COMPRESSED]
+        assert [one.text for one in harness.platform.sent[before:]] == [NOT_COMPRESSED]
         assert await ann.transcript() == ["one", "you said: one", "two", "you said: two"]
 
     async def test_there_may_be_nothing_to_compress(self, ann: Person):
@@ -777,14 +801,14 @@ class TestCompressing:
         assert NOTHING_TO_COMPRESS in await ann.asks("/compress")
 
     async def test_without_a_compressor_it_says_so(self, tmp_path: Path):
-        async with open_house(tmp_path, agent=CAST) as own:
+        async with open_harness(tmp_path, agent=AGENTS) as own:
             assert await own.gateway.command(own.platform.source("ann"), "/compress") == NO_COMPRESSOR
 
 
 class TestHelp:
-    async def test_it_lists_every_command_with_its_arguments(self, house: House, ann: Person):
+    async def test_it_lists_every_command_with_its_arguments(self, harness: GatewayHarness, ann: Person):
         told = await ann.asks("/help")
-        for command in house.gateway.commands:
+        for command in harness.gateway.commands:
             assert f"{command.help.call}: {command.summary}" in told
 
     async def test_it_tells_of_one(self, ann: Person):
@@ -795,26 +819,28 @@ class TestHelp:
 
 
 class TestPrograms:
-    async def test_a_program_gets_the_answer_and_nobody_else(self, house: House, ann: Person):
-        source = house.platform.source(ann.name)
-        assert await house.gateway.command(source, "/title Rome") == "This conversation is called “Rome”."
-        assert await house.gateway.command(source, "/queue") == QUEUE_EMPTY
-        await house.wait_until_idle()
-        assert house.platform.shown(ann.name) == []
+    async def test_a_program_gets_the_answer_and_nobody_else(self, harness: GatewayHarness, ann: Person):
+        source = harness.platform.source(ann.name)
+        assert await harness.gateway.command(source, "/title Rome") == "This conversation is called “Rome”."
+        assert await harness.gateway.command(source, "/queue") == QUEUE_EMPTY
+        await harness.wait_until_idle()
+        assert harness.platform.shown(ann.name) == []
 
-    async def test_it_can_queue_something_on_behalf_of_a_person(self, house: House, ann: Person):
-        source = house.platform.source(ann.name)
-        assert await house.gateway.command(source, "/queue hello") is None
-        await house.wait_until_idle()
+    async def test_it_can_queue_something_on_behalf_of_a_person(self, harness: GatewayHarness, ann: Person):
+        source = harness.platform.source(ann.name)
+        assert await harness.gateway.command(source, "/queue hello") is None
+        await harness.wait_until_idle()
         assert await ann.transcript() == ["hello", "you said: hello"]
 
-    async def test_what_is_no_command_is_refused(self, house: House, ann: Person):
+    async def test_what_is_no_command_is_refused(self, harness: GatewayHarness, ann: Person):
         with pytest.raises(InvalidInputError, match="is no command"):
-            await house.gateway.command(house.platform.source(ann.name), "hello")
+            await harness.gateway.command(harness.platform.source(ann.name), "hello")
 
-    async def test_one_that_is_too_large_is_answered_with_the_refusal(self, house: House, ann: Person):
-        text = "/title " + "x" * house.store.config.gateway.max_message_bytes
-        told = await house.gateway.command(house.platform.source(ann.name), text)
+    async def test_one_that_is_too_large_is_answered_with_the_refusal(
+        self, harness: GatewayHarness, ann: Person
+    ):
+        text = "/title " + "x" * harness.store.config.gateway.max_message_bytes
+        told = await harness.gateway.command(harness.platform.source(ann.name), text)
         assert told == "Your message is too large, and I did not take it."
 
 
@@ -830,14 +856,14 @@ async def test_commands_are_checked_when_they_are_made():
 async def test_what_was_queued_with_a_command_can_be_edited(tmp_path: Path):
     gate = Gate()
     agent = ScriptedAgent([waits_at(gate)])
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "hello")
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "hello")
         await gate.reached()
-        await house.platform.says("ann", "/queue foo", message_id="m9")
-        assert isinstance(await house.platform.edits("m9", "/queue bar -- and more"), Accepted)
-        waiting = [one for one in await house.store.list_queued(house.key("ann")) if not one.running]
+        await harness.platform.says("ann", "/queue foo", message_id="m9")
+        assert isinstance(await harness.platform.edits("m9", "/queue bar -- and more"), Accepted)
+        waiting = [one for one in await harness.store.list_queued(harness.key("ann")) if not one.running]
         assert [one.message.text for one in waiting] == ["bar -- and more"]
-        assert isinstance(await house.platform.edits("m9", "baz"), Accepted)
+        assert isinstance(await harness.platform.edits("m9", "baz"), Accepted)
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["hello", "baz"]

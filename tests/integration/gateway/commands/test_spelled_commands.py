@@ -20,7 +20,7 @@ from gateway_sessions.runtime.gateway.commands.protocol import CommandSet
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, waits_at
 from gateway_sessions.testing.fake_platform import ABLE, FakePlatform
-from tests.integration.gateway.gateway_harness import QUICK, open_house
+from tests.integration.gateway.gateway_harness import QUICK, open_harness
 
 TAPPED = replace(ABLE, hyphens_in_commands=False)
 NAMED = replace(ABLE, names=frozenset({"@Our_Bot", "our_other_bot"}))
@@ -63,23 +63,23 @@ def test_only_commands_are_spelled_anew(text: str, spelled: str):
 
 async def test_people_are_told_what_they_can_tap_and_both_spellings_do_the_same(tmp_path: Path):
     platform = FakePlatform(clock=(clock := FakeClock()), capabilities=TAPPED)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=echo) as harness:
         for spelling in ("/undo_reset", "/undo-reset", "/UNDO_RESET"):
             await platform.says("ann", "hello")
-            await house.wait_until_idle()
-            before = await house.store.peek_session_id(house.key("ann"))
+            await harness.wait_until_idle()
+            before = await harness.store.peek_session_id(harness.key("ann"))
             await platform.says("ann", "/new")
-            await house.wait_until_idle()
+            await harness.wait_until_idle()
             assert "/undo_reset brings" in platform.shown("ann")[-1]
-            assert await house.store.peek_session_id(house.key("ann")) != before
+            assert await harness.store.peek_session_id(harness.key("ann")) != before
             await platform.says("ann", spelling)
-            await house.wait_until_idle()
-            assert await house.store.peek_session_id(house.key("ann")) == before
+            await harness.wait_until_idle()
+            assert await harness.store.peek_session_id(harness.key("ann")) == before
         await platform.says("ann", "/help")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert not [one for one in platform.shown("ann") if "/undo-reset" in one]
         await platform.says("ann", "what is /undo-reset?")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert platform.shown("ann")[-1] == "you said: what is /undo-reset?"
 
 
@@ -96,9 +96,9 @@ async def test_people_are_told_what_they_can_tap_and_both_spellings_do_the_same(
 async def test_a_command_for_another_account_is_nobody_s_business(tmp_path: Path, word: str, ours: bool):
     gate = Gate()
     platform = FakePlatform(clock=(clock := FakeClock()), capabilities=NAMED)
-    async with open_house(
+    async with open_harness(
         tmp_path, ANSWERING, platform=platform, clock=clock, agent=ScriptedAgent([waits_at(gate)])
-    ) as house:
+    ) as harness:
         await platform.says("ann", "work")
         await gate.reached()
         receipt = await platform.says("ann", word)
@@ -108,36 +108,36 @@ async def test_a_command_for_another_account_is_nobody_s_business(tmp_path: Path
         else:
             assert isinstance(receipt, Rejected)
             assert receipt.reason is RejectReason.NOT_ADDRESSED
-            assert house.gateway.running_turn(house.key("ann")) is not None
+            assert harness.gateway.running_turn(harness.key("ann")) is not None
             assert platform.shown("ann") == []
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
 
 
 async def test_an_account_that_does_not_say_what_it_is_called_takes_every_command(tmp_path: Path):
     assert AdapterCapabilities().is_called("whoever")
-    async with open_house(tmp_path, agent=echo) as house:
-        assert isinstance(await house.platform.says("ann", "/status@another_bot"), Accepted)
+    async with open_harness(tmp_path, agent=echo) as harness:
+        assert isinstance(await harness.platform.says("ann", "/status@another_bot"), Accepted)
 
 
 async def test_whoever_begins_is_greeted(tmp_path: Path):
-    async with open_house(tmp_path, agent=echo) as house:
-        await house.platform.says("ann", "/start")
-        await house.platform.says("bob", "/start ref_42")
-        await house.wait_until_idle()
-        assert house.platform.shown("ann") == house.platform.shown("bob") == [GREETING]
-        assert not await house.store.has_any_sessions()
+    async with open_harness(tmp_path, agent=echo) as harness:
+        await harness.platform.says("ann", "/start")
+        await harness.platform.says("bob", "/start ref_42")
+        await harness.wait_until_idle()
+        assert harness.platform.shown("ann") == harness.platform.shown("bob") == [GREETING]
+        assert not await harness.store.has_any_sessions()
 
 
 @pytest.mark.parametrize("text", ["/nonsense", "/nonsense with words", "/etc/passwd", "no command"])
 async def test_people_are_told_that_there_is_no_such_command_where_that_is_wanted(tmp_path: Path, text: str):
     known = text.startswith("/nonsense")
     for number, config in enumerate((QUICK, ANSWERING)):
-        async with open_house(tmp_path / str(number), config, agent=echo) as house:
-            await house.platform.says("ann", text)
-            await house.wait_until_idle()
-            (shown,) = house.platform.shown("ann")
+        async with open_harness(tmp_path / str(number), config, agent=echo) as harness:
+            await harness.platform.says("ann", text)
+            await harness.wait_until_idle()
+            (shown,) = harness.platform.shown("ann")
             answered = known and config is ANSWERING
             assert (shown == "There is no command “/nonsense”. /help lists them.") is answered
             assert (shown == f"you said: {text}") is not answered
-            await house.clock.advance(timedelta(seconds=1))
+            await harness.clock.advance(timedelta(seconds=1))

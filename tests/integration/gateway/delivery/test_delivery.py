@@ -27,7 +27,7 @@ from gateway_sessions.storage.transactions.queue import outbox
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.gateway_harness import House, busy, open_house, until
+from tests.integration.gateway.gateway_harness import GatewayHarness, busy_config, open_harness, wait_until
 
 T = TypeVar("T")
 
@@ -36,23 +36,23 @@ async def echo(turn: TurnContext) -> str:
     return turn.text
 
 
-async def owed(house: House) -> int:
-    return sum((await house.store.db.read(outbox.owing)).values())
+async def owed(harness: GatewayHarness) -> int:
+    return sum((await harness.store.db.read(outbox.owing)).values())
 
 
 async def test_an_outage_delays_replies_and_keeps_their_order(tmp_path: Path):
-    async with open_house(tmp_path, agent=echo) as house:
-        with house.platform.outage():
+    async with open_harness(tmp_path, agent=echo) as harness:
+        with harness.platform.outage():
             for text in ("one", "two", "three"):
-                await house.platform.says("ann", text)
-                await house.clock.advance(seconds=2)
-            await house.wait_until_idle()
-            assert house.platform.shown("ann") == []
-            assert await owed(house) == 3
-        await house.clock.advance(minutes=6)
-        await house.wait_until_idle()
-        assert house.platform.shown("ann") == ["one", "two", "three"]
-        assert await owed(house) == 0
+                await harness.platform.says("ann", text)
+                await harness.clock.advance(seconds=2)
+            await harness.wait_until_idle()
+            assert harness.platform.shown("ann") == []
+            assert await owed(harness) == 3
+        await harness.clock.advance(minutes=6)
+        await harness.wait_until_idle()
+        assert harness.platform.shown("ann") == ["one", "two", "three"]
+        assert await owed(harness) == 0
 
 
 async def test_replies_to_turns_that_follow_each_other_need_neither_a_look_nor_a_mark_of_their_own(
@@ -67,10 +67,10 @@ async def test_replies_to_turns_that_follow_each_other_need_neither_a_look_nor_a
         return turn.text
 
     texts = [f"{number}" for number in range(5)]
-    config = busy(BusyMode.QUEUE, debounce=timedelta(0), acknowledge=False)
-    async with open_house(tmp_path, config, agent=agent) as house:
+    config = busy_config(BusyMode.QUEUE, debounce=timedelta(0), acknowledge=False)
+    async with open_harness(tmp_path, config, agent=agent) as harness:
         for text in texts:
-            await house.platform.says("ann", text)
+            await harness.platform.says("ann", text)
         for name in ("due", "mark_sending"):
             real = getattr(outbox, name)
 
@@ -80,33 +80,33 @@ async def test_replies_to_turns_that_follow_each_other_need_neither_a_look_nor_a
 
             monkeypatch.setattr(outbox, name, counted)
         gate.open()
-        await house.wait_until_idle()
-        assert house.platform.shown("ann") == texts
-        assert await owed(house) == 0
+        await harness.wait_until_idle()
+        assert harness.platform.shown("ann") == texts
+        assert await owed(harness) == 0
     assert asked == []
 
 
 async def test_a_lane_whose_replies_fail_holds_no_other_lane_up(tmp_path: Path):
-    async with open_house(tmp_path, agent=echo) as house:
-        house.platform.rate_limit(60)
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.platform.says("bob", "two")
-        await house.wait_until_idle()
-        assert house.platform.shown() == ["two"]
-        await house.clock.advance(seconds=61)
-        await house.wait_until_idle()
-        assert house.platform.shown("ann") == ["one"]
+    async with open_harness(tmp_path, agent=echo) as harness:
+        harness.platform.rate_limit(60)
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.platform.says("bob", "two")
+        await harness.wait_until_idle()
+        assert harness.platform.shown() == ["two"]
+        await harness.clock.advance(seconds=61)
+        await harness.wait_until_idle()
+        assert harness.platform.shown("ann") == ["one"]
 
 
 async def test_a_reply_that_may_have_been_sent_is_sent_again_with_a_mark(tmp_path: Path):
-    async with open_house(tmp_path, agent=echo) as house:
-        house.platform.fails_ambiguously(shown=True)
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.clock.advance(minutes=1)
-        await house.wait_until_idle()
-        first, second = house.platform.shown("ann")
+    async with open_harness(tmp_path, agent=echo) as harness:
+        harness.platform.fails_ambiguously(shown=True)
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.clock.advance(minutes=1)
+        await harness.wait_until_idle()
+        first, second = harness.platform.shown("ann")
         assert first == "one"
         assert second.endswith("one")
         assert second != "one"
@@ -116,34 +116,34 @@ async def test_a_platform_that_knows_repeats_shows_the_reply_once(tmp_path: Path
     clock = FakeClock()
     able = AdapterCapabilities(idempotent_send=True)
     platform = FakePlatform(clock=clock, capabilities=able)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=echo) as harness:
         platform.fails_ambiguously(shown=True)
         await platform.says("ann", "one")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         await clock.advance(minutes=1)
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert platform.shown("ann") == ["one"]
-        assert await owed(house) == 0
+        assert await owed(harness) == 0
 
 
 async def test_a_reply_that_is_refused_is_kept_and_the_next_one_comes(tmp_path: Path):
-    async with open_house(tmp_path, agent=echo) as house:
-        house.platform.refuses()
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.platform.says("ann", "two")
-        await house.wait_until_idle()
-        assert house.platform.shown("ann") == ["two"]
-        (dead,) = await house.store.dead_replies()
+    async with open_harness(tmp_path, agent=echo) as harness:
+        harness.platform.refuses()
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "two")
+        await harness.wait_until_idle()
+        assert harness.platform.shown("ann") == ["two"]
+        (dead,) = await harness.store.dead_replies()
         assert dead.message.text == "one"
         assert "refused" in (dead.problem or "")
-        await house.store.retry_reply(dead.reply_id)
-        house.gateway.look_again()
-        await house.wait_until_idle()
-        assert house.platform.shown("ann") == ["two", "one"]
-        assert await house.store.dead_replies() == []
+        await harness.store.retry_reply(dead.reply_id)
+        harness.gateway.look_again()
+        await harness.wait_until_idle()
+        assert harness.platform.shown("ann") == ["two", "one"]
+        assert await harness.store.dead_replies() == []
         with pytest.raises(InvalidInputError, match="was not given up"):
-            await house.store.retry_reply(dead.reply_id)
+            await harness.store.retry_reply(dead.reply_id)
 
 
 async def test_whoever_has_no_more_input_can_wait_for_the_last_answer(tmp_path: Path):
@@ -151,66 +151,66 @@ async def test_whoever_has_no_more_input_can_wait_for_the_last_answer(tmp_path: 
         await turn.clock.sleep(5)
         return turn.text
 
-    async with open_house(tmp_path, agent=slow) as house:
+    async with open_harness(tmp_path, agent=slow) as harness:
         for text in ("one", "two"):
-            await house.platform.says("ann", text)
-        ended = asyncio.create_task(house.gateway.settled())
-        await house.clock.advance(seconds=6)
+            await harness.platform.says("ann", text)
+        ended = asyncio.create_task(harness.gateway.settled())
+        await harness.clock.advance(seconds=6)
         assert not ended.done()
-        await house.clock.advance(seconds=20)
+        await harness.clock.advance(seconds=20)
         await ended
-        assert house.platform.shown("ann")[-1] == "two"
-        await house.gateway.settled()
+        assert harness.platform.shown("ann")[-1] == "two"
+        await harness.gateway.settled()
 
 
 async def test_a_reply_nobody_waits_for_any_more_is_given_up(tmp_path: Path):
-    async with open_house(tmp_path, agent=echo) as house:
-        with house.platform.outage():
-            await house.platform.says("ann", "one")
-            await house.wait_until_idle()
-            await house.clock.advance(hours=25)
-            await house.wait_until_idle()
-            (dead,) = await house.store.db.read(partial(outbox.dead, 10))
+    async with open_harness(tmp_path, agent=echo) as harness:
+        with harness.platform.outage():
+            await harness.platform.says("ann", "one")
+            await harness.wait_until_idle()
+            await harness.clock.advance(hours=25)
+            await harness.wait_until_idle()
+            (dead,) = await harness.store.db.read(partial(outbox.dead, 10))
             assert "too_old" in (dead.problem or "")
-        assert await owed(house) == 0
+        assert await owed(harness) == 0
 
 
 async def test_behind_replies_that_are_too_old_the_next_one_is_sent_at_once(tmp_path: Path):
-    async with open_house(tmp_path, agent=echo) as house:
-        with house.platform.outage():
+    async with open_harness(tmp_path, agent=echo) as harness:
+        with harness.platform.outage():
             for text in ("one", "two", "three"):
-                await house.platform.says("ann", text)
-                await house.wait_until_idle()
-            house.clock.step(timedelta(hours=30))  # nothing was tried meanwhile
-            await house.platform.says("ann", "four")
-        await house.clock.advance(minutes=6)
-        assert [one.message.text for one in await house.store.dead_replies()] == ["three", "two", "one"]
-        assert house.platform.shown("ann")[1:] == ["four"], "behind the notice of a new session"
+                await harness.platform.says("ann", text)
+                await harness.wait_until_idle()
+            harness.clock.step(timedelta(hours=30))  # nothing was tried meanwhile
+            await harness.platform.says("ann", "four")
+        await harness.clock.advance(minutes=6)
+        assert [one.message.text for one in await harness.store.dead_replies()] == ["three", "two", "one"]
+        assert harness.platform.shown("ann")[1:] == ["four"], "behind the notice of a new session"
 
 
 @pytest.mark.parametrize("column", ["target", "content"])
 async def test_a_reply_that_is_damaged_is_given_up_and_nobody_waits_for_it(tmp_path: Path, column: str):
     """It stood before all others of its account, and each look for what was owed failed at it."""
-    async with open_house(tmp_path, agent=echo) as house:
-        with house.platform.outage():
-            await house.platform.says("ann", "one")
-            await house.platform.says("ann", "two")
-            await house.platform.says("bob", "three")
-            await house.wait_until_idle()
+    async with open_harness(tmp_path, agent=echo) as harness:
+        with harness.platform.outage():
+            await harness.platform.says("ann", "one")
+            await harness.platform.says("ann", "two")
+            await harness.platform.says("bob", "three")
+            await harness.wait_until_idle()
             with closing(sqlite3.connect(tmp_path / "sessions.db")) as connection, connection:
                 connection.execute(
                     f"UPDATE outbox SET {column} = '{{' WHERE reply_id = (SELECT min(reply_id) FROM outbox)"  # noqa: S608
                 )
-        await house.clock.advance(minutes=6)
-        await house.wait_until_idle()
-        assert house.platform.shown("ann") == ["two"]
-        assert house.platform.shown("bob") == ["three"]
-        (dead,) = await house.store.dead_replies()
+        await harness.clock.advance(minutes=6)
+        await harness.wait_until_idle()
+        assert harness.platform.shown("ann") == ["two"]
+        assert harness.platform.shown("bob") == ["three"]
+        (dead,) = await harness.store.dead_replies()
         assert "damaged" in str(dead.problem)
-        await house.store.retry_reply(dead.reply_id)
-        house.gateway.look_again()
-        await house.wait_until_idle()
-        assert [one.reply_id for one in await house.store.dead_replies()] == [dead.reply_id], "as before"
+        await harness.store.retry_reply(dead.reply_id)
+        harness.gateway.look_again()
+        await harness.wait_until_idle()
+        assert [one.reply_id for one in await harness.store.dead_replies()] == [dead.reply_id], "as before"
 
 
 async def test_a_long_reply_is_sent_in_parts_in_order(tmp_path: Path):
@@ -219,10 +219,10 @@ async def test_a_long_reply_is_sent_in_parts_in_order(tmp_path: Path):
     async def long(_: TurnContext) -> str:
         return text
 
-    async with open_house(tmp_path, agent=long) as house:
-        await house.platform.says("ann", "tell me")
-        await house.wait_until_idle()
-        parts = house.platform.shown("ann")
+    async with open_harness(tmp_path, agent=long) as harness:
+        await harness.platform.says("ann", "tell me")
+        await harness.wait_until_idle()
+        parts = harness.platform.shown("ann")
         assert len(parts) > 1
         assert all(len(part) <= 4096 for part in parts)
         assert "".join("".join(parts).split()) == "".join(text.split())
@@ -238,33 +238,33 @@ async def test_half_a_character_in_an_answer_is_sent_as_it_is_kept(tmp_path: Pat
         photo = Attachment(kind=AttachmentKind.PHOTO, url="file:a.jpg", name=half)
         return Reply(half, attachments=(photo,))
 
-    async with open_house(tmp_path, agent=cut) as house:
-        await house.platform.says("ann", "tell me")
-        await house.wait_until_idle()
-        assert house.platform.shown("ann") == ["fine \ufffd cut", "fine \ufffd cut"]
-        assert house.platform.sent[-1].message.attachments[0].name == "fine \ufffd cut"
-        assert house.platform.sent[0].before[0].text == "fine \ufffd cut"
-        assert await owed(house) == 0
+    async with open_harness(tmp_path, agent=cut) as harness:
+        await harness.platform.says("ann", "tell me")
+        await harness.wait_until_idle()
+        assert harness.platform.shown("ann") == ["fine \ufffd cut", "fine \ufffd cut"]
+        assert harness.platform.sent[-1].message.attachments[0].name == "fine \ufffd cut"
+        assert harness.platform.sent[0].before[0].text == "fine \ufffd cut"
+        assert await owed(harness) == 0
 
 
 async def owing_one_reply(tmp_path: Path) -> tuple[FakePlatform, FakeClock]:
     """What a process leaves behind that ends while the platform is down."""
     clock = FakeClock()
     platform = FakePlatform(clock=clock)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=echo) as harness:
         with platform.outage():
             await platform.says("ann", "one")
-            await house.wait_until_idle()
+            await harness.wait_until_idle()
     return platform, clock
 
 
 async def test_replies_that_an_earlier_process_owed_are_sent_after_a_start(tmp_path: Path):
     platform, clock = await owing_one_reply(tmp_path)
     assert platform.shown("ann") == []
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=echo) as harness:
         await clock.advance(minutes=1)
-        await until(lambda: platform.shown("ann"))
-        await house.wait_until_idle()
+        await wait_until(lambda: platform.shown("ann"))
+        await harness.wait_until_idle()
         assert platform.shown("ann") == ["one"]
 
 
@@ -283,18 +283,18 @@ async def test_nothing_overtakes_a_reply_owed_while_a_start_finds_out_what_else_
         return found
 
     monkeypatch.setattr(SessionDB, "read", late)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=echo) as harness:
         await clock.advance(minutes=1)
         await asked.wait()
         caplog.clear()
         platform.rate_limit(60)
         await platform.says("ann", "two")
-        await until(lambda: "a reply could not be sent" in caplog.text)
+        await wait_until(lambda: "a reply could not be sent" in caplog.text)
         answer.set()
         await platform.says("ann", "three")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         await clock.advance(minutes=2)
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert platform.shown("ann") == ["one", "two", "three"]
 
 
@@ -302,12 +302,12 @@ async def test_nothing_overtakes_a_reply_owed_while_a_start_finds_out_what_else_
 async def test_a_gateway_is_calm_only_when_what_waited_behind_a_reply_is_sent_too(
     tmp_path: Path, until_calm: Callable[[Gateway], Awaitable[object]]
 ):
-    async with open_house(tmp_path, agent=echo) as house:
-        with house.platform.late_ack():
-            await house.platform.says("ann", "one")
-            await until(lambda: house.platform.shown("ann") == ["one"])
-            await house.platform.says("ann", "two")
-            while await house.outcomes("ann") != {"turned": 2}:  # noqa: ASYNC110 -- it may have to wait
+    async with open_harness(tmp_path, agent=echo) as harness:
+        with harness.platform.late_ack():
+            await harness.platform.says("ann", "one")
+            await wait_until(lambda: harness.platform.shown("ann") == ["one"])
+            await harness.platform.says("ann", "two")
+            while await harness.outcomes("ann") != {"turned": 2}:  # noqa: ASYNC110 -- it may have to wait
                 await anyio.sleep(0.002)
-        await until_calm(house.gateway)
-        assert house.platform.shown("ann") == ["one", "two"]
+        await until_calm(harness.gateway)
+        assert harness.platform.shown("ann") == ["one", "two"]

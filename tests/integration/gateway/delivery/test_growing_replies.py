@@ -26,7 +26,7 @@ from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import ABLE, FakePlatform
-from tests.integration.gateway.gateway_harness import QUICK, open_house, until
+from tests.integration.gateway.gateway_harness import QUICK, open_harness, wait_until
 
 SHORT = replace(ABLE, max_length=100)
 PHOTO = Attachment(kind=AttachmentKind.PHOTO, url="file:a.jpg")
@@ -74,9 +74,9 @@ async def test_a_reply_that_outgrew_one_message_is_read_from_its_beginning(tmp_p
     """Its end stood at the top, where it had grown, and its beginning below."""
     clock = FakeClock()
     platform = FakePlatform(clock=clock, capabilities=SHORT)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=long) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=long) as harness:
         await platform.says("ann", "tell me")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert " ".join(one.strip() for one in platform.shown("ann")) == LONG
         first, *others = platform.sent
         assert [one.text for one in first.before] == [LONG[:50]]
@@ -87,9 +87,9 @@ async def test_a_reply_that_outgrew_one_message_is_read_from_its_beginning(tmp_p
 async def test_a_long_reply_of_which_people_took_the_beginning_away_is_sent_anew_in_order(tmp_path: Path):
     clock = FakeClock()
     platform = Forgetful(clock=clock, capabilities=SHORT)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=long) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=long) as harness:
         await platform.says("ann", "tell me")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert " ".join(one.strip() for one in platform.shown("ann")) == LONG
 
 
@@ -99,25 +99,25 @@ async def test_a_long_reply_that_may_stand_there_already_stands_there_once_and_w
     """To put it in its place again changes nothing that people see, so nothing repeats."""
     clock = FakeClock()
     platform = Torn(clock, SHORT)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=long) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=long) as harness:
         await platform.says("ann", "tell me")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         await clock.advance(minutes=1)
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert REPEATED not in "".join(platform.shown("ann"))
         assert " ".join(one.strip() for one in platform.shown("ann")) == LONG
 
 
 async def test_what_is_said_on_the_way_stands_above_the_answer(tmp_path: Path):
     """The answer took the place of what had grown, above what was said after that had begun."""
-    async with open_house(tmp_path, agent=telling) as house:
-        await house.platform.says("ann", "look")
-        await house.clock.advance(seconds=5)
-        assert house.platform.shown("ann") == ["Found a file.", "The answer."]
-        first, second = house.platform.sent
+    async with open_harness(tmp_path, agent=telling) as harness:
+        await harness.platform.says("ann", "look")
+        await harness.clock.advance(seconds=5)
+        assert harness.platform.shown("ann") == ["Found a file.", "The answer."]
+        first, second = harness.platform.sent
         assert [one.text for one in first.before] == ["Thinking"]
         assert [one.text for one in second.before] == ["The ans"]
-        assert len({one.idempotency_key for one in house.platform.attempts}) == 2
+        assert len({one.idempotency_key for one in harness.platform.attempts}) == 2
 
 
 async def test_the_notice_of_a_new_conversation_stands_above_the_answer_that_grew(tmp_path: Path):
@@ -126,14 +126,14 @@ async def test_the_notice_of_a_new_conversation_stands_above_the_answer_that_gre
         return "Hello."
 
     daily = replace(QUICK, session_reset=SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=60))
-    async with open_house(tmp_path, daily, agent=growing) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.clock.advance(hours=5)
-        before = len(house.platform.sent)
-        await house.platform.says("ann", "two")
-        await house.wait_until_idle()
-        notice, answer = house.platform.sent[before:]
+    async with open_harness(tmp_path, daily, agent=growing) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.clock.advance(hours=5)
+        before = len(harness.platform.sent)
+        await harness.platform.says("ann", "two")
+        await harness.wait_until_idle()
+        notice, answer = harness.platform.sent[before:]
         assert notice.message.is_notice
         assert (answer.text, answer.message.is_notice) == ("Hello.", False)
 
@@ -148,12 +148,12 @@ async def test_nothing_grows_above_what_is_still_owed(tmp_path: Path):
             await turn.show(so_far)
         return "The answer."
 
-    async with open_house(tmp_path, agent=slow) as house:
-        house.platform.rate_limit(30)
-        await house.platform.says("ann", "look")
-        await house.clock.advance(minutes=2)
-        await house.wait_until_idle()
-        assert house.platform.shown("ann") == ["One moment.", "The answer."]
+    async with open_harness(tmp_path, agent=slow) as harness:
+        harness.platform.rate_limit(30)
+        await harness.platform.says("ann", "look")
+        await harness.clock.advance(minutes=2)
+        await harness.wait_until_idle()
+        assert harness.platform.shown("ann") == ["One moment.", "The answer."]
 
 
 async def test_an_answer_grows_not_more_often_than_the_platform_likes_also_behind_what_is_said(
@@ -167,9 +167,9 @@ async def test_an_answer_grows_not_more_often_than_the_platform_likes_also_behin
 
     clock = FakeClock()
     platform = FakePlatform(clock=clock, capabilities=replace(ABLE, min_edit_interval=timedelta(seconds=1)))
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=hasty) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=hasty) as harness:
         await platform.says("ann", "look")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert platform.shown("ann") == [*(f"said {number}" for number in range(5)), "done"]
         assert sum(one.idempotency_key.startswith("stream:") for one in platform.attempts) == 1
 
@@ -208,10 +208,10 @@ async def test_what_is_shown_while_the_agent_ends_is_not_what_people_see_for_goo
 
     clock = FakeClock()
     platform = Late(clock=clock)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=leaving) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=leaving) as harness:
         await platform.says("ann", "look")
-        await until(lambda: showing and showing[0].done())
-        await house.wait_until_idle()
+        await wait_until(lambda: showing and showing[0].done())
+        await harness.wait_until_idle()
         assert platform.shown("ann") == ["The answer."]
 
 
@@ -233,11 +233,11 @@ async def test_a_turn_does_not_wait_for_ever_for_what_is_being_shown(tmp_path: P
 
     clock = FakeClock()
     platform = Stuck(clock=clock)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=leaving) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=leaving) as harness:
         await platform.says("ann", "look")
-        await until(lambda: showing)
+        await wait_until(lambda: showing)
         await clock.advance(seconds=5)
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert platform.shown("ann") == ["The answer."]
 
 
@@ -260,11 +260,11 @@ async def test_nothing_grows_above_what_is_said_beside_it(tmp_path: Path):
     clock = FakeClock()
     platform = Late(clock=clock)
     platform.rate_limit(30, times=2)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=beside) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=beside) as harness:
         await platform.says("ann", "look")
-        await until(lambda: grown)
+        await wait_until(lambda: grown)
         await clock.advance(minutes=2)
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert platform.shown("ann") == ["Found a file.", "The answer."]
 
 
@@ -290,12 +290,12 @@ async def test_what_could_not_be_said_leaves_its_place_to_the_answer(
         return "The answer."
 
     monkeypatch.setattr(Turn, "owe", owe_badly)
-    async with open_house(tmp_path, agent=telling_in_vain) as house:
-        await house.platform.says("ann", "look")
-        await house.wait_until_idle()
-        house.gateway.look_again()
-        await house.wait_until_idle()
-        assert house.platform.shown("ann") == seen
+    async with open_harness(tmp_path, agent=telling_in_vain) as harness:
+        await harness.platform.says("ann", "look")
+        await harness.wait_until_idle()
+        harness.gateway.look_again()
+        await harness.wait_until_idle()
+        assert harness.platform.shown("ann") == seen
 
 
 # Pauses that the platform asks for
@@ -345,10 +345,10 @@ async def test_within_a_pause_nothing_is_asked_and_the_answer_comes_after_it(tmp
 
     clock = FakeClock()
     platform = Strict(clock, pause)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=grows) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=grows) as harness:
         await platform.says("ann", "hello")
-        await house.clock.advance(seconds=60)
-        await house.wait_until_idle()
+        await harness.clock.advance(seconds=60)
+        await harness.wait_until_idle()
         assert [what for what, left in platform.asked if left > 0] == []
         assert {what for what, _ in platform.asked} == {"edit", "send", "typing"}
         assert platform.shown("ann") == ["The whole answer."]
@@ -366,14 +366,14 @@ async def test_a_pause_holds_for_its_chat_and_no_other(tmp_path: Path):
 
     clock = FakeClock()
     platform = Strict(clock, 30)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=grows) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=grows) as harness:
         await platform.says("ann", "hello")
-        await house.clock.advance(seconds=8)
+        await harness.clock.advance(seconds=8)
         assert platform.shown("ann") == ["One two"]
         platform.until = clock.now()
         await platform.says("bob", "hello")
-        await house.clock.advance(seconds=8)
+        await harness.clock.advance(seconds=8)
         assert platform.shown("bob") == ["Done."]
         assert platform.shown("ann") == ["One two"]
-        await house.clock.advance(seconds=30)
+        await harness.clock.advance(seconds=30)
         assert platform.shown("ann") == ["Done."]

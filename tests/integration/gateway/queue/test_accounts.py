@@ -18,7 +18,7 @@ from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate
 from gateway_sessions.testing.contract.queue.accounts import as_before, exchange
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.gateway_harness import QUICK, House, open_house, until
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness, wait_until
 
 pytestmark = pytest.mark.asyncio
 
@@ -26,19 +26,19 @@ pytestmark = pytest.mark.asyncio
 class Bots:
     """A gateway with two named accounts of one platform, and one without a name."""
 
-    def __init__(self, house: House, support: FakePlatform, sales: FakePlatform) -> None:
-        self.house = house
+    def __init__(self, harness: GatewayHarness, support: FakePlatform, sales: FakePlatform) -> None:
+        self.harness = harness
         self.support = support
         self.sales = sales
-        self.plain = house.platform
+        self.plain = harness.platform
 
     @property
     def gateway(self) -> Gateway:
-        return self.house.gateway
+        return self.harness.gateway
 
     @property
     def store(self) -> SessionStore:
-        return self.house.store
+        return self.harness.store
 
     def key(self, account: FakePlatform, person: str = "ann", chat: str | None = None) -> str:
         return self.store.key_for(account.source(person, chat=chat))
@@ -67,8 +67,8 @@ async def bots(tmp_path: Path, gate: Gate) -> AsyncGenerator[Bots]:
         return " | ".join(said)
 
     options = {"platform": plain, "clock": clock, "others": [support, sales], "agent": agent}
-    async with open_house(tmp_path, replace(QUICK, group_sessions_per_user=False), **options) as house:
-        yield Bots(house, support, sales)
+    async with open_harness(tmp_path, replace(QUICK, group_sessions_per_user=False), **options) as harness:
+        yield Bots(harness, support, sales)
 
 
 async def test_each_account_has_a_history_of_its_own(bots):
@@ -91,9 +91,9 @@ async def test_a_room_with_two_accounts_in_it_has_a_session_with_each(bots):
 
 async def test_stop_at_one_account_leaves_the_turn_of_the_other_alone(bots, gate):
     await bots.support.says("ann", "wait")
-    await until(lambda: bots.gateway.running_turn(bots.key(bots.support)))
+    await wait_until(lambda: bots.gateway.running_turn(bots.key(bots.support)))
     await bots.sales.says("ann", "/stop")
-    await until(lambda: bots.sales.sent)
+    await wait_until(lambda: bots.sales.sent)
     assert bots.gateway.running_turn(bots.key(bots.support)) is not None
     assert "nothing to stop" in bots.said_at(bots.sales)[0].lower()
     gate.open()
@@ -148,9 +148,9 @@ async def test_the_lanes_of_an_account_go_on_after_a_restart(tmp_path):
 
     for _ in range(2):
         platform = FakePlatform("telegram", "support", clock=(clock := FakeClock()))
-        async with open_house(tmp_path, platform=platform, clock=clock, agent=agent) as house:
+        async with open_harness(tmp_path, platform=platform, clock=clock, agent=agent) as harness:
             await platform.says("ann", "hello", message_id=f"m{len(seen)}")
-            await house.wait_until_idle()
+            await harness.wait_until_idle()
     assert seen == [1, 3]
 
 
@@ -181,11 +181,11 @@ async def test_a_store_of_before_goes_on_with_the_accounts_that_used_it(tmp_path
     async def agent(turn: TurnContext) -> str:
         return " | ".join(row["content"] for row in await turn.history() if row["role"] == "user")
 
-    async with open_house(tmp_path, platform=support, clock=clock, others=[sales], agent=agent) as house:
+    async with open_harness(tmp_path, platform=support, clock=clock, others=[sales], agent=agent) as harness:
         for platform, person in ((support, "ann"), (sales, "ann"), (sales, "bob")):
             await platform.says(person, "and now?")
-            await house.gateway.settled()
-        assert [one.action for one in house.store.incidents] == ["shared_lane_split"]
+            await harness.gateway.settled()
+        assert [one.action for one in harness.store.incidents] == ["shared_lane_split"]
     assert support.sent[-1].text == "to sales | to support | and now?"
     told = [one.text for one in sales.sent]
     assert "goes on somewhere else" in told[-3]

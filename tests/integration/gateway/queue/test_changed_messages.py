@@ -17,13 +17,13 @@ from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing import FakePlatform
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, fails, hangs, waits_at
-from tests.integration.gateway.gateway_harness import QUICK, House, busy, open_house
-from tests.integration.gateway.restartable_gateway import Lives
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, busy_config, open_harness
+from tests.integration.gateway.restartable_gateway import RestartableGateway
 
 
 @pytest.fixture
-def lives(tmp_path: Path) -> Lives:
-    return Lives(tmp_path)
+def restartable(tmp_path: Path) -> RestartableGateway:
+    return RestartableGateway(tmp_path)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def gate() -> Gate:
 
 
 @pytest_asyncio.fixture
-async def house(tmp_path: Path, gate: Gate) -> AsyncGenerator[House]:
+async def harness(tmp_path: Path, gate: Gate) -> AsyncGenerator[GatewayHarness]:
     """A gateway whose agent works until the gate opens, and remembers by itself what it was told."""
 
     def remembering(entry: SessionEntry, history: list[Chat]) -> object:
@@ -45,56 +45,62 @@ async def house(tmp_path: Path, gate: Gate) -> AsyncGenerator[House]:
 
         return agent
 
-    async with open_house(tmp_path, agent_factory=remembering) as opened:
+    async with open_harness(tmp_path, agent_factory=remembering) as opened:
         yield opened
 
 
-async def test_a_password_that_was_deleted_while_it_was_answered_is_nowhere(house: House, gate: Gate):
-    await house.platform.says("ann", "my password is hunter2", message_id="m1")
+async def test_a_password_that_was_deleted_while_it_was_answered_is_nowhere(
+    harness: GatewayHarness, gate: Gate
+):
+    await harness.platform.says("ann", "my password is hunter2", message_id="m1")
     await gate.reached()
-    assert isinstance(await house.platform.deletes("m1"), Accepted)
+    assert isinstance(await harness.platform.deletes("m1"), Accepted)
     gate.open()
-    await house.wait_until_idle()
-    session_id = await house.store.peek_session_id(house.key("ann")) or ""
-    assert [row.role for row in await house.store.db.get_messages(session_id)] == ["assistant"]
-    found = await house.store.db.search_messages("hunter2", scope=Scope.operator())
+    await harness.wait_until_idle()
+    session_id = await harness.store.peek_session_id(harness.key("ann")) or ""
+    assert [row.role for row in await harness.store.db.get_messages(session_id)] == ["assistant"]
+    found = await harness.store.db.search_messages("hunter2", scope=Scope.operator())
     assert [hit for hit in found.hits if hit.role == "user"] == []
 
 
-async def test_an_agent_that_heard_what_was_edited_meanwhile_is_made_anew(house: House, gate: Gate):
-    await house.platform.says("ann", "my password is hunter2", message_id="m1")
+async def test_an_agent_that_heard_what_was_edited_meanwhile_is_made_anew(
+    harness: GatewayHarness, gate: Gate
+):
+    await harness.platform.says("ann", "my password is hunter2", message_id="m1")
     await gate.reached()
-    assert isinstance(await house.platform.edits("m1", "never mind"), Accepted)
+    assert isinstance(await harness.platform.edits("m1", "never mind"), Accepted)
     gate.open()
-    await house.wait_until_idle()
-    await house.platform.says("ann", "what did I say?")
-    await house.wait_until_idle()
-    assert house.platform.shown("ann")[-1] == "never mind | what did I say?"
+    await harness.wait_until_idle()
+    await harness.platform.says("ann", "what did I say?")
+    await harness.wait_until_idle()
+    assert harness.platform.shown("ann")[-1] == "never mind | what did I say?"
 
 
-async def test_an_amount_that_was_corrected_before_a_crash_is_not_the_former_one(lives: Lives):
+async def test_an_amount_that_was_corrected_before_a_crash_is_not_the_former_one(
+    restartable: RestartableGateway,
+):
     gate = Gate()
-    async with lives.life(killed=True, agent=ScriptedAgent([waits_at(gate), hangs()])) as house:
-        await house.platform.says("ann", "send 1000 euros", message_id="m1")
+    async with restartable.run(killed=True, agent=ScriptedAgent([waits_at(gate), hangs()])) as harness:
+        await harness.platform.says("ann", "send 1000 euros", message_id="m1")
         await gate.reached()
-        assert isinstance(await house.platform.edits("m1", "send 10 euros"), Accepted)
+        assert isinstance(await harness.platform.edits("m1", "send 10 euros"), Accepted)
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        await harness.wait_until_idle()
         assert [(turn.attempt, turn.text) for turn in agent.turns] == [(2, "send 10 euros")]
-        assert (await house.transcript("ann"))[0] == ("user", "send 10 euros")
+        assert (await harness.transcript("ann"))[0] == ("user", "send 10 euros")
 
 
-async def test_what_was_deleted_before_a_crash_is_not_taken_up_again(lives: Lives):
-    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "send 1000 euros", message_id="m1")
-        await house.clock.advance(seconds=2)
-        assert isinstance(await house.platform.deletes("m1"), Accepted)
+async def test_what_was_deleted_before_a_crash_is_not_taken_up_again(restartable: RestartableGateway):
+    async with restartable.run(killed=True, agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "send 1000 euros", message_id="m1")
+        await harness.clock.advance(seconds=2)
+        assert isinstance(await harness.platform.deletes("m1"), Accepted)
     agent = ScriptedAgent(["hello"])
-    async with lives.life(agent=agent) as house:
-        assert house.store.started.resumed == ()
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        assert harness.store.started.resumed == ()
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
         assert [(turn.attempt, turn.recovered, turn.text) for turn in agent.turns] == [(1, None, "hello")]
 
 
@@ -104,27 +110,27 @@ async def test_a_failed_message_is_retried_as_it_was_edited(tmp_path: Path):
             raise ValueError
         return f"you said: {turn.text}"
 
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "boom", message_id="m1")
-        await house.wait_until_idle()
-        assert isinstance(await house.platform.edits("m1", "fixed wording"), Accepted)
-        await house.platform.says("ann", "/retry")
-        await house.wait_until_idle()
-        assert house.platform.shown("ann")[-1] == "you said: fixed wording"
-        assert (await house.transcript("ann"))[0] == ("user", "fixed wording")
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "boom", message_id="m1")
+        await harness.wait_until_idle()
+        assert isinstance(await harness.platform.edits("m1", "fixed wording"), Accepted)
+        await harness.platform.says("ann", "/retry")
+        await harness.wait_until_idle()
+        assert harness.platform.shown("ann")[-1] == "you said: fixed wording"
+        assert (await harness.transcript("ann"))[0] == ("user", "fixed wording")
 
 
 async def test_a_failed_message_that_was_deleted_is_not_retried(tmp_path: Path):
     agent = ScriptedAgent([fails(ValueError())])
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "my password is hunter2", message_id="m1")
-        await house.wait_until_idle()
-        assert isinstance(await house.platform.deletes("m1"), Accepted)
-        assert await house.store.dead_letters() == []
-        await house.platform.says("ann", "/retry")
-        await house.wait_until_idle()
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "my password is hunter2", message_id="m1")
+        await harness.wait_until_idle()
+        assert isinstance(await harness.platform.deletes("m1"), Accepted)
+        assert await harness.store.dead_letters() == []
+        await harness.platform.says("ann", "/retry")
+        await harness.wait_until_idle()
         assert len(agent.turns) == 1
-        assert await house.outcomes("ann") == {"cancelled": 1, "applied": 1, "command": 1}
+        assert await harness.outcomes("ann") == {"cancelled": 1, "applied": 1, "command": 1}
 
 
 # Several messages, several changes
@@ -139,16 +145,16 @@ def edit(platform: FakePlatform, which: str, text: str, revision: int) -> Inboun
 
 @pytest.mark.parametrize("revisions", [(0, 0), (1, 2), (2, 1)])
 async def test_of_edits_that_are_delivered_together_the_newest_stands(
-    house: House, gate: Gate, revisions: tuple[int, int]
+    harness: GatewayHarness, gate: Gate, revisions: tuple[int, int]
 ):
     gate.open()
-    await house.platform.says("ann", "as it was", message_id="m1")
-    await house.wait_until_idle()
-    edits = [edit(house.platform, "m1", f"edit {at}", number) for at, number in enumerate(revisions)]
-    receipts = await asyncio.gather(*map(house.gateway.submit, edits))
+    await harness.platform.says("ann", "as it was", message_id="m1")
+    await harness.wait_until_idle()
+    edits = [edit(harness.platform, "m1", f"edit {at}", number) for at, number in enumerate(revisions)]
+    receipts = await asyncio.gather(*map(harness.gateway.submit, edits))
     assert [type(one) for one in receipts] == [Accepted, Accepted]
     newest = "edit 0" if revisions == (2, 1) else "edit 1"
-    assert (await house.transcript("ann"))[0] == ("user", newest)
+    assert (await harness.transcript("ann"))[0] == ("user", newest)
 
 
 class Listener:
@@ -171,15 +177,15 @@ class Listener:
 
 async def test_a_running_agent_hears_of_edits_in_the_order_in_which_they_came(tmp_path: Path, gate: Gate):
     agent = Listener(gate)
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "as it was", message_id="m1")
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "as it was", message_id="m1")
         await gate.reached()
-        edits = [edit(house.platform, "m1", f"edit {number}", number) for number in (1, 3, 2, 4)]
-        await asyncio.gather(*map(house.gateway.submit, edits))
+        edits = [edit(harness.platform, "m1", f"edit {number}", number) for number in (1, 3, 2, 4)]
+        await asyncio.gather(*map(harness.gateway.submit, edits))
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert agent.heard == ["edit 1", "edit 3", "edit 4"]
-        assert (await house.transcript("ann"))[0] == ("user", "edit 4")
+        assert (await harness.transcript("ann"))[0] == ("user", "edit 4")
 
 
 async def test_an_agent_that_has_yet_to_be_made_begins_with_what_was_edited_meanwhile(
@@ -194,44 +200,44 @@ async def test_an_agent_that_has_yet_to_be_made_begins_with_what_was_edited_mean
         await gate.passage()
         return agent
 
-    async with open_house(tmp_path, agent_factory=factory) as house:
-        await house.platform.says("ann", "pay 100", message_id="m1")
+    async with open_harness(tmp_path, agent_factory=factory) as harness:
+        await harness.platform.says("ann", "pay 100", message_id="m1")
         await gate.reached()
-        assert isinstance(await house.platform.edits("m1", "pay 200"), Accepted)
+        assert isinstance(await harness.platform.edits("m1", "pay 200"), Accepted)
         gate.open()
-        await house.wait_until_idle()
-        assert (house.platform.shown("ann"), agent.heard) == (["pay 200"], [])
+        await harness.wait_until_idle()
+        assert (harness.platform.shown("ann"), agent.heard) == (["pay 200"], [])
 
 
 async def test_an_edit_that_is_delivered_together_with_its_message_is_of_that_message(
-    house: House, gate: Gate
+    harness: GatewayHarness, gate: Gate
 ):
     gate.open()
-    new = InboundMessage(source=house.platform.source("ann"), text="helo", message_id="m1")
-    both = await asyncio.gather(*map(house.gateway.submit, (new, edit(house.platform, "m1", "hello", 1))))
+    new = InboundMessage(source=harness.platform.source("ann"), text="helo", message_id="m1")
+    both = await asyncio.gather(*map(harness.gateway.submit, (new, edit(harness.platform, "m1", "hello", 1))))
     assert [type(one) for one in both] == [Accepted, Accepted]
-    await house.wait_until_idle()
-    assert (await house.transcript("ann"))[0] == ("user", "hello")
+    await harness.wait_until_idle()
+    assert (await harness.transcript("ann"))[0] == ("user", "hello")
 
 
 @pytest.mark.parametrize("killed", [False, True])
 async def test_one_message_of_a_burst_is_changed_in_the_next_life_and_known_in_the_one_after(
-    lives: Lives, killed: bool
+    restartable: RestartableGateway, killed: bool
 ):
     gate = Gate()
-    async with lives.life(killed=killed, agent=ScriptedAgent([waits_at(gate), "well"])) as house:
-        await house.platform.says("ann", "first")
+    async with restartable.run(killed=killed, agent=ScriptedAgent([waits_at(gate), "well"])) as harness:
+        await harness.platform.says("ann", "first")
         await gate.reached()
-        await house.platform.says("ann", "Transfer 100 to Bob", message_id="m2")
-        await house.platform.says("ann", "and never to Eve", message_id="m3")
+        await harness.platform.says("ann", "Transfer 100 to Bob", message_id="m2")
+        await harness.platform.says("ann", "and never to Eve", message_id="m3")
         gate.open()
-        await house.clock.advance(seconds=5)
-        await house.wait_until_idle()
-    change = edit(house.platform, "m3", "and never to Mallory", 1)
+        await harness.clock.advance(seconds=5)
+        await harness.wait_until_idle()
+    change = edit(harness.platform, "m3", "and never to Mallory", 1)
     for kind in (Accepted, Duplicate):
-        async with lives.life(killed=killed, agent=ScriptedAgent()) as house:
-            assert isinstance(await house.gateway.submit(change), kind)
-            texts = [text for role, text in await house.transcript("ann") if role == "user"]
+        async with restartable.run(killed=killed, agent=ScriptedAgent()) as harness:
+            assert isinstance(await harness.gateway.submit(change), kind)
+            texts = [text for role, text in await harness.transcript("ann") if role == "user"]
             assert texts == ["first", "Transfer 100 to Bob\nand never to Mallory"]
 
 
@@ -239,69 +245,73 @@ class TestAskedAgain:
     """What was answered and is tried again with `/retry` is the message that it was."""
 
     @staticmethod
-    async def answered(house: House, *texts: str) -> None:
+    async def answered(harness: GatewayHarness, *texts: str) -> None:
         for number, text in enumerate(texts, 1):
-            await house.platform.says("ann", text, message_id=f"m{number}")
-        await house.clock.advance(seconds=5)
-        await house.wait_until_idle()
+            await harness.platform.says("ann", text, message_id=f"m{number}")
+        await harness.clock.advance(seconds=5)
+        await harness.wait_until_idle()
 
     async def test_an_edit_counts_in_the_conversation_that_goes_on(self, tmp_path: Path):
         """Only the hidden row was edited, and a model went on to read what the message had said."""
-        async with open_house(tmp_path, agent=ScriptedAgent("1", "2")) as house:
-            await self.answered(house, "pay 100")
-            await house.platform.says("ann", "/retry")
-            await house.wait_until_idle()
-            assert isinstance(await house.platform.edits("m1", "pay 200"), Accepted)
-            assert await house.transcript("ann") == [("user", "pay 200"), ("assistant", "2")]
+        async with open_harness(tmp_path, agent=ScriptedAgent("1", "2")) as harness:
+            await self.answered(harness, "pay 100")
+            await harness.platform.says("ann", "/retry")
+            await harness.wait_until_idle()
+            assert isinstance(await harness.platform.edits("m1", "pay 200"), Accepted)
+            assert await harness.transcript("ann") == [("user", "pay 200"), ("assistant", "2")]
 
     async def test_nothing_is_left_of_a_deletion_in_the_conversation_that_goes_on(self, tmp_path: Path):
-        async with open_house(tmp_path, agent=ScriptedAgent("1", "2")) as house:
-            await self.answered(house, "my password is hunter2")
-            await house.platform.says("ann", "/retry")
-            await house.wait_until_idle()
-            assert isinstance(await house.platform.deletes("m1"), Accepted)
-            rows = await house.store.db.get_messages(
-                await house.store.peek_session_id(house.key("ann")) or ""
+        async with open_harness(tmp_path, agent=ScriptedAgent("1", "2")) as harness:
+            await self.answered(harness, "my password is hunter2")
+            await harness.platform.says("ann", "/retry")
+            await harness.wait_until_idle()
+            assert isinstance(await harness.platform.deletes("m1"), Accepted)
+            rows = await harness.store.db.get_messages(
+                await harness.store.peek_session_id(harness.key("ann")) or ""
             )
             assert [row.text for row in rows] == ["2"]
 
     async def test_an_edit_counts_while_it_is_answered_again(self, tmp_path: Path, gate: Gate):
-        async with open_house(tmp_path, agent=ScriptedAgent("1", [waits_at(gate), answers("2")])) as house:
-            await self.answered(house, "pay 100")
-            await house.platform.says("ann", "/retry")
+        async with open_harness(
+            tmp_path, agent=ScriptedAgent("1", [waits_at(gate), answers("2")])
+        ) as harness:
+            await self.answered(harness, "pay 100")
+            await harness.platform.says("ann", "/retry")
             await gate.reached()
-            assert isinstance(await house.platform.edits("m1", "pay 200"), Accepted)
+            assert isinstance(await harness.platform.edits("m1", "pay 200"), Accepted)
             gate.open()
-            await house.wait_until_idle()
-            assert await house.transcript("ann") == [("user", "pay 200"), ("assistant", "2")]
+            await harness.wait_until_idle()
+            assert await harness.transcript("ann") == [("user", "pay 200"), ("assistant", "2")]
 
     async def test_each_message_of_a_burst_keeps_its_id(self, tmp_path: Path):
-        async with open_house(tmp_path, busy(BusyMode.COLLECT), agent=ScriptedAgent("1", "2")) as house:
-            await self.answered(house, "Transfer 100 to Bob", "and never to Eve")
-            await house.platform.says("ann", "/retry")
-            await house.wait_until_idle()
-            assert isinstance(await house.platform.edits("m2", "and never to Mallory"), Accepted)
-            assert isinstance(await house.platform.deletes("m1"), Accepted)
-            assert await house.transcript("ann") == [("user", "and never to Mallory"), ("assistant", "2")]
+        async with open_harness(
+            tmp_path, busy_config(BusyMode.COLLECT), agent=ScriptedAgent("1", "2")
+        ) as harness:
+            await self.answered(harness, "Transfer 100 to Bob", "and never to Eve")
+            await harness.platform.says("ann", "/retry")
+            await harness.wait_until_idle()
+            assert isinstance(await harness.platform.edits("m2", "and never to Mallory"), Accepted)
+            assert isinstance(await harness.platform.deletes("m1"), Accepted)
+            assert await harness.transcript("ann") == [("user", "and never to Mallory"), ("assistant", "2")]
 
     async def test_one_that_is_delivered_again_is_known(self, tmp_path: Path):
-        async with open_house(tmp_path, agent=ScriptedAgent("1", "2")) as house:
-            await self.answered(house, "hello")
-            message = InboundMessage(source=house.platform.source("ann"), text="hello", message_id="m1")
-            await house.platform.says("ann", "/retry")
-            await house.wait_until_idle()
-            assert isinstance(await house.gateway.submit(message), Duplicate)
-            assert await house.transcript("ann") == [("user", "hello"), ("assistant", "2")]
+        async with open_harness(tmp_path, agent=ScriptedAgent("1", "2")) as harness:
+            await self.answered(harness, "hello")
+            message = InboundMessage(source=harness.platform.source("ann"), text="hello", message_id="m1")
+            await harness.platform.says("ann", "/retry")
+            await harness.wait_until_idle()
+            assert isinstance(await harness.gateway.submit(message), Duplicate)
+            assert await harness.transcript("ann") == [("user", "hello"), ("assistant", "2")]
 
     async def test_in_a_room_it_stays_the_word_of_whoever_said_it(self, tmp_path: Path):
         """It became the word of whoever asked for it: an erasure of the first left it there."""
         config = replace(QUICK, group_sessions_per_user=False)
-        async with open_house(tmp_path, config, agent=ScriptedAgent("1", "2")) as house:
-            receipt = await house.platform.says("ann", "my secret", chat="room", message_id="m1")
-            await house.wait_until_idle()
-            await house.platform.says("bob", "/retry", chat="room")
-            await house.wait_until_idle()
+        async with open_harness(tmp_path, config, agent=ScriptedAgent("1", "2")) as harness:
+            receipt = await harness.platform.says("ann", "my secret", chat="room", message_id="m1")
+            await harness.wait_until_idle()
+            await harness.platform.says("bob", "/retry", chat="room")
+            await harness.wait_until_idle()
             session_id = getattr(receipt, "session_id", "")
-            rows = await house.store.db.get_messages(session_id, include_hidden=True)
+            rows = await harness.store.db.get_messages(session_id, include_hidden=True)
             mine = [(row.author or "", row.extra.get("name")) for row in rows if row.text == "my secret"]
             assert [(who.endswith(":ann"), name) for who, name in mine] == [(True, "Ann"), (True, "Ann")]

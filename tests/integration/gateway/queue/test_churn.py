@@ -19,7 +19,7 @@ from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from tests.integration.gateway.gateway_harness import House, busy, open_house
+from tests.integration.gateway.gateway_harness import GatewayHarness, busy_config, open_harness
 
 SIZE = 16
 """Agents that are kept warm."""
@@ -97,40 +97,40 @@ class Churn:
     def __init__(self) -> None:
         self.live: set[Visitor] = set()
         self.most = self.made = 0
-        self.house: House | None = None
+        self.harness: GatewayHarness | None = None
 
     def make(self, entry: SessionEntry, history: list[Chat]) -> Visitor:
         self.made += 1
         visitor = Visitor(self)
         self.most = max(self.most, len(self.live))
-        assert self.house is not None
-        counts = self.house.gateway.agents.counts
+        assert self.harness is not None
+        counts = self.harness.gateway.agents.counts
         assert counts.idle <= SIZE
         assert len(self.live) <= counts.idle + counts.lent + counts.closing + 1  # this one is not lent yet
         return visitor
 
-    async def wave(self, house: House, first: int) -> None:
+    async def wave(self, harness: GatewayHarness, first: int) -> None:
         """Some conversations from their beginning to their end, each in another way."""
         numbers = range(first, first + WAVE)
-        await asyncio.gather(*(self._converse(house, number) for number in numbers))
-        await house.wait_until_idle()
+        await asyncio.gather(*(self._converse(harness, number) for number in numbers))
+        await harness.wait_until_idle()
         for number in numbers:
             if number % 5 == 3:
-                await house.store.reset_session(house.key(f"p{number}"))
-        await house.clock.advance(seconds=2)  # whoever was interrupted is answered
-        house.platform.sent.clear()
-        house.platform.attempts.clear()
-        house.platform.typing_shown.clear()
-        running = sum(1 for number in numbers if house.gateway.running_turn(house.key(f"p{number}")))
+                await harness.store.reset_session(harness.key(f"p{number}"))
+        await harness.clock.advance(seconds=2)  # whoever was interrupted is answered
+        harness.platform.sent.clear()
+        harness.platform.attempts.clear()
+        harness.platform.typing_shown.clear()
+        running = sum(1 for number in numbers if harness.gateway.running_turn(harness.key(f"p{number}")))
         assert running == 0
         assert len(self.live) <= SIZE
 
-    async def _converse(self, house: House, number: int) -> None:
+    async def _converse(self, harness: GatewayHarness, number: int) -> None:
         person = f"p{number}"
         texts: dict[int, tuple[str, ...]] = {1: ("fail",), 2: ("hang", "again"), 3: ("hang",)}
         for text in texts.get(number % 5, ("hello",)):
-            message = InboundMessage(source=house.platform.source(person), text=text)
-            assert isinstance(await house.gateway.submit(message), Accepted)
+            message = InboundMessage(source=harness.platform.source(person), text=text)
+            assert isinstance(await harness.gateway.submit(message), Accepted)
             for _ in range(10):
                 await asyncio.sleep(0.001)
 
@@ -145,18 +145,18 @@ async def test_conversations_that_come_and_go_leave_nothing_behind(
     caplog.set_level(logging.CRITICAL, "gateway_sessions")  # what is logged would be kept, with all it holds
     churn = Churn()
     config = replace(
-        busy(BusyMode.INTERRUPT),
+        busy_config(BusyMode.INTERRUPT),
         agent_cache=AgentCacheConfig(size=SIZE),
         cache=CacheConfig(entries=SIZE),
     )
     await asyncio.to_thread(str)  # the loop's own threads are not what is counted
     before = Holdings.now()
-    async with open_house(tmp_path, config, agent_factory=churn.make) as house:
-        churn.house = house
+    async with open_harness(tmp_path, config, agent_factory=churn.make) as harness:
+        churn.harness = harness
         third = conversations // 3 // WAVE * WAVE
         counts: list[Holdings] = []
         for first in range(0, conversations, WAVE):
-            await churn.wave(house, first)
+            await churn.wave(harness, first)
             if first in {third, conversations - WAVE}:
                 counts.append(Holdings.now())
         early, late = counts
@@ -167,8 +167,8 @@ async def test_conversations_that_come_and_go_leave_nothing_behind(
         assert churn.made >= conversations
         assert churn.most <= SIZE + 2 * WAVE  # those that work, and those that are being closed
     assert churn.live == set()
-    churn.house = None
-    del house
+    churn.harness = None
+    del harness
     after = Holdings.now()
     assert (after.tasks, after.descriptors) == (before.tasks, before.descriptors)
     assert after.threads <= before.threads + POOL

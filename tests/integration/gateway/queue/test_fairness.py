@@ -27,7 +27,7 @@ from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.engines.sqlite.worker import TransactionDrive
 from gateway_sessions.storage.transactions.queue.admit import NotTakenError
 from gateway_sessions.testing.agents import Gate
-from tests.integration.gateway.gateway_harness import QUICK, House, open_house, until
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness, wait_until
 
 FLOOD = 200
 LOOK = 2
@@ -57,9 +57,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     monkeypatch.undo()
 
 
-async def flood(house: House, person: str, times: int = FLOOD) -> list[Receipt]:
+async def flood(harness: GatewayHarness, person: str, times: int = FLOOD) -> list[Receipt]:
     """So many messages of somebody, all at the same moment."""
-    said = (house.platform.says(person, f"{n}", message_id=f"{person}{n}") for n in range(times))
+    said = (harness.platform.says(person, f"{n}", message_id=f"{person}{n}") for n in range(times))
     return await asyncio.gather(*said)
 
 
@@ -97,19 +97,19 @@ async def test_a_flood_that_is_refused_asks_nothing_of_the_database(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: Config, reason: RejectReason, takes: int
 ):
     gate = Gate()
-    async with open_house(tmp_path, config, agent=at_the_gate(gate)) as house:
-        first = await flood(house, "eve")
+    async with open_harness(tmp_path, config, agent=at_the_gate(gate)) as harness:
+        first = await flood(harness, "eve")
         assert FLOOD - refused(first, reason) == takes, gate.open()
         loop = asyncio.get_running_loop()
         with asked(monkeypatch) as count:
             begun = loop.time()
-            again = await asyncio.gather(*(house.platform.says("eve", "more") for _ in range(FLOOD)))
+            again = await asyncio.gather(*(harness.platform.says("eve", "more") for _ in range(FLOOD)))
             looks = 1 + (loop.time() - begun) / REFUSES_FOR_SECONDS
         gate.open()
         assert refused(list(again), reason) == FLOOD
         assert count.total() <= LOOK * looks, count
-        await house.wait_until_idle()
-        assert isinstance(await house.platform.says("eve", "at last"), Accepted)
+        await harness.wait_until_idle()
+        assert isinstance(await harness.platform.says("eve", "at last"), Accepted)
 
 
 async def test_a_message_that_the_database_refuses_has_written_nothing(
@@ -126,17 +126,17 @@ async def test_a_message_that_the_database_refuses_has_written_nothing(
             wrote.append(run.wrote)
             raise
 
-    async with open_house(tmp_path, strict(), agent=at_the_gate(gate)) as house:
-        assert isinstance(await house.platform.says("eve", "first"), Accepted)
+    async with open_harness(tmp_path, strict(), agent=at_the_gate(gate)) as harness:
+        assert isinstance(await harness.platform.says("eve", "first"), Accepted)
         monkeypatch.setattr(TransactionDrive, "drive", drive)
         # Several are on their way at once, and each finds that those before it have touched the session.
-        receipts = await flood(house, "eve")
+        receipts = await flood(harness, "eve")
         monkeypatch.undo()
         gate.open()
         assert refused(receipts, RejectReason.QUEUE_FULL) == FLOOD - MAX_QUEUED
         assert wrote
         assert not any(wrote)
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
 
 
 async def test_a_message_that_was_taken_in_is_known_however_often_it_comes_into_a_flood(
@@ -144,30 +144,30 @@ async def test_a_message_that_was_taken_in_is_known_however_often_it_comes_into_
 ):
     gate = Gate()
     config = strict()
-    async with open_house(tmp_path, config, agent=at_the_gate(gate)) as house:
-        taken = {f"eve{n}" for n, one in enumerate(await flood(house, "eve")) if isinstance(one, Accepted)}
+    async with open_harness(tmp_path, config, agent=at_the_gate(gate)) as harness:
+        taken = {f"eve{n}" for n, one in enumerate(await flood(harness, "eve")) if isinstance(one, Accepted)}
         with asked(monkeypatch) as count:
-            again = [await house.platform.says("eve", "x", message_id=f"eve{n}") for n in range(20)]
+            again = [await harness.platform.says("eve", "x", message_id=f"eve{n}") for n in range(20)]
         known = {f"eve{n}" for n, one in enumerate(again) if isinstance(one, Duplicate)}
         assert known == taken & {f"eve{n}" for n in range(20)}
         assert count.total() <= 4 * LOOK, count
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
 
 
 async def test_what_waited_when_the_process_ended_is_known_to_the_next_one_before_it_refuses(tmp_path: Path):
     gate = Gate()
-    async with open_house(tmp_path, strict(), agent=at_the_gate(gate)) as house:
-        receipts = await flood(house, "eve", 20)
+    async with open_harness(tmp_path, strict(), agent=at_the_gate(gate)) as harness:
+        receipts = await flood(harness, "eve", 20)
         taken = [f"eve{n}" for n, one in enumerate(receipts) if isinstance(one, Accepted)]
-        key = house.key("eve")
-        assert await house.gateway.drain(timedelta(0)) is False
-    async with open_house(tmp_path, strict(max_waiting=1), agent=at_the_gate(gate)) as house:
-        receipts = [await house.platform.says("eve", "x", message_id=one) for one in taken]
+        key = harness.key("eve")
+        assert await harness.gateway.drain(timedelta(0)) is False
+    async with open_harness(tmp_path, strict(max_waiting=1), agent=at_the_gate(gate)) as harness:
+        receipts = [await harness.platform.says("eve", "x", message_id=one) for one in taken]
         assert [type(one) for one in receipts] == [Duplicate] * len(taken)
         assert {one.session_key for one in receipts if isinstance(one, Duplicate)} == {key}
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
 
 
 async def test_beside_a_flood_nobody_else_is_refused_and_each_has_a_turn_at_once(tmp_path: Path):
@@ -180,42 +180,42 @@ async def test_beside_a_flood_nobody_else_is_refused_and_each_has_a_turn_at_once
 
     people = [f"p{number}" for number in range(20)]
 
-    def answered(house: House, times: int) -> bool:
+    def answered(harness: GatewayHarness, times: int) -> bool:
         """Whether each was told so often, and no turn of theirs runs: a message would not have to wait."""
-        return all(house.platform.shown(one).count(one) == times for one in people) and not any(
-            house.gateway.running_turn(house.key(one)) for one in people
+        return all(harness.platform.shown(one).count(one) == times for one in people) and not any(
+            harness.gateway.running_turn(harness.key(one)) for one in people
         )
 
-    async with open_house(tmp_path, strict(max_waiting=10), agent=agent) as house:
+    async with open_harness(tmp_path, strict(max_waiting=10), agent=agent) as harness:
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(flood(house, "eve"))
+                tasks.create_task(flood(harness, "eve"))
                 for number in range(1, 4):
-                    asks = [house.platform.says(one, one) for one in people]
+                    asks = [harness.platform.says(one, one) for one in people]
                     assert refused(await asyncio.gather(*asks), RejectReason.OVERLOADED) == 0
-                    await until(lambda number=number: answered(house, number), seconds=60)
+                    await wait_until(lambda number=number: answered(harness, number), seconds=60)
         finally:
-            gate.open()  # else a failure would hang in the end of the house, where nobody sees it
-        await house.wait_until_idle()
+            gate.open()  # else a failure would hang in the end of the gateway, where nobody sees it
+        await harness.wait_until_idle()
 
 
 async def test_nobody_starves_among_people_who_come_back_at_once(tmp_path: Path):
     """Four times as many as there is room for: whoever was answered and whoever was refused comes again."""
     people = [f"p{number}" for number in range(24)]
-    async with open_house(tmp_path, strict(max_turns=2, max_waiting=6), agent=echo) as house:
+    async with open_harness(tmp_path, strict(max_turns=2, max_waiting=6), agent=echo) as harness:
         answered: Counter[str] = Counter()
 
         async def keeps_coming(person: str) -> None:
             while answered.total() < 24 * 25:
-                if isinstance(await house.platform.says(person, "x"), Accepted):
+                if isinstance(await harness.platform.says(person, "x"), Accepted):
                     answered[person] += 1
-                house.clock.step(timedelta(milliseconds=1))  # else the lanes would all be ready at once
+                harness.clock.step(timedelta(milliseconds=1))  # else the lanes would all be ready at once
                 await asyncio.sleep(0)
 
         async with asyncio.TaskGroup() as tasks:
             for person in people:
                 tasks.create_task(keeps_coming(person))
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         fewest, most = min(answered[one] for one in people), max(answered.values())
         # Shares of this few turns are uneven by chance; how equal they are is measured by the benchmark.
         assert fewest >= 25 / 5, answered

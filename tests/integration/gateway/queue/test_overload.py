@@ -25,7 +25,7 @@ from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, R
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.commands import places
 from gateway_sessions.testing.agents import Gate
-from tests.integration.gateway.gateway_harness import QUICK, House, open_house
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness
 
 TURN_SECONDS = 0.1
 MAX_TURNS, MAX_TURNS_PER_OWNER, MAX_QUEUED, MAX_WAITING = 4, 2, 8, 100
@@ -62,7 +62,7 @@ async def takes_its_time(turn: TurnContext) -> str:
 class Load:
     """What is asked of a gateway, and what came of it."""
 
-    house: House
+    harness: GatewayHarness
     latencies: list[float] = field(default_factory=list[float])
     accepted: int = 0
     rejected: int = 0
@@ -75,8 +75,8 @@ class Load:
 
     async def offer(self, person: str, thread: str | None = None) -> Receipt:
         text = f"{next(self.numbers)}"
-        source = self.house.platform.source(person, thread=thread)
-        receipt = await self.house.gateway.submit(InboundMessage(source=source, text=text))
+        source = self.harness.platform.source(person, thread=thread)
+        receipt = await self.harness.gateway.submit(InboundMessage(source=source, text=text))
         match receipt:
             case Accepted():
                 self.accepted += 1
@@ -88,7 +88,7 @@ class Load:
                 assert receipt.retry_after > 0
             case _:
                 raise AssertionError(receipt)
-        self.most_waiting = max(self.most_waiting, self.house.store.ledger.total_waiting)
+        self.most_waiting = max(self.most_waiting, self.harness.store.ledger.total_waiting)
         return receipt
 
     async def flood(self, seconds: float, times: float) -> None:
@@ -99,11 +99,11 @@ class Load:
             for number in range(each):
                 one = number % FLOODERS
                 await (self.offer(f"f{one}") if number % 2 else self.offer("g", f"t{one % THREADS}"))
-            await self.house.clock.sleep(pause)
+            await self.harness.clock.sleep(pause)
 
     async def be_polite(self, person: str, seconds: float) -> None:
         """Write, wait for the answer, think, and write again; or come back when told to."""
-        clock = self.house.clock
+        clock = self.harness.clock
         end = clock.now() + timedelta(seconds=seconds)
         answers = 0
         while clock.now() < end:
@@ -126,7 +126,7 @@ class Load:
 
     def count_answers(self) -> None:
         """Count what people were shown, and forget it: it is the gateway's memory that is measured."""
-        platform = self.house.platform
+        platform = self.harness.platform
         self.seen.update(one.target.chat_id for one in platform.sent)
         self.answered += sum(not one.message.is_notice for one in platform.sent)
         for shown in (platform.sent, platform.attempts, platform.typing_shown):
@@ -140,8 +140,8 @@ class Load:
 
 async def run(home: Path, seconds: float, times: float) -> Load:
     """Polite people, and if *times* is more than nothing, others."""
-    async with open_house(home, CONFIG, agent=takes_its_time) as house:
-        load = Load(house)
+    async with open_harness(home, CONFIG, agent=takes_its_time) as harness:
+        load = Load(harness)
         steps = round((seconds + 4) / 0.05)
         early = 0
         people = [f"p{number}" for number in range(POLITE)]
@@ -151,13 +151,13 @@ async def run(home: Path, seconds: float, times: float) -> Load:
             if times:
                 tasks.create_task(load.flood(seconds, times))
             for step in range(steps):
-                await house.clock.advance(seconds=0.05)
+                await harness.clock.advance(seconds=0.05)
                 load.count_answers()
                 if step == steps // 3:
                     early = resident()
             load.growth = resident() - early
-        await house.clock.advance(seconds=MAX_WAITING / CAPACITY * MAX_TURNS)
-        assert house.store.ledger.total_waiting == 0
+        await harness.clock.advance(seconds=MAX_WAITING / CAPACITY * MAX_TURNS)
+        assert harness.store.ledger.total_waiting == 0
         load.count_answers()
         assert load.answered == load.accepted, "a message was lost"
         return load
@@ -192,16 +192,16 @@ async def test_who_comes_in_the_moment_in_which_a_place_is_free_waits_behind_tho
         return turn.text
 
     config = replace(CONFIG, gateway=replace(CONFIG.gateway, max_turns=1))
-    async with open_house(tmp_path, config, agent=agent) as house:
-        await house.platform.says("ann", "ann")
-        await house.platform.says("bob", "bob")
+    async with open_harness(tmp_path, config, agent=agent) as harness:
+        await harness.platform.says("ann", "ann")
+        await harness.platform.says("bob", "bob")
         gates["ann"].open()
-        while house.gateway.running_turn(house.key("ann")) is not None:  # noqa: ASYNC110 -- the very moment
+        while harness.gateway.running_turn(harness.key("ann")) is not None:  # noqa: ASYNC110 -- the very moment
             await asyncio.sleep(0)
-        await house.platform.says("cid", "cid")
+        await harness.platform.says("cid", "cid")
         gates["bob"].open()
         gates["cid"].open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert begun == ["ann", "bob", "cid"]
 
 
@@ -214,12 +214,12 @@ async def test_a_lane_that_has_had_its_turn_goes_behind_those_that_wait(tmp_path
         return turn.text
 
     config = replace(CONFIG, gateway=replace(CONFIG.gateway, max_turns=1))
-    async with open_house(tmp_path, config, agent=agent) as house:
+    async with open_harness(tmp_path, config, agent=agent) as harness:
         for number in range(4):
-            await house.platform.says("ann", f"ann {number}")
-        await house.clock.advance(seconds=0.5)
-        await house.platform.says("bob", "bob")
-        await house.clock.advance(seconds=10)
+            await harness.platform.says("ann", f"ann {number}")
+        await harness.clock.advance(seconds=0.5)
+        await harness.platform.says("bob", "bob")
+        await harness.clock.advance(seconds=10)
         assert begun == ["ann 0", "bob", "ann 1", "ann 2", "ann 3"]
 
 
@@ -231,20 +231,20 @@ async def test_when_too_much_waits_everybody_is_told_and_what_was_taken_is_still
         return turn.text
 
     config = replace(CONFIG, gateway=replace(CONFIG.gateway, max_turns=1, max_waiting=5))
-    async with open_house(tmp_path, config, agent=agent) as house:
+    async with open_harness(tmp_path, config, agent=agent) as harness:
         for number in range(6):
-            assert isinstance(await house.platform.says(f"p{number}", "hello", message_id="m"), Accepted)
-        refused = await house.platform.says("late", "hello", message_id="m")
+            assert isinstance(await harness.platform.says(f"p{number}", "hello", message_id="m"), Accepted)
+        refused = await harness.platform.says("late", "hello", message_id="m")
         assert isinstance(refused, Rejected)
         assert (refused.reason, refused.retry_after) == (RejectReason.OVERLOADED, 30)
-        assert isinstance(await house.platform.says("p3", "hello", message_id="m"), Duplicate)
-        await house.wait_until_idle()
-        assert house.platform.shown("late") == [refused.text]
+        assert isinstance(await harness.platform.says("p3", "hello", message_id="m"), Duplicate)
+        await harness.wait_until_idle()
+        assert harness.platform.shown("late") == [refused.text]
         gate.open()
-        await house.clock.advance(seconds=refused.retry_after)
-        assert isinstance(await house.platform.says("late", "hello", message_id="m"), Accepted)
-        await house.wait_until_idle()
-        answered = [one.target.chat_id for one in house.platform.sent if not one.message.is_notice]
+        await harness.clock.advance(seconds=refused.retry_after)
+        assert isinstance(await harness.platform.says("late", "hello", message_id="m"), Accepted)
+        await harness.wait_until_idle()
+        answered = [one.target.chat_id for one in harness.platform.sent if not one.message.is_notice]
         assert answered == ["p0", "p1", "p2", "p3", "p4", "p5", "late"]
 
 
@@ -272,47 +272,47 @@ def told(receipts: Iterable[Receipt]) -> Counter[str]:
 
 async def test_a_flood_of_commands_is_refused_and_one_who_asks_beside_it_is_not(tmp_path: Path):
     pings = Pings()
-    async with open_house(tmp_path, CONFIG, agent=takes_its_time, commands=[pings.command]) as house:
-        says = house.platform.says
+    async with open_harness(tmp_path, CONFIG, agent=takes_its_time, commands=[pings.command]) as harness:
+        says = harness.platform.says
         async with asyncio.TaskGroup() as tasks:
             flood = [tasks.create_task(says("eve", f"/ping {n}", message_id=f"e{n}")) for n in range(500)]
             asks = [tasks.create_task(says(one, f"/ping {one}")) for one in ("bob", "cid")]
-            await house.wait_until_idle()
+            await harness.wait_until_idle()
             assert sorted(pings.heard) == [*"01234567", "bob", "cid"]
             again = await says("eve", "/ping 3", message_id="e3")
             pings.gate.set()
         assert told(one.result() for one in flood) == {"Accepted": MAX_QUEUED, "overloaded": 500 - MAX_QUEUED}
         assert told(one.result() for one in asks) == {"Accepted": 2}
         assert told([again]) == {"Duplicate": 1}
-        await house.wait_until_idle()
-        refusals = [one for one in house.platform.shown("eve") if one != "pong"]
+        await harness.wait_until_idle()
+        refusals = [one for one in harness.platform.shown("eve") if one != "pong"]
         assert len(refusals) == 1
-        assert house.platform.shown("bob") == ["pong"]
+        assert harness.platform.shown("bob") == ["pong"]
         assert told([await says("eve", "/ping late")]) == {"Accepted": 1}
 
 
 async def test_all_commands_together_have_a_bound_as_well(tmp_path: Path):
     pings = Pings()
     config = replace(CONFIG, gateway=replace(CONFIG.gateway, max_waiting=5))
-    async with open_house(tmp_path, config, agent=takes_its_time, commands=[pings.command]) as house:
+    async with open_harness(tmp_path, config, agent=takes_its_time, commands=[pings.command]) as harness:
         async with asyncio.TaskGroup() as tasks:
-            asks = [tasks.create_task(house.platform.says(f"p{number}", "/ping")) for number in range(9)]
-            await house.wait_until_idle()
+            asks = [tasks.create_task(harness.platform.says(f"p{number}", "/ping")) for number in range(9)]
+            await harness.wait_until_idle()
             pings.gate.set()
         assert told(one.result() for one in asks) == {"Accepted": 5, "overloaded": 4}
 
 
 async def test_a_stop_gets_through_a_flood_of_commands(tmp_path: Path):
     pings = Pings()
-    async with open_house(tmp_path, CONFIG, agent=takes_its_time, commands=[pings.command]) as house:
-        says = house.platform.says
+    async with open_harness(tmp_path, CONFIG, agent=takes_its_time, commands=[pings.command]) as harness:
+        says = harness.platform.says
         await says("eve", "work")
         async with asyncio.TaskGroup() as tasks:
             for number in range(50):
                 tasks.create_task(says("eve", f"/ping {number}"))
-            await house.wait_until_idle()
+            await harness.wait_until_idle()
             assert told([await says("eve", "/stop")]) == {"Accepted": 1}
-            assert house.gateway.running_turn(house.key("eve")) is None
+            assert harness.gateway.running_turn(harness.key("eve")) is None
             pings.gate.set()
 
 
@@ -331,35 +331,35 @@ async def test_commands_leave_room_behind_them_however_they_end(
     pings = Pings()
     config = replace(CONFIG, busy=replace(CONFIG.busy, max_queued=1))
     commands = [pings.command, Command("fail", fails)]
-    async with open_house(
+    async with open_harness(
         tmp_path, config, agent=takes_its_time, commands=commands, compressor=compresses
-    ) as house:
-        says = house.platform.says
+    ) as harness:
+        says = harness.platform.says
         await says("eve", "work")
-        await house.clock.advance(seconds=1)
+        await harness.clock.advance(seconds=1)
         cut_off = asyncio.create_task(says("eve", "/ping"))
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         cut_off.cancel()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert told([await says("eve", "/status")]) == {"overloaded": 1}  # it is still being carried out
         pings.gate.set()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         for text in ("/fail", "/queue more", "/compress", "/compress", "/queue list", "/ping"):
             assert told([await says("eve", text)]) == {"Accepted": 1}, text
-            await house.wait_until_idle()
-        assert await house.gateway.command(house.platform.source("eve"), "/ping") == "pong"
-        await house.clock.advance(minutes=3)  # until the compression is cut off
+            await harness.wait_until_idle()
+        assert await harness.gateway.command(harness.platform.source("eve"), "/ping") == "pong"
+        await harness.clock.advance(minutes=3)  # until the compression is cut off
 
 
 async def test_commands_cannot_pile_up_while_the_platform_is_away(tmp_path: Path):
-    async with open_house(tmp_path, CONFIG, agent=takes_its_time) as house:
-        with house.platform.outage():
+    async with open_harness(tmp_path, CONFIG, agent=takes_its_time) as harness:
+        with harness.platform.outage():
             receipts = [
                 one
                 for _ in range(10)
-                for one in await asyncio.gather(*(house.platform.says("eve", "/help") for _ in range(100)))
+                for one in await asyncio.gather(*(harness.platform.says("eve", "/help") for _ in range(100)))
             ]
             assert told(receipts) == {"Accepted": 10 * MAX_QUEUED, "overloaded": 1000 - 10 * MAX_QUEUED}
-            assert told([await house.platform.says("bob", "/help")]) == {"Accepted": 1}
-        await house.clock.advance(minutes=10)
-        assert len(house.platform.shown("bob")) == 1
+            assert told([await harness.platform.says("bob", "/help")]) == {"Accepted": 1}
+        await harness.clock.advance(minutes=10)
+        assert len(harness.platform.shown("bob")) == 1

@@ -22,7 +22,7 @@ from gateway_sessions.runtime.gateway import execution
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.tables.lanes import load_lane
 from gateway_sessions.testing import FakeClock, FakePlatform
-from tests.integration.gateway.gateway_harness import QUICK, House, open_house
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness
 
 Trouble = Callable[[], Exception]
 
@@ -71,14 +71,14 @@ def fail(monkeypatch: pytest.MonkeyPatch, method: str, trouble: Trouble, times: 
     monkeypatch.setattr(Turn, method, failing)
 
 
-def answers(house: House) -> list[str]:
-    return [one.text for one in house.platform.sent if not one.message.is_notice]
+def answers(harness: GatewayHarness) -> list[str]:
+    return [one.text for one in harness.platform.sent if not one.message.is_notice]
 
 
-async def passes(house: House, seconds: int) -> None:
+async def passes(harness: GatewayHarness, seconds: int) -> None:
     for _ in range(seconds):
-        await house.clock.advance(seconds=1)
-        await house.wait_until_idle()
+        await harness.clock.advance(seconds=1)
+        await harness.wait_until_idle()
 
 
 @pytest.mark.parametrize("trouble", [unavailable, full])
@@ -88,29 +88,29 @@ async def test_a_turn_whose_storage_failed_is_tried_again_a_little_later(
 ):
     fail(monkeypatch, method, trouble, times=1)
     agent = Careful()
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
-        await house.platform.says("ann", "and again")
-        await house.wait_until_idle()
-        assert answers(house) == []
-        await passes(house, seconds=5)
-        assert answers(house) == [
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "and again")
+        await harness.wait_until_idle()
+        assert answers(harness) == []
+        await passes(harness, seconds=5)
+        assert answers(harness) == [
             "you said: hello\nand again"
         ]  # it waits like any other, so they are a burst
-        assert await house.outcomes("ann") == {"turned": 2}
+        assert await harness.outcomes("ann") == {"turned": 2}
         assert [attempt for attempt, _ in agent.told][-1] == 2
         assert "attempt 2" in str(agent.told[-1][1])
 
 
 async def test_other_lanes_do_not_wait_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     fail(monkeypatch, "append", unavailable, times=1)
-    async with open_house(tmp_path, agent=Careful()) as house:
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
-        await house.platform.says("bob", "hi")
-        await house.wait_until_idle()
-        assert house.platform.shown() == ["you said: hi"]
+    async with open_harness(tmp_path, agent=Careful()) as harness:
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
+        await harness.platform.says("bob", "hi")
+        await harness.wait_until_idle()
+        assert harness.platform.shown() == ["you said: hi"]
 
 
 async def test_a_fault_that_passes_makes_no_dead_letter_however_often_it_comes(
@@ -118,20 +118,20 @@ async def test_a_fault_that_passes_makes_no_dead_letter_however_often_it_comes(
 ):
     agent, faults = Careful(), QUICK.agent.max_restart_attempts * 3
     fail(monkeypatch, "append", unavailable, times=faults)
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "hello")
-        await passes(house, seconds=200)
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "hello")
+        await passes(harness, seconds=200)
         assert [attempt for attempt, _ in agent.told] == list(range(1, faults + 2))
-        assert house.platform.shown("ann") == ["you said: hello"]
-        assert await house.outcomes("ann") == {"turned": 1}
+        assert harness.platform.shown("ann") == ["you said: hello"]
+        assert await harness.outcomes("ann") == {"turned": 1}
 
 
 async def test_a_fault_that_passes_is_no_try_of_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     fail(monkeypatch, "append", unavailable, times=1)
-    async with open_house(tmp_path, agent=Careful()) as house:
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
-        lane = await house.store.db.read(partial(load_lane, house.key("ann")))
+    async with open_harness(tmp_path, agent=Careful()) as harness:
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
+        lane = await harness.store.db.read(partial(load_lane, harness.key("ann")))
         assert (lane.running, lane.attempts, lane.waiting) == (False, 0, 1)
 
 
@@ -149,22 +149,22 @@ async def test_a_fault_is_known_in_whatever_an_agent_makes_of_it(
             raise LookupError(problem) from group
         return f"you said: {turn.text}"
 
-    async with open_house(tmp_path, agent=wrapping) as house:
-        await house.platform.says("ann", "hello")
-        await passes(house, seconds=5)
-        assert house.platform.shown("ann") == ["you said: hello"]
+    async with open_harness(tmp_path, agent=wrapping) as harness:
+        await harness.platform.says("ann", "hello")
+        await passes(harness, seconds=5)
+        assert harness.platform.shown("ann") == ["you said: hello"]
 
 
 async def test_a_fault_that_does_not_pass_counts_as_a_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     agent = Careful()
     fail(monkeypatch, "append", no_right, times=1000)
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "hello")
-        await passes(house, seconds=20)
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "hello")
+        await passes(harness, seconds=20)
         assert [attempt for attempt, _ in agent.told] == [1, 2, 3]
         assert len(agent.told) == QUICK.agent.max_restart_attempts
-        assert house.platform.shown("ann") == [FAILED]
-        assert await house.outcomes("ann") == {"dead": 1}
+        assert harness.platform.shown("ann") == [FAILED]
+        assert await harness.outcomes("ann") == {"dead": 1}
 
 
 async def test_a_turn_that_can_never_be_stored_is_given_up_in_the_end(
@@ -173,11 +173,11 @@ async def test_a_turn_that_can_never_be_stored_is_given_up_in_the_end(
     agent = Careful()
     fail(monkeypatch, "append", unavailable, times=1000)
     monkeypatch.setattr(execution, "MOST_TRIES", 6)
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "hello")
-        await passes(house, seconds=100)
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "hello")
+        await passes(harness, seconds=100)
         assert len(agent.told) == 7
-        assert await house.outcomes("ann") == {"dead": 1}
+        assert await harness.outcomes("ann") == {"dead": 1}
 
 
 async def test_while_nothing_can_be_written_the_turn_waits_for_its_release(
@@ -185,38 +185,40 @@ async def test_while_nothing_can_be_written_the_turn_waits_for_its_release(
 ):
     fail(monkeypatch, "append", full, times=1)
     fail(monkeypatch, "release", full, times=3)
-    async with open_house(tmp_path, agent=Careful()) as house:
-        await house.platform.says("ann", "hello")
-        await passes(house, seconds=10)
-        assert house.platform.shown("ann") == ["you said: hello"]
+    async with open_harness(tmp_path, agent=Careful()) as harness:
+        await harness.platform.says("ann", "hello")
+        await passes(harness, seconds=10)
+        assert harness.platform.shown("ann") == ["you said: hello"]
 
 
 async def test_a_commit_that_waited_long_is_made_soon_after_the_database_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     fail(monkeypatch, "commit", unavailable, times=10_000)
-    async with open_house(tmp_path, agent=Careful()) as house:
-        await house.platform.says("ann", "hello")
-        await passes(house, seconds=120)
-        await house.platform.says("ann", "and again")
-        assert answers(house) == []
+    async with open_harness(tmp_path, agent=Careful()) as harness:
+        await harness.platform.says("ann", "hello")
+        await passes(harness, seconds=120)
+        await harness.platform.says("ann", "and again")
+        assert answers(harness) == []
         monkeypatch.undo()
-        await passes(house, seconds=3)
-        assert answers(house) == ["you said: hello", "you said: and again"]
+        await passes(harness, seconds=3)
+        assert answers(harness) == ["you said: hello", "you said: and again"]
 
 
 async def test_a_gateway_that_ends_waits_for_no_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as patch:
         fail(patch, "commit", unavailable, times=10_000)
-        async with open_house(tmp_path, agent=Careful()) as house:
-            await house.platform.says("ann", "hello")
-            await passes(house, seconds=30)
+        async with open_harness(tmp_path, agent=Careful()) as harness:
+            await harness.platform.says("ann", "hello")
+            await passes(harness, seconds=30)
             async with asyncio.timeout(15):  # the clock stands still
-                assert not await house.gateway.drain(timedelta(0))
-            assert house.gateway.running_turn(house.key("ann")) is None
-    async with open_house(tmp_path, agent=Careful(), clock=house.clock, platform=house.platform) as house:
-        await passes(house, seconds=5)
-        assert house.platform.shown("ann") == ["you said: hello"]
+                assert not await harness.gateway.drain(timedelta(0))
+            assert harness.gateway.running_turn(harness.key("ann")) is None
+    async with open_harness(
+        tmp_path, agent=Careful(), clock=harness.clock, platform=harness.platform
+    ) as harness:
+        await passes(harness, seconds=5)
+        assert harness.platform.shown("ann") == ["you said: hello"]
 
 
 async def test_a_gateway_that_ends_meanwhile_leaves_the_turn_to_the_next_start(
@@ -224,13 +226,15 @@ async def test_a_gateway_that_ends_meanwhile_leaves_the_turn_to_the_next_start(
 ):
     with monkeypatch.context() as patch:
         fail(patch, "append", unavailable, times=1)
-        async with open_house(tmp_path, agent=Careful()) as house:
-            await house.platform.says("ann", "hello")
-            await house.wait_until_idle()
-            assert await house.gateway.drain(timedelta(0))
-    async with open_house(tmp_path, agent=Careful(), clock=house.clock, platform=house.platform) as house:
-        await passes(house, seconds=5)
-        assert house.platform.shown("ann") == ["you said: hello"]
+        async with open_harness(tmp_path, agent=Careful()) as harness:
+            await harness.platform.says("ann", "hello")
+            await harness.wait_until_idle()
+            assert await harness.gateway.drain(timedelta(0))
+    async with open_harness(
+        tmp_path, agent=Careful(), clock=harness.clock, platform=harness.platform
+    ) as harness:
+        await passes(harness, seconds=5)
+        assert harness.platform.shown("ann") == ["you said: hello"]
 
 
 async def test_a_damaged_lane_keeps_no_other_lane_waiting(tmp_path: Path, caplog: pytest.LogCaptureFixture):
@@ -245,12 +249,12 @@ async def test_a_damaged_lane_keeps_no_other_lane_waiting(tmp_path: Path, caplog
         database.execute("UPDATE entries SET record = '{' WHERE session_key LIKE '%ann'")
         database.commit()
     one_at_a_time = replace(QUICK, gateway=GatewayConfig(max_turns=1))
-    async with open_house(tmp_path, one_at_a_time, clock=clock, platform=platform, agent=echo) as house:
-        await house.wait_until_idle()
+    async with open_harness(tmp_path, one_at_a_time, clock=clock, platform=platform, agent=echo) as harness:
+        await harness.wait_until_idle()
         assert platform.shown() == ["from bob"]
-        assert await house.outcomes("ann") == {"open": 1}
-        assert await house.store.queue_depth(house.key("ann")) == 1
+        assert await harness.outcomes("ann") == {"open": 1}
+        assert await harness.store.queue_depth(harness.key("ann")) == 1
         assert [getattr(one, "action", None) for one in caplog.records].count("lane_damaged") == 1
-        await house.clock.advance(minutes=6)
-        await house.wait_until_idle()
+        await harness.clock.advance(minutes=6)
+        await harness.wait_until_idle()
         assert [getattr(one, "action", None) for one in caplog.records].count("lane_damaged") == 2

@@ -17,7 +17,7 @@ from gateway_sessions.core.delivery.retry_policy import REPEATED
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.gateway_harness import open_house
+from tests.integration.gateway.gateway_harness import open_harness
 
 
 async def echo(turn: TurnContext) -> str:
@@ -94,17 +94,17 @@ async def test_an_adapter_that_cancels_itself_is_connected_again_and_the_others_
     clock = FakeClock()
     good = FakePlatform("good", clock=clock)
     bad = kind("bad", clock, leak, times=2)
-    async with open_house(tmp_path, platform=bad, clock=clock, agent=echo, others=[good]) as house:
-        await house.wait_until_idle()
+    async with open_harness(tmp_path, platform=bad, clock=clock, agent=echo, others=[good]) as harness:
+        await harness.wait_until_idle()
         await good.says("ann", "hello")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert good.shown() == ["hello"]
         lost = [one for one in caplog.records if getattr(one, "action", "") == "adapter_lost"]
         assert len(lost) == 1
         assert lost[0].levelno == logging.ERROR
         await clock.advance(seconds=10)
         await bad.says("ann", "back again")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert bad.shown() == ["back again"]
 
 
@@ -113,22 +113,22 @@ async def test_a_send_that_cancels_itself_is_repeated_with_the_mark(tmp_path: Pa
     """It was sent again as if it had never been tried, and people saw it twice."""
     clock = FakeClock()
     platform = AtSending("bad", clock, leak)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=echo) as harness:
         await platform.says("ann", "one")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         await clock.advance(minutes=1)
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert platform.shown() == ["one", f"{REPEATED}\none"]
 
 
 async def test_a_send_that_cancels_itself_for_ever_is_given_up(tmp_path: Path):
     clock = FakeClock()
     platform = AtSending("bad", clock, of_a_future, times=100)
-    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=echo) as harness:
         await platform.says("ann", "one")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         await clock.advance(hours=1)
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert len(platform.shown()) == 3
-        (dead,) = await house.store.dead_replies()
+        (dead,) = await harness.store.dead_replies()
         assert "cancelled itself" in (dead.problem or "")

@@ -24,14 +24,20 @@ from gateway_sessions.testing.agents import (
     waits_at,
 )
 from gateway_sessions.testing.faults import crash_at
-from tests.integration.gateway.gateway_harness import QUICK, House, busy, open_house, until
+from tests.integration.gateway.gateway_harness import (
+    QUICK,
+    GatewayHarness,
+    busy_config,
+    open_harness,
+    wait_until,
+)
 
 ROUNDS = 50
 """Turns of the loop in which whatever does not wait for the database comes to rest."""
 
 
 @asynccontextmanager
-async def same_batch(house: House) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
+async def same_batch(harness: GatewayHarness) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
     """One commit for all that is written within the block, in order; what it gets lets everything go on."""
     released = threading.Event()
 
@@ -40,9 +46,9 @@ async def same_batch(house: House) -> AsyncGenerator[Callable[[], Awaitable[None
             await asyncio.sleep(0)
 
     with crash_at("before_commit", action=released.wait) as stop:
-        other = asyncio.create_task(house.store.get_or_create_session(house.platform.source("nobody")))
+        other = asyncio.create_task(harness.store.get_or_create_session(harness.platform.source("nobody")))
         try:
-            await until(lambda: stop.fired)
+            await wait_until(lambda: stop.fired)
             yield spin
             await spin()
         finally:
@@ -53,40 +59,40 @@ async def same_batch(house: House) -> AsyncGenerator[Callable[[], Awaitable[None
 async def test_a_message_is_not_given_to_a_turn_that_is_over_and_heard_twice(tmp_path: Path):
     gate = Gate()
     agent = SteerableScriptedAgent([waits_at(gate), answers("1")], "2")
-    async with open_house(tmp_path, busy(BusyMode.STEER), agent=agent) as house:
-        await house.platform.says("ann", "one")
+    async with open_harness(tmp_path, busy_config(BusyMode.STEER), agent=agent) as harness:
+        await harness.platform.says("ann", "one")
         await gate.reached()
-        async with same_batch(house) as spin:
-            with_text = asyncio.create_task(house.platform.says("ann", "two"))
+        async with same_batch(harness) as spin:
+            with_text = asyncio.create_task(harness.platform.says("ann", "two"))
             await spin()
             gate.open()
         await with_text
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         # On a busy machine the message may still be in time for the turn; then it gets none of its own.
         heard = [turn.text for turn in agent.turns] + [message.text for message in agent.steered]
         assert heard == ["one", "two"]
-        assert await house.outcomes("ann") == {"turned": 2}
+        assert await harness.outcomes("ann") == {"turned": 2}
 
 
 async def test_a_message_interrupts_the_turn_that_it_met_and_no_other(tmp_path: Path):
     gate, second = Gate(), Gate()
     agent = ScriptedAgent([waits_at(gate), answers("1")], [waits_at(second), answers("2")])
-    async with open_house(tmp_path, busy(BusyMode.INTERRUPT), agent=agent) as house:
-        await house.platform.says("ann", "one")
+    async with open_harness(tmp_path, busy_config(BusyMode.INTERRUPT), agent=agent) as harness:
+        await harness.platform.says("ann", "one")
         await gate.reached()
-        waiting = InboundMessage(source=house.platform.source("ann"), text="two")
-        await house.gateway.admit(waiting, solo=True)
-        async with same_batch(house) as spin:
-            with_text = asyncio.create_task(house.platform.says("ann", "stop that"))
+        waiting = InboundMessage(source=harness.platform.source("ann"), text="two")
+        await harness.gateway.admit(waiting, solo=True)
+        async with same_batch(harness) as spin:
+            with_text = asyncio.create_task(harness.platform.says("ann", "stop that"))
             await spin()
             gate.open()
         await with_text
         await second.reached()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         second.open()
-        await house.clock.advance(seconds=1)
+        await harness.clock.advance(seconds=1)
         assert [turn.text for turn in agent.finished] == ["one", "two", "stop that"]
-        assert await house.outcomes("ann") == {"turned": 3}
+        assert await harness.outcomes("ann") == {"turned": 3}
 
 
 @pytest.mark.parametrize("reset_first", [True, False])
@@ -95,27 +101,27 @@ async def test_a_reset_in_the_moment_of_an_answer_lets_it_stand_whole_or_not_at_
 ):
     gate = Gate()
     agents = ScriptedAgents([waits_at(gate), answers("1")])
-    async with open_house(tmp_path, agent_factory=agents) as house:
-        await house.platform.says("ann", "one")
+    async with open_harness(tmp_path, agent_factory=agents) as harness:
+        await harness.platform.says("ann", "one")
         await gate.reached()
-        key = house.key("ann")
-        old = await house.store.peek_session_id(key)
-        async with same_batch(house) as spin:
+        key = harness.key("ann")
+        old = await harness.store.peek_session_id(key)
+        async with same_batch(harness) as spin:
             if not reset_first:
                 gate.open()
                 await spin()
-            resetting = asyncio.create_task(house.store.reset_session(key))
+            resetting = asyncio.create_task(harness.store.reset_session(key))
             await spin()
             gate.open()
         new = await resetting
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert new is not None
-        assert house.platform.shown("ann") == ([] if reset_first else ["1"])
-        rows = [row.content for row in await house.store.db.get_messages(str(old))]
+        assert harness.platform.shown("ann") == ([] if reset_first else ["1"])
+        rows = [row.content for row in await harness.store.db.get_messages(str(old))]
         assert rows == (["one", "[This turn was stopped.]"] if reset_first else ["one", "1"])
-        assert await house.transcript("ann") == []
-        assert await house.outcomes("ann") == {"interrupted" if reset_first else "turned": 1}
-        assert house.gateway.running_turn(key) is None
+        assert await harness.transcript("ann") == []
+        assert await harness.outcomes("ann") == {"interrupted" if reset_first else "turned": 1}
+        assert harness.gateway.running_turn(key) is None
     assert agents.open == agents.closed_twice == []
 
 
@@ -131,25 +137,25 @@ async def test_many_who_write_at_once_to_an_idle_room_make_one_turn_at_a_time(tm
         return turn.text
 
     config = replace(QUICK, group_sessions_per_user=False)
-    async with open_house(tmp_path, config, agent=agent) as house:
+    async with open_harness(tmp_path, config, agent=agent) as harness:
         people = [f"p{number}" for number in range(20)]
-        receipts = await asyncio.gather(*(house.platform.says(who, who, chat="room") for who in people))
-        await house.wait_until_idle()
+        receipts = await asyncio.gather(*(harness.platform.says(who, who, chat="room") for who in people))
+        await harness.wait_until_idle()
         assert most == 1
         assert sorted(one.seq for one in receipts if isinstance(one, Accepted)) == list(range(1, 21))
         order = [who for _, who in sorted(zip((one.seq for one in receipts), people, strict=True))]  # type: ignore[union-attr]
-        assert [one.text for one in house.platform.sent if not one.message.is_notice] == order
+        assert [one.text for one in harness.platform.sent if not one.message.is_notice] == order
 
 
 async def test_what_waits_for_a_turn_to_end_does_not_wait_for_a_clock_that_was_set_back(tmp_path: Path):
     gate = Gate()
     agent = ScriptedAgent([waits_at(gate), answers("1")], "2")
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "one")
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "one")
         await gate.reached()
-        await house.platform.says("ann", "two")
-        await house.wait_until_idle()
-        house.clock.step(hours=-1)
+        await harness.platform.says("ann", "two")
+        await harness.wait_until_idle()
+        harness.clock.step(hours=-1)
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two"]

@@ -48,89 +48,91 @@ from gateway_sessions.testing.agents import (
     takes,
     waits_at,
 )
-from tests.integration.gateway.gateway_harness import QUICK, House, busy
-from tests.integration.gateway.restartable_gateway import AT_ONCE, Lives, left_behind
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, busy_config
+from tests.integration.gateway.restartable_gateway import AT_ONCE, RestartableGateway, home_after_kill
 
 
 @pytest.fixture
-def lives(tmp_path: Path) -> Lives:
-    return Lives(tmp_path)
+def restartable(tmp_path: Path) -> RestartableGateway:
+    return RestartableGateway(tmp_path)
 
 
 async def echo(turn: TurnContext) -> str:
     return f"you said: {turn.text}"
 
 
-async def users(house: House, person: str) -> list[object]:
-    return [content for role, content in await house.transcript(person) if role == "user"]
+async def users(harness: GatewayHarness, person: str) -> list[object]:
+    return [content for role, content in await harness.transcript(person) if role == "user"]
 
 
 # Starts
 
 
-async def test_a_start_after_an_orderly_end_takes_nothing_up(lives: Lives):
-    async with lives.life(agent=echo) as house:
-        await house.platform.says("ann", "hello")
-        await house.wait_until_idle()
+async def test_a_start_after_an_orderly_end_takes_nothing_up(restartable: RestartableGateway):
+    async with restartable.run(agent=echo) as harness:
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        assert house.store.started.clean
-        assert house.store.started.resumed == ()
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        assert harness.store.started.clean
+        assert harness.store.started.resumed == ()
+        await harness.wait_until_idle()
     assert agent.turns == []
-    assert lives.platform.shown() == ["you said: hello"]
+    assert restartable.platform.shown() == ["you said: hello"]
 
 
-async def test_exactly_the_turns_that_ran_are_taken_up_again(lives: Lives):
-    async with lives.life(killed=True, agent=echo) as house:
+async def test_exactly_the_turns_that_ran_are_taken_up_again(restartable: RestartableGateway):
+    async with restartable.run(killed=True, agent=echo) as harness:
         for person in ("ann", "bob"):
-            await house.platform.says(person, "hello")
-            await house.wait_until_idle()
+            await harness.platform.says(person, "hello")
+            await harness.wait_until_idle()
     gate = Gate()
     first = ScriptedAgent(*[[waits_at(gate)]] * 2)
-    async with lives.life(killed=True, agent=first) as house:
-        await house.platform.says("bob", "long work")
-        await house.platform.says("cid", "long work")
-        await house.wait_until_idle()
-        await house.platform.says("cid", "and that", chat=None)
+    async with restartable.run(killed=True, agent=first) as harness:
+        await harness.platform.says("bob", "long work")
+        await harness.platform.says("cid", "long work")
+        await harness.wait_until_idle()
+        await harness.platform.says("cid", "and that", chat=None)
     second = ScriptedAgent()
-    async with lives.life(agent=second) as house:
-        started = house.store.started
+    async with restartable.run(agent=second) as harness:
+        started = harness.store.started
         assert not started.clean
-        assert started.resumed == tuple(sorted([house.key("bob"), house.key("cid")]))
-        await house.clock.advance(seconds=2)
-        await house.wait_until_idle()
+        assert started.resumed == tuple(sorted([harness.key("bob"), harness.key("cid")]))
+        await harness.clock.advance(seconds=2)
+        await harness.wait_until_idle()
         told = [(turn.source.user_id, turn.text, turn.attempt) for turn in second.turns]
         assert sorted(told) == [("bob", "long work", 2), ("cid", "and that", 1), ("cid", "long work", 2)]
         assert told.index(("cid", "long work", 2)) < told.index(("cid", "and that", 1))
         assert "attempt 2" in (second.turns[0].recovered or "")
-        assert await house.outcomes("ann") == {"turned": 1}
-        assert await house.outcomes("bob") == {"turned": 2}
-        assert await house.outcomes("cid") == {"turned": 2}
+        assert await harness.outcomes("ann") == {"turned": 1}
+        assert await harness.outcomes("bob") == {"turned": 2}
+        assert await harness.outcomes("cid") == {"turned": 2}
 
 
-async def test_what_was_taken_up_and_answered_is_over(lives: Lives):
-    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "hello", message_id="m1")
+async def test_what_was_taken_up_and_answered_is_over(restartable: RestartableGateway):
+    async with restartable.run(killed=True, agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "hello", message_id="m1")
     agent = ScriptedAgent()
-    async with lives.life(killed=True, agent=agent) as house:
-        await house.wait_until_idle()
+    async with restartable.run(killed=True, agent=agent) as harness:
+        await harness.wait_until_idle()
         assert len(agent.turns) == 1
-    async with lives.life(agent=agent) as house:
-        assert house.store.started.resumed == ()
-        await house.platform.says("ann", "hello", message_id="m1")  # the platform delivers it once more
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        assert harness.store.started.resumed == ()
+        await harness.platform.says("ann", "hello", message_id="m1")  # the platform delivers it once more
+        await harness.wait_until_idle()
         assert len(agent.turns) == 1
-        assert await users(house, "ann") == ["hello"]
-        entry = await house.store.get_session(house.key("ann"))
+        assert await users(harness, "ann") == ["hello"]
+        entry = await harness.store.get_session(harness.key("ann"))
         assert entry is not None
         assert entry.state is SessionState.ACTIVE
-    assert lives.platform.shown() == ["you said: hello"]
+    assert restartable.platform.shown() == ["you said: hello"]
 
 
-async def test_new_messages_wait_behind_the_turn_that_is_taken_up_and_other_lanes_do_not(lives: Lives):
-    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "one")
+async def test_new_messages_wait_behind_the_turn_that_is_taken_up_and_other_lanes_do_not(
+    restartable: RestartableGateway,
+):
+    async with restartable.run(killed=True, agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "one")
     gate = Gate()
 
     async def agent(turn: TurnContext) -> str:
@@ -138,59 +140,63 @@ async def test_new_messages_wait_behind_the_turn_that_is_taken_up_and_other_lane
             await gate.passage()
         return turn.text
 
-    async with lives.life(agent=agent) as house:
+    async with restartable.run(agent=agent) as harness:
         await gate.reached()
-        receipt = await house.platform.says("ann", "two")
+        receipt = await harness.platform.says("ann", "two")
         assert isinstance(receipt, Accepted)
         assert receipt.disposition is Disposition.QUEUED
-        await house.platform.says("bob", "other")
-        assert (await house.platform.wait_for_reply("bob")).text == "other"
+        await harness.platform.says("bob", "other")
+        assert (await harness.platform.wait_for_reply("bob")).text == "other"
         gate.open()
-        await house.wait_until_idle()
-        answered = [one.text for one in house.platform.sent if not one.message.is_notice]
+        await harness.wait_until_idle()
+        answered = [one.text for one in harness.platform.sent if not one.message.is_notice]
         assert answered == ["other", "one", "two"]
-        assert await house.transcript("ann") == [
+        assert await harness.transcript("ann") == [
             ("user", "one"), ("assistant", "one"), ("user", "two"), ("assistant", "two"),
         ]  # fmt: skip
 
 
-async def test_what_waited_is_answered_in_order_and_not_taken_for_cut_off(lives: Lives):
-    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
+async def test_what_waited_is_answered_in_order_and_not_taken_for_cut_off(restartable: RestartableGateway):
+    async with restartable.run(killed=True, agent=ScriptedAgent([hangs()])) as harness:
         for number in range(5):
-            await house.platform.says("ann", f"{number}")
-            await house.clock.advance(seconds=2)
+            await harness.platform.says("ann", f"{number}")
+            await harness.clock.advance(seconds=2)
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        await harness.wait_until_idle()
         assert [(turn.text, turn.attempt) for turn in agent.turns] == [
             ("0", 2), ("1", 1), ("2", 1), ("3", 1), ("4", 1),
         ]  # fmt: skip
-        assert await house.outcomes("ann") == {"turned": 5}
+        assert await harness.outcomes("ann") == {"turned": 5}
 
 
-async def test_a_burst_that_nobody_had_begun_to_answer_keeps_its_place_and_its_pause(lives: Lives):
+async def test_a_burst_that_nobody_had_begun_to_answer_keeps_its_place_and_its_pause(
+    restartable: RestartableGateway,
+):
     agent = ScriptedAgent()
-    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.platform.says("ann", "two")
-        await house.platform.says("ann", "three")
-    async with lives.life(agent=agent) as house:
-        await house.clock.advance(seconds=2)
-        await house.wait_until_idle()
+    async with restartable.run(killed=True, agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "two")
+        await harness.platform.says("ann", "three")
+    async with restartable.run(agent=agent) as harness:
+        await harness.clock.advance(seconds=2)
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two\nthree"]
 
 
 # What was done before the end
 
 
-async def test_a_call_without_a_result_is_shown_as_interrupted_with_unknown_effect(lives: Lives):
+async def test_a_call_without_a_result_is_shown_as_interrupted_with_unknown_effect(
+    restartable: RestartableGateway,
+):
     first = ScriptedAgent([calls_tool("pay", result=None, amount=5), hangs()])
-    async with lives.life(killed=True, agent=first) as house:
-        await house.platform.says("ann", "pay the bill")
+    async with restartable.run(killed=True, agent=first) as harness:
+        await harness.platform.says("ann", "pay the bill")
     second = ScriptedAgent([calls_tool("look"), answers("paid")])
-    async with lives.life(agent=second) as house:
-        await house.wait_until_idle()
+    async with restartable.run(agent=second) as harness:
+        await harness.wait_until_idle()
         (turn,) = second.turns
         assert turn.recovered is not None
         assert "may have had its effect" in turn.recovered
@@ -199,21 +205,21 @@ async def test_a_call_without_a_result_is_shown_as_interrupted_with_unknown_effe
         assert [one["function"]["name"] for one in call["tool_calls"]] == ["pay"]
         assert (result["role"], result["content"]) == ("tool", INTERRUPTED)
         assert result["tool_call_id"] == call["tool_calls"][0]["id"]
-        assert await users(house, "ann") == ["pay the bill"]
-        assert [role for role, _ in await house.transcript("ann")] == [
+        assert await users(harness, "ann") == ["pay the bill"]
+        assert [role for role, _ in await harness.transcript("ann")] == [
             "user", "assistant", "tool", "assistant", "tool", "assistant",
         ]  # fmt: skip
 
 
-async def test_what_was_said_on_the_way_is_not_said_again_by_the_gateway(lives: Lives):
-    async with lives.life(killed=True, agent=ScriptedAgent([says("a moment"), hangs()])) as house:
-        await house.platform.says("ann", "look")
-        await house.wait_until_idle()
-        assert lives.platform.shown() == ["a moment"]
-    async with lives.life(agent=ScriptedAgent("done")) as house:
-        await house.clock.advance(minutes=1)
-        await house.wait_until_idle()
-    assert lives.platform.shown() == ["a moment", "done"]
+async def test_what_was_said_on_the_way_is_not_said_again_by_the_gateway(restartable: RestartableGateway):
+    async with restartable.run(killed=True, agent=ScriptedAgent([says("a moment"), hangs()])) as harness:
+        await harness.platform.says("ann", "look")
+        await harness.wait_until_idle()
+        assert restartable.platform.shown() == ["a moment"]
+    async with restartable.run(agent=ScriptedAgent("done")) as harness:
+        await harness.clock.advance(minutes=1)
+        await harness.wait_until_idle()
+    assert restartable.platform.shown() == ["a moment", "done"]
 
 
 # Limits
@@ -222,143 +228,149 @@ async def test_what_was_said_on_the_way_is_not_said_again_by_the_gateway(lives: 
 @pytest.mark.parametrize("killed", [False, True])
 @pytest.mark.parametrize("away", [timedelta(minutes=61), timedelta(hours=3)])
 async def test_a_turn_cut_off_too_long_ago_waits_to_be_asked_for_and_its_session_goes_on(
-    lives: Lives, killed: bool, away: timedelta
+    restartable: RestartableGateway, killed: bool, away: timedelta
 ):
-    async with lives.life(killed=killed, agent=ScriptedAgent("first", [hangs()])) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.platform.says("ann", "two")
-        await house.wait_until_idle()
-        old = await house.store.peek_session_id(house.key("ann"))
+    async with restartable.run(killed=killed, agent=ScriptedAgent("first", [hangs()])) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "two")
+        await harness.wait_until_idle()
+        old = await harness.store.peek_session_id(harness.key("ann"))
         if not killed:
-            assert not await house.gateway.drain(AT_ONCE)
-    lives.clock.step(away)
+            assert not await harness.gateway.drain(AT_ONCE)
+    restartable.clock.step(away)
     agent = ScriptedAgent("I am here", "and this is two")
-    async with lives.life(agent=agent) as house:
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        await harness.wait_until_idle()
         assert agent.turns == []
-        assert house.store.ledger.total_waiting == 0
-        assert counts(lives.home) == {}
-        notice = cut_off_notice(lives.clock.now() - away, lives.clock.now())
-        assert lives.platform.shown() == ["first", notice]
-        (dead,) = await house.store.dead_letters()
+        assert harness.store.ledger.total_waiting == 0
+        assert counts(restartable.home) == {}
+        notice = cut_off_notice(restartable.clock.now() - away, restartable.clock.now())
+        assert restartable.platform.shown() == ["first", notice]
+        (dead,) = await harness.store.dead_letters()
         assert (dead.message.text, dead.problem) == ("two", TOO_OLD)
-        await house.platform.says("ann", "still there?")
-        await house.wait_until_idle()
-        entry = await house.store.get_session(house.key("ann"))
+        await harness.platform.says("ann", "still there?")
+        await harness.wait_until_idle()
+        entry = await harness.store.get_session(harness.key("ann"))
         assert entry is not None
         assert (entry.session_id, entry.state) == (old, SessionState.ACTIVE)
         assert [row["content"] for row in agent.histories[0] if row["role"] == "user"] == [
             "one", "two", "still there?",
         ]  # fmt: skip
-        await house.store.requeue(dead.item_id)
-        await house.wait_until_idle()
+        await harness.store.requeue(dead.item_id)
+        await harness.wait_until_idle()
         assert agent.turns[-1].text == "two"
-        assert await users(house, "ann") == ["one", "still there?", "two"]
-    assert lives.platform.shown()[-1] == "and this is two"
+        assert await users(harness, "ann") == ["one", "still there?", "two"]
+    assert restartable.platform.shown()[-1] == "and this is two"
 
 
-async def test_people_can_have_a_turn_tried_again_that_was_cut_off_too_long_ago(lives: Lives):
-    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "one")
-    lives.clock.step(minutes=70)
-    async with lives.life(agent=ScriptedAgent("tried again")) as house:
-        await house.wait_until_idle()
-        await house.platform.says("ann", "/retry")
-        await house.wait_until_idle()
-        assert await users(house, "ann") == ["one"]
-    notice, *_, answer = lives.platform.shown()
+async def test_people_can_have_a_turn_tried_again_that_was_cut_off_too_long_ago(
+    restartable: RestartableGateway,
+):
+    async with restartable.run(killed=True, agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "one")
+    restartable.clock.step(minutes=70)
+    async with restartable.run(agent=ScriptedAgent("tried again")) as harness:
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "/retry")
+        await harness.wait_until_idle()
+        assert await users(harness, "ann") == ["one"]
+    notice, *_, answer = restartable.platform.shown()
     assert "1 h 10 min ago" in notice
     assert answer == "tried again"
 
 
 async def test_a_turn_cut_off_too_long_ago_keeps_nobody_from_an_answer_and_no_policy_from_its_reset(
-    lives: Lives,
+    restartable: RestartableGateway,
 ):
     policy = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=600)
-    lives.config = replace(QUICK, session_reset=policy)
-    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.platform.says("ann", "two")
-        await house.clock.advance(seconds=2)
-        old = await house.store.peek_session_id(house.key("ann"))
-    lives.clock.step(hours=2)
+    restartable.config = replace(QUICK, session_reset=policy)
+    async with restartable.run(killed=True, agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "two")
+        await harness.clock.advance(seconds=2)
+        old = await harness.store.peek_session_id(harness.key("ann"))
+    restartable.clock.step(hours=2)
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        await harness.wait_until_idle()
         assert [(turn.text, turn.attempt, turn.session_id) for turn in agent.turns] == [("two", 1, old)]
-        lives.clock.step(hours=11)
-        await house.platform.says("ann", "three")
-        await house.wait_until_idle()
-        entry = await house.store.get_session(house.key("ann"))
+        restartable.clock.step(hours=11)
+        await harness.platform.says("ann", "three")
+        await harness.wait_until_idle()
+        entry = await harness.store.get_session(harness.key("ann"))
         assert entry is not None
         assert entry.previous_session_id == old
-        session = await house.store.db.get_session(str(old))
+        session = await harness.store.db.get_session(str(old))
         assert session is not None
         assert session.end_reason == EndReason.IDLE
 
 
-async def test_a_gateway_on_some_lanes_puts_nothing_aside_that_is_other_peoples(lives: Lives):
-    async with lives.life(killed=True, agent=ScriptedAgent(*[[hangs()]] * 2)) as house:
+async def test_a_gateway_on_some_lanes_puts_nothing_aside_that_is_other_peoples(
+    restartable: RestartableGateway,
+):
+    async with restartable.run(killed=True, agent=ScriptedAgent(*[[hangs()]] * 2)) as harness:
         for person in ("ann", "bob"):
-            await house.platform.says(person, "one")
-        await house.wait_until_idle()
-    lives.clock.step(hours=2)
-    async with lives.life(agent=ScriptedAgent(), lanes=[house.key("ann")]) as house:
-        await house.wait_until_idle()
-        assert await house.outcomes("ann") == {"dead": 1}
-        assert await house.outcomes("bob") == {"open": 1}
+            await harness.platform.says(person, "one")
+        await harness.wait_until_idle()
+    restartable.clock.step(hours=2)
+    async with restartable.run(agent=ScriptedAgent(), lanes=[harness.key("ann")]) as harness:
+        await harness.wait_until_idle()
+        assert await harness.outcomes("ann") == {"dead": 1}
+        assert await harness.outcomes("bob") == {"open": 1}
 
 
-async def test_a_turn_that_is_cut_off_again_and_again_is_put_aside_and_its_lane_stopped(lives: Lives):
+async def test_a_turn_that_is_cut_off_again_and_again_is_put_aside_and_its_lane_stopped(
+    restartable: RestartableGateway,
+):
     tried = ScriptedAgent(*[[hangs()]] * 5)
-    async with lives.life(killed=True, agent=tried) as house:
-        await house.platform.says("ann", "deadly")
-        await house.wait_until_idle()
-        await house.platform.says("ann", "and then?")
-        await house.clock.advance(seconds=1)
+    async with restartable.run(killed=True, agent=tried) as harness:
+        await harness.platform.says("ann", "deadly")
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "and then?")
+        await harness.clock.advance(seconds=1)
     for _ in range(2):
-        lives.clock.step(minutes=10)  # no loop of crashes: each life is long
-        async with lives.life(killed=True, agent=tried) as house:
-            await house.wait_until_idle()
-    lives.clock.step(minutes=10)
+        restartable.clock.step(minutes=10)  # no loop of crashes: each life is long
+        async with restartable.run(killed=True, agent=tried) as harness:
+            await harness.wait_until_idle()
+    restartable.clock.step(minutes=10)
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        key = house.key("ann")
-        assert house.store.started.suspended == (key,)
-        (given_up,) = house.store.started.given_up
+    async with restartable.run(agent=agent) as harness:
+        key = harness.key("ann")
+        assert harness.store.started.suspended == (key,)
+        (given_up,) = harness.store.started.given_up
         assert [message.text for message in given_up.buried] == ["deadly"]
-        (dead,) = await house.store.dead_letters()
+        (dead,) = await harness.store.dead_letters()
         assert (dead.message.text, dead.problem) == ("deadly", "its turn was cut off 3 times")
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         # What waited behind it is answered, in a session without the deadly message.
         assert [(turn.text, turn.attempt) for turn in agent.turns] == [("and then?", 1)]
         assert [row["content"] for row in agent.histories[0]] == ["and then?"]
-        assert await house.outcomes("ann") == {"dead": 1, "turned": 1}
+        assert await harness.outcomes("ann") == {"dead": 1, "turned": 1}
         # Nothing is lost: somebody may try it again.
-        await house.store.requeue(dead.item_id)
-        await house.wait_until_idle()
-        assert await house.outcomes("ann") == {"turned": 2}
+        await harness.store.requeue(dead.item_id)
+        await harness.wait_until_idle()
+        assert await harness.outcomes("ann") == {"turned": 2}
     assert [turn.attempt for turn in tried.turns] == [1, 2, 3]
-    shown = lives.platform.shown()
+    shown = restartable.platform.shown()
     assert shown.count(GIVEN_UP) == 1
     assert "you said: deadly" in shown
 
 
 async def test_what_waited_behind_a_turn_that_is_put_aside_does_not_wait_for_a_clock_that_was_set_back(
-    lives: Lives,
+    restartable: RestartableGateway,
 ):
-    lives.config = replace(QUICK, agent=replace(QUICK.agent, max_restart_attempts=1))
-    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "deadly")
-        await house.wait_until_idle()
-        await house.platform.says("ann", "and then?")
-        await house.clock.advance(seconds=1)
-    lives.clock.step(hours=-1)
+    restartable.config = replace(QUICK, agent=replace(QUICK.agent, max_restart_attempts=1))
+    async with restartable.run(killed=True, agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "deadly")
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "and then?")
+        await harness.clock.advance(seconds=1)
+    restartable.clock.step(hours=-1)
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["and then?"]
 
 
@@ -421,63 +433,67 @@ async def test_what_is_taken_back_takes_no_other_turn_along_that_came_in_between
     assert said == ["let me see", "two", "yes"]
 
 
-async def test_how_often_a_turn_was_tried_is_known_until_that_turn_leaves_the_queue(lives: Lives):
+async def test_how_often_a_turn_was_tried_is_known_until_that_turn_leaves_the_queue(
+    restartable: RestartableGateway,
+):
     tried = ScriptedAgent(*[[hangs()]] * 3)
     for name in ("first", "second", "third"):
-        async with lives.life(killed=True, agent=tried) as house:
+        async with restartable.run(killed=True, agent=tried) as harness:
             if name == "first":
-                await house.platform.says("ann", "deadly")
-                await house.wait_until_idle()
-            await house.platform.says("ann", name)
-            await house.clock.advance(seconds=1)
-        lives.config = replace(QUICK, gateway=replace(QUICK.gateway, crash_loop_starts=2))
+                await harness.platform.says("ann", "deadly")
+                await harness.wait_until_idle()
+            await harness.platform.says("ann", name)
+            await harness.clock.advance(seconds=1)
+        restartable.config = replace(QUICK, gateway=replace(QUICK.gateway, crash_loop_starts=2))
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        await house.store.cancel_queued(house.key("ann"), 3)
-        await house.clock.advance(minutes=2)
+    async with restartable.run(agent=agent) as harness:
+        await harness.store.cancel_queued(harness.key("ann"), 3)
+        await harness.clock.advance(minutes=2)
         assert [(turn.text, turn.attempt) for turn in agent.turns] == [
             ("deadly", 3), ("first", 1), ("third", 1),
         ]  # fmt: skip
 
 
-async def test_what_comes_after_a_cut_off_turn_that_somebody_took_out_is_new(lives: Lives):
-    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "deadly")
-        await house.wait_until_idle()
-        await house.platform.says("ann", "other")
-        await house.clock.advance(seconds=1)
-    lives.config = replace(QUICK, gateway=replace(QUICK.gateway, crash_loop_starts=1))
+async def test_what_comes_after_a_cut_off_turn_that_somebody_took_out_is_new(restartable: RestartableGateway):
+    async with restartable.run(killed=True, agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "deadly")
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "other")
+        await harness.clock.advance(seconds=1)
+    restartable.config = replace(QUICK, gateway=replace(QUICK.gateway, crash_loop_starts=1))
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        await house.store.cancel_queued(house.key("ann"), 1)
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        await harness.store.cancel_queued(harness.key("ann"), 1)
+        await harness.wait_until_idle()
         assert [(turn.text, turn.attempt) for turn in agent.turns] == [("other", 1)]
         assert agent.turns[0].recovered is None
 
 
 @pytest.mark.parametrize("mode", [BusyMode.QUEUE, BusyMode.COLLECT])
-async def test_a_loop_of_crashes_holds_the_cut_off_turns_and_nothing_else(lives: Lives, mode: BusyMode):
-    lives.config = replace(busy(mode), agent=AgentConfig(max_restart_attempts=10))
+async def test_a_loop_of_crashes_holds_the_cut_off_turns_and_nothing_else(
+    restartable: RestartableGateway, mode: BusyMode
+):
+    restartable.config = replace(busy_config(mode), agent=AgentConfig(max_restart_attempts=10))
     tried = ScriptedAgent(*[[hangs()]] * 9)
-    async with lives.life(killed=True, agent=tried) as house:
-        await house.platform.says("ann", "deadly")
-        await house.clock.advance(seconds=1)
+    async with restartable.run(killed=True, agent=tried) as harness:
+        await harness.platform.says("ann", "deadly")
+        await harness.clock.advance(seconds=1)
     for _ in range(2):
-        async with lives.life(killed=True, agent=tried) as house:
-            assert house.store.started.held_until is None
-            await house.wait_until_idle()
+        async with restartable.run(killed=True, agent=tried) as harness:
+            assert harness.store.started.held_until is None
+            await harness.wait_until_idle()
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        held_until = house.store.started.held_until
-        assert held_until == house.clock.now() + timedelta(minutes=1)
-        await house.platform.says("bob", "hello")
-        receipt = await house.platform.says("ann", "anybody there?")
+    async with restartable.run(agent=agent) as harness:
+        held_until = harness.store.started.held_until
+        assert held_until == harness.clock.now() + timedelta(minutes=1)
+        await harness.platform.says("bob", "hello")
+        receipt = await harness.platform.says("ann", "anybody there?")
         assert isinstance(receipt, Accepted)
         assert receipt.disposition is Disposition.QUEUED
-        await house.clock.advance(seconds=59)
+        await harness.clock.advance(seconds=59)
         assert [turn.text for turn in agent.turns] == ["hello"]
-        await house.clock.advance(seconds=1)
-        await house.wait_until_idle()
+        await harness.clock.advance(seconds=1)
+        await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns][1:] == ["deadly", "anybody there?"]
         assert agent.turns[1].attempt == 4
 
@@ -485,72 +501,74 @@ async def test_a_loop_of_crashes_holds_the_cut_off_turns_and_nothing_else(lives:
 # Ends
 
 
-async def test_a_drain_lets_running_turns_end_and_begins_none(lives: Lives):
+async def test_a_drain_lets_running_turns_end_and_begins_none(restartable: RestartableGateway):
     agent = ScriptedAgent([takes(20), answers("in time")])
-    async with lives.life(agent=agent) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.platform.says("ann", "two")
+    async with restartable.run(agent=agent) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "two")
         outcome: list[bool] = []
 
         async def drain() -> None:
-            outcome.append(await house.gateway.drain(timedelta(seconds=30)))
+            outcome.append(await harness.gateway.drain(timedelta(seconds=30)))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(drain)
-            await house.clock.advance(seconds=5)
-            late = await house.platform.says("bob", "late")
+            await harness.clock.advance(seconds=5)
+            late = await harness.platform.says("bob", "late")
             assert isinstance(late, Accepted)
-            await house.clock.advance(seconds=15)
+            await harness.clock.advance(seconds=15)
         assert outcome == [True]
         assert [turn.text for turn in agent.turns] == ["one"]
-        shown = [one.text for one in house.platform.sent if not one.message.is_notice]
+        shown = [one.text for one in harness.platform.sent if not one.message.is_notice]
         assert shown == ["in time"]
-        assert await house.store.queue_depth(house.key("ann")) == 1
-    async with lives.life(agent=agent) as house:
-        assert house.store.started.clean
-        assert house.store.started.resumed == ()
-        await house.wait_until_idle()
+        assert await harness.store.queue_depth(harness.key("ann")) == 1
+    async with restartable.run(agent=agent) as harness:
+        assert harness.store.started.clean
+        assert harness.store.started.resumed == ()
+        await harness.wait_until_idle()
         assert sorted((turn.text, turn.attempt) for turn in agent.turns[1:]) == [("late", 1), ("two", 1)]
 
 
-async def test_a_drain_that_takes_too_long_puts_turns_off_with_what_they_have_done(lives: Lives):
+async def test_a_drain_that_takes_too_long_puts_turns_off_with_what_they_have_done(
+    restartable: RestartableGateway,
+):
     first = ScriptedAgent([calls_tool("search", "found"), takes(3600)])
-    async with lives.life(agent=first) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        before = house.clock.now()
+    async with restartable.run(agent=first) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        before = harness.clock.now()
         ended: list[bool] = []
 
         async def drain() -> None:
-            ended.append(await house.gateway.drain())
+            ended.append(await harness.gateway.drain())
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(drain)
-            await house.clock.advance(seconds=29)
-            assert house.gateway.running_turn(house.key("ann")) is not None
-            await house.clock.advance(seconds=1)
+            await harness.clock.advance(seconds=29)
+            assert harness.gateway.running_turn(harness.key("ann")) is not None
+            await harness.clock.advance(seconds=1)
         assert ended == [False]
-        assert house.clock.now() - before == timedelta(seconds=30)
-        entry = await house.store.get_session(house.key("ann"))
+        assert harness.clock.now() - before == timedelta(seconds=30)
+        entry = await harness.store.get_session(harness.key("ann"))
         assert entry is not None
         assert (entry.state, entry.state_reason) == (
             SessionState.RESUME_PENDING, ResumeReason.SHUTDOWN_TIMEOUT,
         )  # fmt: skip
-        assert house.platform.shown() == []
-    assert (lives.home / ".clean_shutdown").exists()
+        assert harness.platform.shown() == []
+    assert (restartable.home / ".clean_shutdown").exists()
     second = ScriptedAgent("done")
-    async with lives.life(agent=second) as house:
-        assert house.store.started.clean
-        await house.wait_until_idle()
+    async with restartable.run(agent=second) as harness:
+        assert harness.store.started.clean
+        await harness.wait_until_idle()
         (history,) = second.histories
         assert [row["role"] for row in history] == ["user", "assistant", "tool"]
         assert history[-1]["content"] == "found"
-        assert await users(house, "ann") == ["one"]
-        entry = await house.store.get_session(house.key("ann"))
+        assert await users(harness, "ann") == ["one"]
+        entry = await harness.store.get_session(harness.key("ann"))
         assert entry is not None
         assert entry.state is SessionState.ACTIVE
-    assert lives.platform.shown() == ["done"]
+    assert restartable.platform.shown() == ["done"]
 
 
 def counts(home: Path) -> object:
@@ -560,70 +578,76 @@ def counts(home: Path) -> object:
 
 
 @pytest.mark.parametrize("ends", [["drain"], ["drain"] * 4, ["kill", "drain", "drain"], ["drain", "kill"]])
-async def test_each_drain_that_runs_out_of_time_counts_as_a_try_like_a_kill(lives: Lives, ends: list[str]):
-    lives.config = replace(QUICK, agent=AgentConfig(max_restart_attempts=len(ends)))
+async def test_each_drain_that_runs_out_of_time_counts_as_a_try_like_a_kill(
+    restartable: RestartableGateway, ends: list[str]
+):
+    restartable.config = replace(QUICK, agent=AgentConfig(max_restart_attempts=len(ends)))
     tried = ScriptedAgent(*[[hangs()]] * len(ends))
     for number, end in enumerate(ends, 1):
-        lives.clock.step(minutes=10)  # no loop of crashes: each life is long
-        async with lives.life(killed=end == "kill", agent=tried) as house:
-            key = house.key("ann")
+        restartable.clock.step(minutes=10)  # no loop of crashes: each life is long
+        async with restartable.run(killed=end == "kill", agent=tried) as harness:
+            key = harness.key("ann")
             if number == 1:
-                await house.platform.says("ann", "stuck")
-                await house.wait_until_idle()
-                await house.platform.says("ann", "and then?")
-                await house.clock.advance(seconds=1)
-            await house.wait_until_idle()
+                await harness.platform.says("ann", "stuck")
+                await harness.wait_until_idle()
+                await harness.platform.says("ann", "and then?")
+                await harness.clock.advance(seconds=1)
+            await harness.wait_until_idle()
             if end == "drain":
-                assert not await house.gateway.drain(AT_ONCE)
-                assert counts(lives.home) == {key: number}
+                assert not await harness.gateway.drain(AT_ONCE)
+                assert counts(restartable.home) == {key: number}
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        await harness.wait_until_idle()
         assert [(turn.text, turn.attempt) for turn in agent.turns] == [("and then?", 1)]
         assert [row["content"] for row in agent.histories[0]] == ["and then?"]
-        (dead,) = await house.store.dead_letters()
+        (dead,) = await harness.store.dead_letters()
         assert dead.problem == f"its turn was cut off {len(ends)} times"
-        assert counts(lives.home) == {}
+        assert counts(restartable.home) == {}
     assert [turn.attempt for turn in tried.turns] == [*range(1, len(ends) + 1)]
-    assert lives.platform.shown().count(GIVEN_UP) == 1
+    assert restartable.platform.shown().count(GIVEN_UP) == 1
 
 
-async def test_a_turn_that_its_last_drain_gives_up_is_told_and_its_session_suspended_at_once(lives: Lives):
-    lives.config = replace(QUICK, agent=AgentConfig(max_restart_attempts=1))
-    async with lives.life(agent=ScriptedAgent([says("a moment"), hangs()])) as house:
-        await house.platform.says("ann", "stuck", message_id="m1")
-        await house.wait_until_idle()
-        assert not await house.gateway.drain(AT_ONCE)
-        entry = await house.store.get_session(house.key("ann"))
+async def test_a_turn_that_its_last_drain_gives_up_is_told_and_its_session_suspended_at_once(
+    restartable: RestartableGateway,
+):
+    restartable.config = replace(QUICK, agent=AgentConfig(max_restart_attempts=1))
+    async with restartable.run(agent=ScriptedAgent([says("a moment"), hangs()])) as harness:
+        await harness.platform.says("ann", "stuck", message_id="m1")
+        await harness.wait_until_idle()
+        assert not await harness.gateway.drain(AT_ONCE)
+        entry = await harness.store.get_session(harness.key("ann"))
         assert entry is not None
         assert (entry.state, entry.state_reason) == (SessionState.SUSPENDED, "crash_loop")
-        assert await house.outcomes("ann") == {"dead": 1}
-    async with lives.life(agent=ScriptedAgent()) as house:
-        await house.wait_until_idle()
-        assert house.platform.shown() == ["a moment", GIVEN_UP]
-        receipt = await house.platform.says("ann", "stuck", message_id="m1")  # delivered once more
+        assert await harness.outcomes("ann") == {"dead": 1}
+    async with restartable.run(agent=ScriptedAgent()) as harness:
+        await harness.wait_until_idle()
+        assert harness.platform.shown() == ["a moment", GIVEN_UP]
+        receipt = await harness.platform.says("ann", "stuck", message_id="m1")  # delivered once more
         assert isinstance(receipt, Duplicate)
 
 
-async def test_a_turn_that_had_too_little_time_and_then_answers_is_counted_no_more(lives: Lives):
-    async with lives.life(agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.gateway.drain(AT_ONCE)
-        assert counts(lives.home) == {house.key("ann"): 1}
-    async with lives.life(agent=ScriptedAgent()) as house:
-        await house.wait_until_idle()
-        assert counts(lives.home) == {}
-    assert lives.platform.shown() == ["you said: one"]
+async def test_a_turn_that_had_too_little_time_and_then_answers_is_counted_no_more(
+    restartable: RestartableGateway,
+):
+    async with restartable.run(agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.gateway.drain(AT_ONCE)
+        assert counts(restartable.home) == {harness.key("ann"): 1}
+    async with restartable.run(agent=ScriptedAgent()) as harness:
+        await harness.wait_until_idle()
+        assert counts(restartable.home) == {}
+    assert restartable.platform.shown() == ["you said: one"]
 
 
 async def test_a_gateway_is_busy_with_a_turn_that_is_about_to_run(
-    lives: Lives, monkeypatch: pytest.MonkeyPatch
+    restartable: RestartableGateway, monkeypatch: pytest.MonkeyPatch
 ):
-    async with lives.life(agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.gateway.drain(AT_ONCE)
+    async with restartable.run(agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.gateway.drain(AT_ONCE)
     gate, refresh, calls = Gate(), RestartRecords.refresh, itertools.count()
 
     async def slowly(records: RestartRecords) -> None:
@@ -632,80 +656,88 @@ async def test_a_gateway_is_busy_with_a_turn_that_is_about_to_run(
         await refresh(records)
 
     monkeypatch.setattr(RestartRecords, "refresh", slowly)
-    async with lives.life(agent=ScriptedAgent("done")) as house:
+    async with restartable.run(agent=ScriptedAgent("done")) as harness:
         await gate.reached()
-        assert house.store.ledger.total_waiting == 0
-        assert house.gateway.running_turn(house.key("ann")) is None
-        assert house.gateway.busy
+        assert harness.store.ledger.total_waiting == 0
+        assert harness.gateway.running_turn(harness.key("ann")) is None
+        assert harness.gateway.busy
         gate.open()
-        await house.wait_until_idle()
-        assert house.platform.shown() == ["done"]
+        await harness.wait_until_idle()
+        assert harness.platform.shown() == ["done"]
 
 
-async def test_a_turn_that_answers_within_the_drain_is_no_failed_try(lives: Lives):
-    lives.config = replace(QUICK, agent=AgentConfig(max_restart_attempts=1))
-    async with lives.life(agent=ScriptedAgent([takes(5), answers("in time")])) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
+async def test_a_turn_that_answers_within_the_drain_is_no_failed_try(restartable: RestartableGateway):
+    restartable.config = replace(QUICK, agent=AgentConfig(max_restart_attempts=1))
+    async with restartable.run(agent=ScriptedAgent([takes(5), answers("in time")])) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(house.gateway.drain)
-            await house.clock.advance(seconds=6)
-        assert counts(lives.home) == {}
-        assert await house.outcomes("ann") == {"turned": 1}
+            tasks.start_soon(harness.gateway.drain)
+            await harness.clock.advance(seconds=6)
+        assert counts(restartable.home) == {}
+        assert await harness.outcomes("ann") == {"turned": 1}
 
 
-async def test_a_turn_that_is_cut_off_for_another_process_is_marked_for_that_reason(lives: Lives):
-    async with lives.life(agent=ScriptedAgent([hangs()])) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.store.control.drain()  # as whoever waits for the store asks
-        await house.gateway.drain(AT_ONCE)
-        entry = await house.store.get_session(house.key("ann"))
+async def test_a_turn_that_is_cut_off_for_another_process_is_marked_for_that_reason(
+    restartable: RestartableGateway,
+):
+    async with restartable.run(agent=ScriptedAgent([hangs()])) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.store.control.drain()  # as whoever waits for the store asks
+        await harness.gateway.drain(AT_ONCE)
+        entry = await harness.store.get_session(harness.key("ann"))
         assert entry is not None
         assert (entry.state, entry.state_reason) == (
             SessionState.RESUME_PENDING, ResumeReason.RESTART_TIMEOUT,
         )  # fmt: skip
 
 
-async def test_a_reply_that_was_on_its_way_at_a_kill_is_sent_again_and_says_so(lives: Lives):
-    async with lives.life(killed=True, agent=echo) as house:
-        with house.platform.late_ack():
-            await house.platform.says("ann", "one")
-            await house.wait_until_idle()
-            left = left_behind(lives.home)
-    lives.home = left
-    async with lives.life(agent=echo) as house:
-        assert house.store.started.doubted == 1
-        await house.wait_until_idle()
-    first, second = lives.platform.shown()
+async def test_a_reply_that_was_on_its_way_at_a_kill_is_sent_again_and_says_so(
+    restartable: RestartableGateway,
+):
+    async with restartable.run(killed=True, agent=echo) as harness:
+        with harness.platform.late_ack():
+            await harness.platform.says("ann", "one")
+            await harness.wait_until_idle()
+            left = home_after_kill(restartable.home)
+    restartable.home = left
+    async with restartable.run(agent=echo) as harness:
+        assert harness.store.started.doubted == 1
+        await harness.wait_until_idle()
+    first, second = restartable.platform.shown()
     assert first == "you said: one"
     assert second == f"{REPEATED}\nyou said: one"
 
 
-async def test_a_reply_that_is_on_its_way_as_a_drain_runs_out_of_time_is_not_sent_again(lives: Lives):
+async def test_a_reply_that_is_on_its_way_as_a_drain_runs_out_of_time_is_not_sent_again(
+    restartable: RestartableGateway,
+):
     """Nothing was stopped, so nobody waited for the platform: the next start said it once more."""
-    async with asyncio.TaskGroup() as tasks, lives.life(agent=echo) as house:
-        with house.platform.late_ack():
-            await house.platform.says("ann", "one")
-            await house.wait_until_idle()
-            draining = tasks.create_task(house.gateway.drain(AT_ONCE))
-            await house.wait_until_idle()
+    async with asyncio.TaskGroup() as tasks, restartable.run(agent=echo) as harness:
+        with harness.platform.late_ack():
+            await harness.platform.says("ann", "one")
+            await harness.wait_until_idle()
+            draining = tasks.create_task(harness.gateway.drain(AT_ONCE))
+            await harness.wait_until_idle()
         assert not await draining
-    async with lives.life(agent=echo) as house:
-        assert house.store.started.doubted == 0
-        await house.wait_until_idle()
-    assert lives.platform.shown() == ["you said: one"]
+    async with restartable.run(agent=echo) as harness:
+        assert harness.store.started.doubted == 0
+        await harness.wait_until_idle()
+    assert restartable.platform.shown() == ["you said: one"]
 
 
-async def test_a_reply_that_had_to_wait_at_a_kill_is_sent_once_and_without_a_mark(lives: Lives):
-    with lives.platform.outage():
-        async with lives.life(killed=True, agent=echo) as house:
-            await house.platform.says("ann", "one")
-    async with lives.life(agent=echo) as house:
-        await house.clock.advance(minutes=1)
-        await house.wait_until_idle()
-        assert house.store.started.doubted == 0
-    assert lives.platform.shown() == ["you said: one"]
+async def test_a_reply_that_had_to_wait_at_a_kill_is_sent_once_and_without_a_mark(
+    restartable: RestartableGateway,
+):
+    with restartable.platform.outage():
+        async with restartable.run(killed=True, agent=echo) as harness:
+            await harness.platform.says("ann", "one")
+    async with restartable.run(agent=echo) as harness:
+        await harness.clock.advance(minutes=1)
+        await harness.wait_until_idle()
+        assert harness.store.started.doubted == 0
+    assert restartable.platform.shown() == ["you said: one"]
 
 
 # A real process
@@ -784,12 +816,12 @@ async def test_a_signal_ends_a_process_in_order(
     assert process.returncode == 0
     assert json.loads(said) == [False, ["short"]]
     assert json.loads((home / ".clean_shutdown").read_bytes())["epoch"] == 1
-    lives = Lives(tmp_path)
-    lives.clock = FakeClock(datetime.now(UTC))
+    restartable = RestartableGateway(tmp_path)
+    restartable.clock = FakeClock(datetime.now(UTC))
     agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        assert house.store.started.clean
-        await house.wait_until_idle()
+    async with restartable.run(agent=agent) as harness:
+        assert harness.store.started.clean
+        await harness.wait_until_idle()
         (history,) = agent.histories
         assert [row["content"] for row in history] == ["long", "half"]
-        assert await house.outcomes("ann") == await house.outcomes("bob") == {"turned": 1}
+        assert await harness.outcomes("ann") == await harness.outcomes("bob") == {"turned": 1}

@@ -22,7 +22,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.storage.transactions.queue.admit import known_event
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, waits_at
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.gateway_harness import QUICK, open_house
+from tests.integration.gateway.gateway_harness import QUICK, open_harness
 
 HURRIED = replace(QUICK, gateway=GatewayConfig(drain_timeout=timedelta(seconds=0.05)))
 TEXTS = ("hello", "/status", "/new", "/retry", "/queue x", "/stop", "/undo", "/branch", "/title x", "/help")
@@ -111,34 +111,36 @@ async def test_a_command_while_draining_is_refused_before_it_is_noted_and_a_know
     tmp_path: Path,
 ):
     gate = Gate()
-    async with open_house(tmp_path, agent=ScriptedAgent([waits_at(gate)])) as house:
-        await house.platform.says("ann", "/status", message_id="before")
-        await house.platform.says("ann", "hello")
+    async with open_harness(tmp_path, agent=ScriptedAgent([waits_at(gate)])) as harness:
+        await harness.platform.says("ann", "/status", message_id="before")
+        await harness.platform.says("ann", "hello")
         await gate.reached()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(house.gateway.drain)
-            await house.clock.advance(seconds=1)
-            receipt = await house.platform.says("ann", "/new", message_id="m1")
+            tasks.start_soon(harness.gateway.drain)
+            await harness.clock.advance(seconds=1)
+            receipt = await harness.platform.says("ann", "/new", message_id="m1")
             assert isinstance(receipt, Rejected)
             assert receipt.reason is RejectReason.DRAINING
-            assert isinstance(await house.platform.says("ann", "/status", message_id="before"), Duplicate)
-            assert isinstance(await house.platform.says("bob", "hello"), Accepted)
-            answer = await house.gateway.command(house.platform.source("ann"), "/status")
+            assert isinstance(await harness.platform.says("ann", "/status", message_id="before"), Duplicate)
+            assert isinstance(await harness.platform.says("bob", "hello"), Accepted)
+            answer = await harness.gateway.command(harness.platform.source("ann"), "/status")
             assert answer == receipt.text
             gate.open()
-            await house.clock.advance(seconds=1)
-        assert await house.outcomes("ann") == {"command": 1, "turned": 1}
-    async with open_house(tmp_path, agent=ScriptedAgent("x")) as house:
-        receipt = await house.platform.says("ann", "/new", message_id="m1")  # the platform delivers it again
+            await harness.clock.advance(seconds=1)
+        assert await harness.outcomes("ann") == {"command": 1, "turned": 1}
+    async with open_harness(tmp_path, agent=ScriptedAgent("x")) as harness:
+        receipt = await harness.platform.says(
+            "ann", "/new", message_id="m1"
+        )  # the platform delivers it again
         assert isinstance(receipt, Accepted)
 
 
 async def test_whoever_waits_for_calm_learns_that_the_gateway_has_ended(tmp_path: Path):
-    async with open_house(tmp_path, agent=ScriptedAgent([waits_at(Gate())])) as house:
-        await house.platform.says("ann", "hello")
-        waiting = asyncio.create_task(house.gateway.settled())
-        await house.clock.advance()
-        await house.gateway.drain(timedelta(0))
-        await house.gateway.__aexit__(None, None, None)
+    async with open_harness(tmp_path, agent=ScriptedAgent([waits_at(Gate())])) as harness:
+        await harness.platform.says("ann", "hello")
+        waiting = asyncio.create_task(harness.gateway.settled())
+        await harness.clock.advance()
+        await harness.gateway.drain(timedelta(0))
+        await harness.gateway.__aexit__(None, None, None)
         with pytest.raises(StoreStoppedError):
             await asyncio.wait_for(waiting, 15)

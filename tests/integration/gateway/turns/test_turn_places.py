@@ -23,7 +23,7 @@ from gateway_sessions.storage.engines.sqlite.worker import TransactionDrive
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.gateway_harness import QUICK, open_house, until
+from tests.integration.gateway.gateway_harness import QUICK, open_harness, wait_until
 
 PEOPLE = [f"p{number}" for number in range(12)]
 
@@ -48,13 +48,13 @@ async def test_whoever_waits_for_a_place_begins_with_the_commit_that_ends_anothe
         transactions.append(names)
         return real(run, _noted(transaction, names))
 
-    async with open_house(tmp_path, places(2), agent=agent) as house:
+    async with open_harness(tmp_path, places(2), agent=agent) as harness:
         for person in PEOPLE:
-            assert isinstance(await house.platform.says(person, person), Accepted)
-            house.clock.step(timedelta(milliseconds=1))
+            assert isinstance(await harness.platform.says(person, person), Accepted)
+            harness.clock.step(timedelta(milliseconds=1))
         monkeypatch.setattr(TransactionDrive, "drive", drive)
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         monkeypatch.undo()
     assert begun == PEOPLE
     taken = [names for names in transactions if "take_item" in names]
@@ -90,13 +90,13 @@ async def test_a_damaged_lane_that_waits_for_a_place_keeps_no_turn_from_its_end(
         await gate.passage()
         return turn.text
 
-    async with open_house(tmp_path, places(1), clock=clock, platform=platform, agent=agent) as house:
+    async with open_harness(tmp_path, places(1), clock=clock, platform=platform, agent=agent) as harness:
         await gate.reached()
         gate.open()
-        await house.wait_until_idle()
+        await harness.wait_until_idle()
         assert platform.shown() == ["from zoe", "from bob"]
-        assert await house.outcomes("zoe") == {"turned": 1}
-        assert await house.outcomes("ann") == {"open": 1}
+        assert await harness.outcomes("zoe") == {"turned": 1}
+        assert await harness.outcomes("ann") == {"open": 1}
 
 
 async def test_nobody_has_more_places_than_one_owner_may_have_when_turns_follow_others(tmp_path: Path):
@@ -110,14 +110,14 @@ async def test_nobody_has_more_places_than_one_owner_may_have_when_turns_follow_
         runs[person] -= 1
         return "ok"
 
-    async with open_house(tmp_path, places(4, max_turns_per_owner=2), agent=agent) as house:
+    async with open_harness(tmp_path, places(4, max_turns_per_owner=2), agent=agent) as harness:
         async with asyncio.TaskGroup() as tasks:
             for number in range(20):
-                tasks.create_task(house.platform.says("flooder", "hello", thread=f"t{number}"))
-                tasks.create_task(house.platform.says(f"p{number}", "hello"))
-        await house.wait_until_idle()
+                tasks.create_task(harness.platform.says("flooder", "hello", thread=f"t{number}"))
+                tasks.create_task(harness.platform.says(f"p{number}", "hello"))
+        await harness.wait_until_idle()
         assert most["flooder"] == 2
-        assert len(house.platform.shown()) == 40
+        assert len(harness.platform.shown()) == 40
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ async def test_a_place_that_was_kept_and_not_used_is_given_to_whoever_waits(
             await asyncio.sleep(0)
             await places_of.sweep()
         assert begun == []
-    await until(lambda: begun)
+    await wait_until(lambda: begun)
     assert begun[0].messages[0].text == "hello"
     await begun[0].release()
 
@@ -165,7 +165,7 @@ async def test_those_in_line_who_gave_up_keep_no_place_from_whoever_came_later(
                 await places_of.sweep()
             if person == "bob":
                 await store.stop_turn(store.key_for(platform.source("bob")))
-    await until(lambda: begun)
+    await wait_until(lambda: begun)
     assert begun[0].messages[0].text == "carl"
     await begun[0].release()
 

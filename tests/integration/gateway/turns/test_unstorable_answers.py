@@ -14,7 +14,7 @@ from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.text import MAX_TEXT_BYTES
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing.agents import ScriptedAgent, hangs
-from tests.integration.gateway.gateway_harness import busy, open_house
+from tests.integration.gateway.gateway_harness import busy_config, open_harness
 
 
 def deep(levels: int) -> Any:
@@ -44,29 +44,29 @@ async def test_the_person_is_told_and_can_try_again(tmp_path: Path, answer: Call
     async def agent(turn: TurnContext) -> Reply | str:
         return answer() if refused else "done"
 
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        assert house.platform.shown() == [FAILED]
-        assert await house.outcomes("ann") == {"dead": 1}
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        assert harness.platform.shown() == [FAILED]
+        assert await harness.outcomes("ann") == {"dead": 1}
         refused = False
-        await house.platform.says("ann", "/retry")
-        await house.wait_until_idle()
-        assert house.platform.shown()[-1] == "done"
-        assert await house.transcript("ann") == [("user", "one"), ("assistant", "done")]
+        await harness.platform.says("ann", "/retry")
+        await harness.wait_until_idle()
+        assert harness.platform.shown()[-1] == "done"
+        assert await harness.transcript("ann") == [("user", "one"), ("assistant", "done")]
 
 
 async def test_what_was_to_be_told_with_it_is_told(tmp_path: Path):
     async def agent(turn: TurnContext) -> Reply | str:
         return Reply("hi", extra={"a": float("nan")}) if turn.text == "two" else "done"
 
-    async with open_house(tmp_path, agent=agent) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        house.clock.step(hours=40)
-        await house.platform.says("ann", "two")
-        await house.wait_until_idle()
-        first, notice, failed = house.platform.shown()
+    async with open_harness(tmp_path, agent=agent) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        harness.clock.step(hours=40)
+        await harness.platform.says("ann", "two")
+        await harness.wait_until_idle()
+        first, notice, failed = harness.platform.shown()
         assert (first, failed) == ("done", FAILED)
         assert "new conversation" in notice or "reset" in notice
 
@@ -76,14 +76,14 @@ async def test_the_same_goes_for_what_was_shown_of_a_reply_that_was_interrupted(
         await turn.show("x" * (MAX_TEXT_BYTES + 1))
 
     agent = ScriptedAgent([shows, hangs()], "done")
-    async with open_house(tmp_path, busy(BusyMode.INTERRUPT), agent=agent) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        await house.platform.says("ann", "two")
-        await house.clock.advance(seconds=1)
-        await house.wait_until_idle()
-        assert FAILED in house.platform.shown()
-        assert await house.outcomes("ann") == {"dead": 1, "turned": 1}
+    async with open_harness(tmp_path, busy_config(BusyMode.INTERRUPT), agent=agent) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await harness.platform.says("ann", "two")
+        await harness.clock.advance(seconds=1)
+        await harness.wait_until_idle()
+        assert FAILED in harness.platform.shown()
+        assert await harness.outcomes("ann") == {"dead": 1, "turned": 1}
 
 
 async def test_and_for_rows_that_an_agent_appends(tmp_path: Path):
@@ -91,18 +91,18 @@ async def test_and_for_rows_that_an_agent_appends(tmp_path: Path):
         await turn.append({"role": "assistant", "content": "first"})
         await turn.append({"role": "tool", "content": "42", "extra": float("nan")})
 
-    async with open_house(tmp_path, agent=ScriptedAgent([appends])) as house:
-        await house.platform.says("ann", "one")
-        await house.wait_until_idle()
-        assert house.platform.shown() == [FAILED]
-        assert await house.transcript("ann") == [("user", "one"), ("assistant", "first")]
+    async with open_harness(tmp_path, agent=ScriptedAgent([appends])) as harness:
+        await harness.platform.says("ann", "one")
+        await harness.wait_until_idle()
+        assert harness.platform.shown() == [FAILED]
+        assert await harness.transcript("ann") == [("user", "one"), ("assistant", "first")]
 
 
 async def test_the_next_replies_of_the_lane_find_their_way(tmp_path: Path):
     agent = ScriptedAgent("x" * (MAX_TEXT_BYTES + 1), "two", "three")
-    async with open_house(tmp_path, agent=agent) as house:
+    async with open_harness(tmp_path, agent=agent) as harness:
         for text in ("one", "two", "three"):
-            await house.platform.says("ann", text)
-            await house.wait_until_idle()
-        assert house.platform.shown() == [FAILED, "two", "three"]
-        assert not house.gateway.busy
+            await harness.platform.says("ann", text)
+            await harness.wait_until_idle()
+        assert harness.platform.shown() == [FAILED, "two", "three"]
+        assert not harness.gateway.busy

@@ -24,7 +24,7 @@ from gateway_sessions.runtime.agents.protocol import (
     run_turn,
 )
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from tests.unit.runtime.turn_contexts import Noted, entry_of, said, turn_of
+from tests.unit.runtime.turn_contexts import RecordedTurn, entry_of, said, turn_of
 
 canary: ContextVar[str] = ContextVar("canary", default="none")
 
@@ -184,7 +184,7 @@ class TestAnswers:
             await turn.say("one")
             await turn.say("two")
 
-        noted = Noted()
+        noted = RecordedTurn()
         reply = await answer_of(agent, turn_of(noted=noted))
         assert reply == Reply("one\n\ntwo", silent=True)
         assert len(noted.said) == 2
@@ -244,7 +244,7 @@ class TestAnswers:
             left_behind.append(asyncio.create_task(later()))
             return "done"
 
-        noted = Noted()
+        noted = RecordedTurn()
         assert await answer_of(agent, turn_of(noted=noted)) == Reply("done")
         with pytest.raises(FencedError):
             await left_behind[0]
@@ -287,7 +287,7 @@ class TestCurrentTurn:
 
         async def lane(number: int) -> None:
             canary.set(f"whoever submitted {number}")
-            noted, key = Noted(), f"lane {number}"
+            noted, key = RecordedTurn(), f"lane {number}"
             turn = turn_of(noted=noted, entry=entry_of(key))
             assert await answer_of(agent, turn) == Reply(key)
             assert {one.text.rpartition(" ")[0] for one in noted.said} == {key}

@@ -13,12 +13,12 @@ from gateway_sessions.core.usage.usage_events import Usage, usage_of
 from gateway_sessions.errors import FencedError, InvalidInputError
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.turn_contexts import Noted, entry_of, nothing_said, said, turn_of
+from tests.unit.runtime.turn_contexts import RecordedTurn, entry_of, nothing_said, said, turn_of
 
 
 @pytest.fixture
-def noted() -> Noted:
-    return Noted()
+def noted() -> RecordedTurn:
+    return RecordedTurn()
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ class TestTheEnd:
             assert (caught.value.session_key, caught.value.token) == ("lane", 7)
         with pytest.raises(FencedError):
             turn.report_usage(model="m")
-        assert noted == Noted()
+        assert noted == RecordedTurn()
 
     async def test_a_fence_that_the_store_puts_up_reaches_the_agent(self, noted):
         async def fenced(rows):

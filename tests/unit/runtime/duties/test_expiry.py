@@ -88,182 +88,184 @@ class House:
 
 
 @pytest.fixture
-def house(fake_clock: FakeClock) -> House:
+def harness(fake_clock: FakeClock) -> House:
     return House(fake_clock)
 
 
 class TestWatcher:
-    async def test_a_due_session_ends_and_its_hook_is_owed_a_call(self, house, fake_clock):
-        lane = await house.lane()
+    async def test_a_due_session_ends_and_its_hook_is_owed_a_call(self, harness, fake_clock):
+        lane = await harness.lane()
         await fake_clock.advance(hours=2)
-        assert await house.watcher().sweep() == Sweep(finalised=1)
-        assert await house.state(lane) is SessionState.EXPIRED
-        assert house.db.rows("SELECT end_reason FROM sessions") == [("idle",)]
-        assert house.db.rows("SELECT session_id, state FROM hook_calls") == [(lane.session_id, "owed")]
+        assert await harness.watcher().sweep() == Sweep(finalised=1)
+        assert await harness.state(lane) is SessionState.EXPIRED
+        assert harness.db.rows("SELECT end_reason FROM sessions") == [("idle",)]
+        assert harness.db.rows("SELECT session_id, state FROM hook_calls") == [(lane.session_id, "owed")]
 
     @pytest.mark.parametrize(("late", "ends"), [(timedelta(0), False), (TICK, True)])
-    async def test_an_idle_session_ends_right_after_its_last_minute(self, house, fake_clock, late, ends):
-        lane = await house.lane()
+    async def test_an_idle_session_ends_right_after_its_last_minute(self, harness, fake_clock, late, ends):
+        lane = await harness.lane()
         await fake_clock.advance(60 * MINUTE + late)
-        assert (await house.watcher().sweep()).finalised == ends
-        assert (await house.state(lane) is SessionState.EXPIRED) == ends
+        assert (await harness.watcher().sweep()).finalised == ends
+        assert (await harness.state(lane) is SessionState.EXPIRED) == ends
 
     @pytest.mark.parametrize(("early", "ends"), [(TICK, False), (timedelta(0), True)])
-    async def test_a_daily_session_ends_at_the_boundary(self, house, fake_clock, early, ends):
+    async def test_a_daily_session_ends_at_the_boundary(self, harness, fake_clock, early, ends):
         policy = SessionResetPolicy(mode=ResetMode.DAILY, at_hour=4)
-        lane = await house.lane(policy)
+        lane = await harness.lane(policy)
         await fake_clock.advance(timedelta(hours=4) - early)
-        assert (await house.watcher(policy).sweep()).finalised == ends
-        assert (await house.state(lane) is SessionState.EXPIRED) == ends
+        assert (await harness.watcher(policy).sweep()).finalised == ends
+        assert (await harness.state(lane) is SessionState.EXPIRED) == ends
 
-    async def test_a_session_that_has_ended_is_not_looked_at_again(self, house, fake_clock):
-        await house.lane()
+    async def test_a_session_that_has_ended_is_not_looked_at_again(self, harness, fake_clock):
+        await harness.lane()
         await fake_clock.advance(hours=2)
-        watcher = house.watcher()
+        watcher = harness.watcher()
         await watcher.sweep()
         await fake_clock.advance(days=400)
         assert await watcher.sweep() == Sweep()
 
-    async def test_a_running_lane_is_left_alone(self, house, fake_clock):
-        lane = await house.lane()
-        house.lease(lane)
+    async def test_a_running_lane_is_left_alone(self, harness, fake_clock):
+        lane = await harness.lane()
+        harness.lease(lane)
         await fake_clock.advance(days=400)
-        assert (await house.watcher().sweep()).finalised == 0
-        assert await house.state(lane) is SessionState.ACTIVE
+        assert (await harness.watcher().sweep()).finalised == 0
+        assert await harness.state(lane) is SessionState.ACTIVE
 
-    async def test_a_lane_that_begins_a_turn_while_it_is_judged_is_left_alone(self, house, fake_clock):
-        lane = await house.lane()
+    async def test_a_lane_that_begins_a_turn_while_it_is_judged_is_left_alone(self, harness, fake_clock):
+        lane = await harness.lane()
 
         def begin_a_turn(_key: str) -> bool:
-            house.lease(lane)
+            harness.lease(lane)
             return False
 
-        house.busy = begin_a_turn
+        harness.busy = begin_a_turn
         await fake_clock.advance(hours=2)
-        assert (await house.watcher().sweep()).finalised == 0
-        assert await house.state(lane) is SessionState.ACTIVE
+        assert (await harness.watcher().sweep()).finalised == 0
+        assert await harness.state(lane) is SessionState.ACTIVE
 
-    async def test_a_session_that_is_used_while_it_is_judged_goes_on(self, house, fake_clock):
-        lane = await house.lane()
-        context = house.context()
+    async def test_a_session_that_is_used_while_it_is_judged_goes_on(self, harness, fake_clock):
+        lane = await harness.lane()
+        context = harness.context()
 
         async def write_meanwhile(_key: str) -> bool:
             turn = lane_changes.TurnEnd(session_key=lane.session_key)
             await context.apply(Actor.PERSON, partial(lane_changes.settle, turn=turn))
             return False
 
-        house.busy = write_meanwhile
+        harness.busy = write_meanwhile
         await fake_clock.advance(hours=2)
-        assert (await house.watcher().sweep()).finalised == 0
-        assert await house.state(lane) is SessionState.ACTIVE
-        assert house.db.rows("SELECT * FROM hook_calls") == []
+        assert (await harness.watcher().sweep()).finalised == 0
+        assert await harness.state(lane) is SessionState.ACTIVE
+        assert harness.db.rows("SELECT * FROM hook_calls") == []
 
-    async def test_active_work_puts_the_end_off_and_is_asked_for_again(self, house, fake_clock):
-        lane = await house.lane()
-        house.busy = lambda _lane: True
+    async def test_active_work_puts_the_end_off_and_is_asked_for_again(self, harness, fake_clock):
+        lane = await harness.lane()
+        harness.busy = lambda _lane: True
         await fake_clock.advance(hours=2)
-        watcher = house.watcher()
+        watcher = harness.watcher()
         assert await watcher.sweep() == Sweep(deferred=1)
         assert await watcher.sweep() == Sweep(deferred=1)
-        house.busy = lambda _lane: False
+        harness.busy = lambda _lane: False
         assert await watcher.sweep() == Sweep(finalised=1)
-        assert await house.state(lane) is SessionState.EXPIRED
+        assert await harness.state(lane) is SessionState.EXPIRED
 
-    async def test_active_work_is_believed_for_a_day_and_no_longer(self, house, fake_clock):
-        lane = await house.lane()
-        house.busy = lambda _lane: True
+    async def test_active_work_is_believed_for_a_day_and_no_longer(self, harness, fake_clock):
+        lane = await harness.lane()
+        harness.busy = lambda _lane: True
         await fake_clock.advance(hours=25)
-        assert (await house.watcher().sweep()).finalised == 0
+        assert (await harness.watcher().sweep()).finalised == 0
         await fake_clock.advance(TICK)
-        assert (await house.watcher().sweep()).finalised == 1
-        assert await house.state(lane) is SessionState.EXPIRED
+        assert (await harness.watcher().sweep()).finalised == 1
+        assert await harness.state(lane) is SessionState.EXPIRED
 
-    async def test_who_cannot_tell_whether_work_runs_is_busy(self, house, fake_clock):
+    async def test_who_cannot_tell_whether_work_runs_is_busy(self, harness, fake_clock):
         def fail(_lane: str) -> bool:
             raise ConnectionError("no answer")
 
-        await house.lane()
-        house.busy = fail
+        await harness.lane()
+        harness.busy = fail
         await fake_clock.advance(hours=2)
-        assert (await house.watcher().sweep()).deferred == 1
+        assert (await harness.watcher().sweep()).deferred == 1
 
-    async def test_only_due_sessions_are_asked_about(self, house, fake_clock):
+    async def test_only_due_sessions_are_asked_about(self, harness, fake_clock):
         asked = []
-        house.busy = asked.append  # type: ignore[assignment]
-        await house.lane()
+        harness.busy = asked.append  # type: ignore[assignment]
+        await harness.lane()
         await fake_clock.advance(minutes=59)
-        await house.lane()
+        await harness.lane()
         await fake_clock.advance(minutes=2)
-        await house.watcher().sweep()
+        await harness.watcher().sweep()
         assert asked == ["lane00000"]
 
-    async def test_a_suspended_session_whose_turn_ended_since_is_not_due_yet(self, house, fake_clock):
-        lane = await house.lane()
-        await house.context().apply(
+    async def test_a_suspended_session_whose_turn_ended_since_is_not_due_yet(self, harness, fake_clock):
+        lane = await harness.lane()
+        await harness.context().apply(
             Actor.PERSON, partial(lane_changes.suspend, session_key=lane.session_key, reason="stop")
         )
         await fake_clock.advance(hours=2)
-        await house.context().apply(
+        await harness.context().apply(
             Actor.PERSON,
             partial(lane_changes.settle, turn=lane_changes.TurnEnd(session_key=lane.session_key)),
         )
-        assert (await house.watcher().sweep()).finalised == 0
-        assert house.db.rows("SELECT end_reason FROM sessions") == [(None,)]
+        assert (await harness.watcher().sweep()).finalised == 0
+        assert harness.db.rows("SELECT end_reason FROM sessions") == [(None,)]
         await fake_clock.advance(hours=1, seconds=1)
-        assert (await house.watcher().sweep()).finalised == 1
+        assert (await harness.watcher().sweep()).finalised == 1
 
-    async def test_a_suspended_session_that_is_due_ends_and_stays_suspended(self, house, fake_clock):
-        lane = await house.lane()
-        await house.context().apply(
+    async def test_a_suspended_session_that_is_due_ends_and_stays_suspended(self, harness, fake_clock):
+        lane = await harness.lane()
+        await harness.context().apply(
             Actor.PERSON, partial(lane_changes.suspend, session_key=lane.session_key, reason="stop")
         )
         await fake_clock.advance(hours=2)
-        watcher = house.watcher()
+        watcher = harness.watcher()
         assert (await watcher.sweep()).finalised == 1
         assert (await watcher.sweep()).finalised == 0
-        assert await house.state(lane) is SessionState.SUSPENDED
-        assert house.db.rows("SELECT end_reason FROM sessions") == [("suspended",)]
+        assert await harness.state(lane) is SessionState.SUSPENDED
+        assert harness.db.rows("SELECT end_reason FROM sessions") == [("suspended",)]
 
-    async def test_active_work_is_believed_no_longer_in_a_suspended_session(self, house, fake_clock):
-        lane = await house.lane()
-        await house.context().apply(
+    async def test_active_work_is_believed_no_longer_in_a_suspended_session(self, harness, fake_clock):
+        lane = await harness.lane()
+        await harness.context().apply(
             Actor.PERSON, partial(lane_changes.suspend, session_key=lane.session_key, reason="stop")
         )
-        house.busy = lambda _lane: True
+        harness.busy = lambda _lane: True
         await fake_clock.advance(hours=25)
-        assert await house.watcher().sweep() == Sweep(deferred=1)
+        assert await harness.watcher().sweep() == Sweep(deferred=1)
         await fake_clock.advance(TICK)
-        assert (await house.watcher().sweep()).finalised == 1
-        assert house.db.rows("SELECT end_reason FROM sessions") == [("suspended",)]
+        assert (await harness.watcher().sweep()).finalised == 1
+        assert harness.db.rows("SELECT end_reason FROM sessions") == [("suspended",)]
 
-    async def test_a_resume_mark_only_puts_off_what_the_policy_ends(self, house, fake_clock):
+    async def test_a_resume_mark_only_puts_off_what_the_policy_ends(self, harness, fake_clock):
         policy = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=10)
-        lane = await house.lane(policy)
-        await house.context(policy).apply(
+        lane = await harness.lane(policy)
+        await harness.context(policy).apply(
             Actor.RECOVERY,
             partial(lane_changes.mark_resume_pending, session_key=lane.session_key, reason="restart_timeout"),
         )
         await fake_clock.advance(hours=1)
-        assert (await house.watcher(policy).sweep()).finalised == 0
+        assert (await harness.watcher(policy).sweep()).finalised == 0
         await fake_clock.advance(TICK)
-        assert (await house.watcher(policy).sweep()).finalised == 1
-        assert house.db.rows("SELECT end_reason FROM sessions") == [("idle",)]
+        assert (await harness.watcher(policy).sweep()).finalised == 1
+        assert harness.db.rows("SELECT end_reason FROM sessions") == [("idle",)]
 
-    async def test_a_new_policy_counts_for_every_session_that_stands(self, house, fake_clock):
+    async def test_a_new_policy_counts_for_every_session_that_stands(self, harness, fake_clock):
         never = SessionResetPolicy(mode=ResetMode.NONE)
         for _ in range(250):
-            await house.lane(never)
-        await house.watcher(never).sweep()
-        before = house.db.writes
-        watcher = house.watcher(IDLE_HOUR)
+            await harness.lane(never)
+        await harness.watcher(never).sweep()
+        before = harness.db.writes
+        watcher = harness.watcher(IDLE_HOUR)
         assert await watcher.sweep() == Sweep(rescheduled=250)
-        assert house.db.writes - before == 4, "three pages, and a note of the policies"
+        assert harness.db.writes - before == 4, "three pages, and a note of the policies"
         assert await watcher.sweep() == Sweep()
-        assert house.db.rows("SELECT count(*) FROM entries WHERE due_at IS NULL") == [(0,)]
+        assert harness.db.rows("SELECT count(*) FROM entries WHERE due_at IS NULL") == [(0,)]
 
-    async def test_a_new_freshness_of_resume_marks_counts_for_every_mark_that_stands(self, house, fake_clock):
-        lane = await house.lane()
-        for_ever = house.context(freshness=None)
+    async def test_a_new_freshness_of_resume_marks_counts_for_every_mark_that_stands(
+        self, harness, fake_clock
+    ):
+        lane = await harness.lane()
+        for_ever = harness.context(freshness=None)
         await ExpiryWatcher(for_ever, TIMING).sweep()
         await for_ever.apply(
             Actor.RECOVERY,
@@ -271,37 +273,37 @@ class TestWatcher:
         )
         await fake_clock.advance(hours=2)
         assert (await ExpiryWatcher(for_ever, TIMING).sweep()).finalised == 0
-        assert (await house.watcher().sweep()).finalised == 1
+        assert (await harness.watcher().sweep()).finalised == 1
 
-    async def test_a_turn_that_ends_during_rescheduling_is_rescheduled_as_well(self, house, fake_clock):
+    async def test_a_turn_that_ends_during_rescheduling_is_rescheduled_as_well(self, harness, fake_clock):
         """The page was read before, and is written after: whoever comes between must see to it alone."""
-        lane = await house.lane(SessionResetPolicy(mode=ResetMode.NONE))
-        context = house.context()
-        page = (await house.db.read(partial(expire.key_page, ""))).entries
+        lane = await harness.lane(SessionResetPolicy(mode=ResetMode.NONE))
+        context = harness.context()
+        page = (await harness.db.read(partial(expire.key_page, ""))).entries
         turn = lane_changes.TurnEnd(session_key=lane.session_key)
         await context.apply(Actor.PERSON, partial(lane_changes.settle, turn=turn))
         await context.apply(Actor.WATCHER, partial(expire.reschedule, entries=page))
-        settled = await house.entry(lane)
+        settled = await harness.entry(lane)
         assert settled.policy_fingerprint == context.policy_of(settled).fingerprint
         assert settled.due_at == fake_clock.now() + 60 * MINUTE + TICK
 
-    async def test_a_failing_database_ends_one_pass_and_not_the_duty(self, house, fake_clock):
-        lane = await house.lane()
+    async def test_a_failing_database_ends_one_pass_and_not_the_duty(self, harness, fake_clock):
+        lane = await harness.lane()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(house.watcher().run)
+            tasks.start_soon(harness.watcher().run)
             await fake_clock.advance(minutes=59)
-            house.db.failure = StorageUnavailableError("sessions.db", "is locked")
+            harness.db.failure = StorageUnavailableError("sessions.db", "is locked")
             await fake_clock.advance(minutes=20)
-            house.db.failure = None
+            harness.db.failure = None
             await fake_clock.advance(minutes=5)
             tasks.cancel_scope.cancel()
-        assert await house.state(lane) is SessionState.EXPIRED
+        assert await harness.state(lane) is SessionState.EXPIRED
 
-    async def test_a_stopped_database_ends_the_duty(self, house, fake_clock):
-        house.db.failure = StoreStoppedError("database")
+    async def test_a_stopped_database_ends_the_duty(self, harness, fake_clock):
+        harness.db.failure = StoreStoppedError("database")
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(house.watcher().run)
-            tasks.start_soon(house.pruner(timedelta(days=1)).run)
+            tasks.start_soon(harness.watcher().run)
+            tasks.start_soon(harness.pruner(timedelta(days=1)).run)
             await fake_clock.advance(minutes=1)
         assert fake_clock.sleepers == 0
 
@@ -309,74 +311,74 @@ class TestWatcher:
 class TestPruner:
     @pytest.mark.parametrize(("age", "forgotten"), [(timedelta(days=30), 0), (timedelta(days=30) + TICK, 1)])
     async def test_an_entry_is_forgotten_when_it_is_older_than_the_limit(
-        self, house, fake_clock, age, forgotten
+        self, harness, fake_clock, age, forgotten
     ):
-        lane = await house.lane()
+        lane = await harness.lane()
         await fake_clock.advance(age)
-        assert await house.pruner().sweep(timedelta(days=30)) == forgotten
-        assert (await house.entry(lane) is None) == bool(forgotten)
+        assert await harness.pruner().sweep(timedelta(days=30)) == forgotten
+        assert (await harness.entry(lane) is None) == bool(forgotten)
 
-    async def test_the_session_of_a_forgotten_lane_has_ended(self, house, fake_clock):
-        lane = await house.lane()
+    async def test_the_session_of_a_forgotten_lane_has_ended(self, harness, fake_clock):
+        lane = await harness.lane()
         await fake_clock.advance(days=31)
-        await house.pruner().sweep(timedelta(days=30))
-        assert house.db.rows("SELECT end_reason FROM sessions") == [("pruned",)]
-        assert house.db.rows("SELECT session_id FROM hook_calls") == [(lane.session_id,)]
-        assert house.db.rows("SELECT * FROM lanes") == []
+        await harness.pruner().sweep(timedelta(days=30))
+        assert harness.db.rows("SELECT end_reason FROM sessions") == [("pruned",)]
+        assert harness.db.rows("SELECT session_id FROM hook_calls") == [(lane.session_id,)]
+        assert harness.db.rows("SELECT * FROM lanes") == []
 
-    async def test_suspended_running_and_working_lanes_are_kept(self, house, fake_clock):
-        suspended, running, working, unused = [await house.lane() for _ in range(4)]
-        await house.context().apply(
+    async def test_suspended_running_and_working_lanes_are_kept(self, harness, fake_clock):
+        suspended, running, working, unused = [await harness.lane() for _ in range(4)]
+        await harness.context().apply(
             Actor.PERSON, partial(lane_changes.suspend, session_key=suspended.session_key, reason="stop")
         )
-        house.lease(running)
-        house.busy = lambda lane: lane == working.session_key
+        harness.lease(running)
+        harness.busy = lambda lane: lane == working.session_key
         await fake_clock.advance(days=31)
-        assert await house.pruner().sweep(timedelta(days=30)) == 1
-        assert await house.entry(unused) is None
-        assert None not in [await house.entry(one) for one in (suspended, running, working)]
+        assert await harness.pruner().sweep(timedelta(days=30)) == 1
+        assert await harness.entry(unused) is None
+        assert None not in [await harness.entry(one) for one in (suspended, running, working)]
 
-    async def test_a_lane_that_is_used_while_it_is_judged_is_kept(self, house, fake_clock):
-        lane = await house.lane()
-        context = house.context()
+    async def test_a_lane_that_is_used_while_it_is_judged_is_kept(self, harness, fake_clock):
+        lane = await harness.lane()
+        context = harness.context()
 
         async def write_meanwhile(_key: str) -> bool:
             turn = lane_changes.TurnEnd(session_key=lane.session_key)
             await context.apply(Actor.PERSON, partial(lane_changes.settle, turn=turn))
             return False
 
-        house.busy = write_meanwhile
+        harness.busy = write_meanwhile
         await fake_clock.advance(days=31)
-        assert await house.pruner().sweep(timedelta(days=30)) == 0
+        assert await harness.pruner().sweep(timedelta(days=30)) == 0
 
-    async def test_many_lanes_are_forgotten_page_by_page(self, house, fake_clock):
+    async def test_many_lanes_are_forgotten_page_by_page(self, harness, fake_clock):
         for _ in range(250):
-            await house.lane()
+            await harness.lane()
         await fake_clock.advance(days=31)
-        before = house.db.writes
-        assert await house.pruner().sweep(timedelta(days=30)) == 250
-        assert house.db.writes - before == 3
+        before = harness.db.writes
+        assert await harness.pruner().sweep(timedelta(days=30)) == 250
+        assert harness.db.writes - before == 3
 
-    async def test_without_a_limit_there_is_no_duty(self, house):
-        await house.pruner(None).run()
+    async def test_without_a_limit_there_is_no_duty(self, harness):
+        await harness.pruner(None).run()
 
-    async def test_it_works_after_the_first_pass_and_then_every_hour(self, house, fake_clock):
-        await house.lane()
+    async def test_it_works_after_the_first_pass_and_then_every_hour(self, harness, fake_clock):
+        await harness.lane()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(house.pruner(timedelta(hours=2)).run)
+            tasks.start_soon(harness.pruner(timedelta(hours=2)).run)
             await fake_clock.advance(hours=2)
-            assert len(house.db.rows("SELECT * FROM entries")) == 1
+            assert len(harness.db.rows("SELECT * FROM entries")) == 1
             await fake_clock.advance(minutes=1)
-            assert house.db.rows("SELECT * FROM entries") == []
+            assert harness.db.rows("SELECT * FROM entries") == []
             tasks.cancel_scope.cancel()
 
-    async def test_a_failing_database_ends_one_pass_and_not_the_duty(self, house, fake_clock):
-        await house.lane()
-        house.db.failure = StorageUnavailableError("sessions.db", "is locked")
+    async def test_a_failing_database_ends_one_pass_and_not_the_duty(self, harness, fake_clock):
+        await harness.lane()
+        harness.db.failure = StorageUnavailableError("sessions.db", "is locked")
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(house.pruner(timedelta(hours=2)).run)
+            tasks.start_soon(harness.pruner(timedelta(hours=2)).run)
             await fake_clock.advance(hours=3)
-            house.db.failure = None
+            harness.db.failure = None
             await fake_clock.advance(hours=1)
             tasks.cancel_scope.cancel()
-        assert house.db.rows("SELECT * FROM entries") == []
+        assert harness.db.rows("SELECT * FROM entries") == []
