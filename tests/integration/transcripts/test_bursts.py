@@ -24,11 +24,6 @@ BEFORE = tuple(one for one in load_migrations("sqlite") if one.version <= 6)
 TEXTS = ("first,\nas ever", "Transfer 100 to Bob", "and never to Eve")
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 def opened(home: Path, clock: FakeClock) -> SessionStore:
     return SessionStore.open(home, CONFIG, clock=clock)
 
@@ -62,14 +57,14 @@ async def change(store: SessionStore, session_id: str) -> list[str]:
     return [one.text for one in await store.db.get_messages(session_id) if one.role == "user"]
 
 
-async def test_in_a_store_that_took_it_in_from_a_file(tmp_path: Path, clock: FakeClock):
-    session_id = await answered(tmp_path / "old", clock)
-    async with opened(tmp_path / "old", clock) as store:
+async def test_in_a_store_that_took_it_in_from_a_file(tmp_path: Path, fake_clock: FakeClock):
+    session_id = await answered(tmp_path / "old", fake_clock)
+    async with opened(tmp_path / "old", fake_clock) as store:
         exported = await store.db.export_session(session_id, scope=Scope.operator())
     row = exported["messages"][0]
     assert [one["id"] for one in row["platform_messages"]] == ["m0", "m1", "m2"]
     assert {one["sender"] for one in row["platform_messages"]} == {"alice"}
-    async with opened(tmp_path / "new", clock) as store:
+    async with opened(tmp_path / "new", fake_clock) as store:
         report = await store.db.import_sessions([exported])
         assert (report.imported, report.findings) == (1, ())
         assert await store.db.export_session(session_id, scope=Scope.operator()) == exported
@@ -77,27 +72,27 @@ async def test_in_a_store_that_took_it_in_from_a_file(tmp_path: Path, clock: Fak
         assert (await store.db.import_sessions([exported])).imported == 0
 
 
-async def test_in_a_database_that_it_was_moved_to(tmp_path: Path, clock: FakeClock):
-    session_id = await answered(tmp_path / "old", clock)
+async def test_in_a_database_that_it_was_moved_to(tmp_path: Path, fake_clock: FakeClock):
+    session_id = await answered(tmp_path / "old", fake_clock)
     (tmp_path / "new").mkdir()
-    await migrate_store(tmp_path / "old" / "sessions.db", tmp_path / "new" / "sessions.db", clock=clock)
-    async with opened(tmp_path / "new", clock) as store:
+    await migrate_store(tmp_path / "old" / "sessions.db", tmp_path / "new" / "sessions.db", clock=fake_clock)
+    async with opened(tmp_path / "new", fake_clock) as store:
         assert await change(store, session_id) == ["first,\nas ever\nTransfer 200 to Bob"]
 
 
-async def test_in_a_transcript_that_a_program_has_written_anew(tmp_path: Path, clock: FakeClock):
-    session_id = await answered(tmp_path, clock)
-    async with opened(tmp_path, clock) as store:
+async def test_in_a_transcript_that_a_program_has_written_anew(tmp_path: Path, fake_clock: FakeClock):
+    session_id = await answered(tmp_path, fake_clock)
+    async with opened(tmp_path, fake_clock) as store:
         await store.rewrite_transcript(session_id, await store.load_transcript(session_id))
         assert await change(store, session_id) == ["first,\nas ever\nTransfer 200 to Bob"]
 
 
-async def test_a_file_whose_parts_are_none_is_refused_for_that(tmp_path: Path, clock: FakeClock):
-    session_id = await answered(tmp_path / "old", clock)
-    async with opened(tmp_path / "old", clock) as store:
+async def test_a_file_whose_parts_are_none_is_refused_for_that(tmp_path: Path, fake_clock: FakeClock):
+    session_id = await answered(tmp_path / "old", fake_clock)
+    async with opened(tmp_path / "old", fake_clock) as store:
         exported = await store.db.export_session(session_id, scope=Scope.operator())
     exported["messages"][0]["platform_messages"] = "all of them"
-    async with opened(tmp_path / "new", clock) as store:
+    async with opened(tmp_path / "new", fake_clock) as store:
         report = await store.db.import_sessions([exported])
         assert report.imported == 0
         assert "platform_messages must be a list, not str" in report.errors[0].detail
@@ -130,12 +125,12 @@ def add_as_before(database: Path, ids: str, text: str) -> None:
     [("a\nb\nc", "a\nbetter\nc", "a\nc"), ("a\nb\nc, and\nmore", None, None)],
 )
 async def test_a_row_of_an_earlier_version_is_told_apart_where_each_message_is_one_line(
-    tmp_path: Path, clock: FakeClock, text: str, after_edit: str | None, after_deletion: str | None
+    tmp_path: Path, fake_clock: FakeClock, text: str, after_edit: str | None, after_deletion: str | None
 ):
-    async with SessionDB(SqliteEngine(tmp_path / "sessions.db", migrations=BEFORE), clock, wait=0):
+    async with SessionDB(SqliteEngine(tmp_path / "sessions.db", migrations=BEFORE), fake_clock, wait=0):
         pass
     add_as_before(tmp_path / "sessions.db", '["one","two","three"]', text)
-    async with opened(tmp_path, clock) as store:
+    async with opened(tmp_path, fake_clock) as store:
         assert await store.db.read(consistency.findings) == []
         receipt = await store.enqueue(edit("two", "better"))
         assert isinstance(receipt, Accepted if after_edit else Rejected)

@@ -129,79 +129,77 @@ class TestStopping:
     """Work that is stopped may clean up, in its own time and within limits."""
 
     @pytest.fixture
-    def clock(self) -> FakeClock:
-        return FakeClock()
-
-    @pytest.fixture
     def started(self) -> asyncio.Event:
         return asyncio.Event()
 
-    async def test_by_a_cancelled_task(self, clock, started):
+    async def test_by_a_cancelled_task(self, fake_clock, started):
         steps = Steps()
-        task = asyncio.create_task(in_fresh_context("it", partial(steps.tidy, started), clock))
+        task = asyncio.create_task(in_fresh_context("it", partial(steps.tidy, started), fake_clock))
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert steps == ["stopped", "cleaned up"]
 
-    async def test_by_a_cancelled_scope(self, clock, started):
+    async def test_by_a_cancelled_scope(self, fake_clock, started):
         steps = Steps()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(partial(in_fresh_context, "it", partial(steps.tidy, started), clock))
+            tasks.start_soon(partial(in_fresh_context, "it", partial(steps.tidy, started), fake_clock))
             await started.wait()
             tasks.cancel_scope.cancel()
         assert steps == ["stopped", "cleaned up"]
 
-    async def test_as_soon_as_it_has_begun(self, clock, started):
+    async def test_as_soon_as_it_has_begun(self, fake_clock, started):
         steps = Steps()
-        task = asyncio.create_task(in_fresh_context("it", partial(steps.tidy, started), clock))
+        task = asyncio.create_task(in_fresh_context("it", partial(steps.tidy, started), fake_clock))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert steps == ["stopped", "cleaned up"]
 
-    async def test_a_clean_up_that_takes_too_long_is_cut_off(self, clock, started):
+    async def test_a_clean_up_that_takes_too_long_is_cut_off(self, fake_clock, started):
         steps = Steps()
-        task = asyncio.create_task(in_fresh_context("it", partial(steps.dawdle, started), clock))
+        task = asyncio.create_task(in_fresh_context("it", partial(steps.dawdle, started), fake_clock))
         await started.wait()
         task.cancel()
-        await clock.wait_for_sleepers(1)
-        await clock.advance(GRACE - timedelta(microseconds=1))
+        await fake_clock.wait_for_sleepers(1)
+        await fake_clock.advance(GRACE - timedelta(microseconds=1))
         assert steps == ["stopped"]
-        await clock.advance(timedelta(microseconds=1))
+        await fake_clock.advance(timedelta(microseconds=1))
         assert task.cancelled()
         assert steps == ["stopped", "cut off"]
 
-    async def test_who_ignores_it_is_stopped_again_and_again(self, clock, started):
+    async def test_who_ignores_it_is_stopped_again_and_again(self, fake_clock, started):
         steps = Steps()
-        task = asyncio.create_task(in_fresh_context("it", partial(steps.ignore, started, 3), clock))
+        task = asyncio.create_task(in_fresh_context("it", partial(steps.ignore, started, 3), fake_clock))
         await started.wait()
         task.cancel()
-        await clock.wait_for_sleepers(1)
-        await clock.advance(GRACE + 10 * CANCEL_AGAIN_EVERY)
+        await fake_clock.wait_for_sleepers(1)
+        await fake_clock.advance(GRACE + 10 * CANCEL_AGAIN_EVERY)
         assert task.cancelled()
         assert steps == ["ignored"] * 3
 
-    async def test_who_ignores_it_for_good_is_left_alone(self, clock, started, caplog):
+    async def test_who_ignores_it_for_good_is_left_alone(self, fake_clock, started, caplog):
         steps, often = Steps(), PATIENCE // CANCEL_AGAIN_EVERY + 1
-        task = asyncio.create_task(in_fresh_context("it", partial(steps.ignore, started, often + 1), clock))
+        task = asyncio.create_task(
+            in_fresh_context("it", partial(steps.ignore, started, often + 1), fake_clock)
+        )
         await started.wait()
         task.cancel()
-        await clock.wait_for_sleepers(1)
-        await clock.advance(GRACE + PATIENCE - timedelta(microseconds=1))
+        await fake_clock.wait_for_sleepers(1)
+        await fake_clock.advance(GRACE + PATIENCE - timedelta(microseconds=1))
         assert not task.done()
-        await clock.advance(timedelta(microseconds=1))
+        await fake_clock.advance(timedelta(microseconds=1))
         assert task.cancelled()
         assert steps == ["ignored"] * often
         assert [one.what for one in caplog.records if one.action == "left_alone"] == ["it"]
         (stray,) = (one for one in asyncio.all_tasks() if one is not asyncio.current_task())
         stray.cancel()
         await asyncio.wait({stray})
-        assert clock.sleepers == 0
+        assert fake_clock.sleepers == 0
 
-    async def test_what_ends_the_program_is_not_kept_from_it(self, clock):
+    async def test_what_ends_the_program_is_not_kept_from_it(self, fake_clock):
         class TheEnd(BaseException):
             pass
 
@@ -209,22 +207,22 @@ class TestStopping:
             raise TheEnd
 
         with pytest.raises(TheEnd):
-            await in_fresh_context("it", end, clock)
+            await in_fresh_context("it", end, fake_clock)
         with pytest.raises(TheEnd):
-            await problem_within(LIMIT, clock, end)
+            await problem_within(LIMIT, fake_clock, end)
 
-    async def test_who_stops_twice_waits_for_the_end_as_well(self, clock, started):
+    async def test_who_stops_twice_waits_for_the_end_as_well(self, fake_clock, started):
         steps = Steps()
-        task = asyncio.create_task(in_fresh_context("it", partial(steps.dawdle, started), clock))
+        task = asyncio.create_task(in_fresh_context("it", partial(steps.dawdle, started), fake_clock))
         await started.wait()
         task.cancel()
-        await clock.wait_for_sleepers(1)
+        await fake_clock.wait_for_sleepers(1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert steps == ["stopped", "cut off"]
 
-    async def test_a_failure_on_the_way_out_does_not_keep_the_caller_alive(self, clock, started):
+    async def test_a_failure_on_the_way_out_does_not_keep_the_caller_alive(self, fake_clock, started):
         async def work() -> None:
             started.set()
             try:
@@ -232,14 +230,14 @@ class TestStopping:
             finally:
                 raise LookupError
 
-        task = asyncio.create_task(in_fresh_context("it", work, clock))
+        task = asyncio.create_task(in_fresh_context("it", work, fake_clock))
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    async def test_an_answer_on_the_way_out_does_not_keep_the_caller_alive(self, clock, started):
-        task = asyncio.create_task(in_fresh_context("it", partial(Steps().ignore, started, 1), clock))
+    async def test_an_answer_on_the_way_out_does_not_keep_the_caller_alive(self, fake_clock, started):
+        task = asyncio.create_task(in_fresh_context("it", partial(Steps().ignore, started, 1), fake_clock))
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -38,11 +38,6 @@ class Plain:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 async def tasks() -> AsyncIterator[anyio.abc.TaskGroup]:
     """A group in a task of its own, because fixtures begin and end in different ones."""
     opened: asyncio.Future[anyio.abc.TaskGroup] = asyncio.get_running_loop().create_future()
@@ -60,8 +55,8 @@ async def tasks() -> AsyncIterator[anyio.abc.TaskGroup]:
 
 
 @pytest.fixture
-def cache(tasks, clock) -> AgentCache:
-    return AgentCache(tasks, clock, SMALL)
+def cache(tasks, fake_clock) -> AgentCache:
+    return AgentCache(tasks, fake_clock, SMALL)
 
 
 def keep(cache: AgentCache, key: str, agent=None, validity: AgentValidity | None = None) -> ScriptedAgent:
@@ -185,8 +180,8 @@ def weigh(agent) -> int:
 
 class TestWeight:
     @pytest.fixture
-    def cache(self, tasks, clock) -> AgentCache:
-        return AgentCache(tasks, clock, AgentCacheConfig(), weight=WeightLimit(10, weigh))
+    def cache(self, tasks, fake_clock) -> AgentCache:
+        return AgentCache(tasks, fake_clock, AgentCacheConfig(), weight=WeightLimit(10, weigh))
 
     async def test_idle_agents_together_never_weigh_more_than_the_limit(self, cache):
         agents = [keep(cache, str(weight), Heavy(weight)) for weight in (4, 3, 3, 5)]
@@ -222,56 +217,56 @@ class TestWeight:
 
 
 class TestIdleness:
-    async def test_an_agent_idle_for_too_long_is_closed_by_the_next_pass(self, cache, clock):
+    async def test_an_agent_idle_for_too_long_is_closed_by_the_next_pass(self, cache, fake_clock):
         agent = keep(cache, "a")
-        clock.step(minutes=59, seconds=59)
+        fake_clock.step(minutes=59, seconds=59)
         assert cache.sweep() == 0
-        clock.step(seconds=1)
+        fake_clock.step(seconds=1)
         assert cache.sweep() == 1
         await settled(cache)
         assert agent.closes == 1
         assert cache.sweep() == 0
 
-    async def test_an_agent_idle_for_too_long_is_never_lent(self, cache, clock):
+    async def test_an_agent_idle_for_too_long_is_never_lent(self, cache, fake_clock):
         agent = keep(cache, "a")
-        clock.step(hours=1)
+        fake_clock.step(hours=1)
         assert cache.check_out("a", version()) is None
         await settled(cache)
         assert agent.closes == 1
 
-    async def test_the_time_of_a_turn_is_not_idle(self, cache, clock):
+    async def test_the_time_of_a_turn_is_not_idle(self, cache, fake_clock):
         agent = keep(cache, "a")
         cache.check_out("a", version())
-        clock.step(days=1)
+        fake_clock.step(days=1)
         assert cache.sweep() == 0
         cache.check_in(agent, version())
-        clock.step(minutes=59)
+        fake_clock.step(minutes=59)
         assert cache.check_out("a", version()) is agent
 
-    async def test_an_expired_agent_makes_way_for_its_successor(self, cache, clock):
+    async def test_an_expired_agent_makes_way_for_its_successor(self, cache, fake_clock):
         first, second = keep(cache, "a"), ScriptedAgent()
         cache.adopt("a", second)
-        clock.step(hours=1)
+        fake_clock.step(hours=1)
         cache.check_in(second, version())
         await settled(cache)
         assert (first.closes, second.closes) == (1, 0)
 
-    async def test_setting_the_clock_back_keeps_nobody_longer_than_to_the_old_time(self, cache, clock):
+    async def test_setting_the_clock_back_keeps_nobody_longer_than_to_the_old_time(self, cache, fake_clock):
         keep(cache, "a")
-        clock.step(minutes=30)
+        fake_clock.step(minutes=30)
         cache.sweep()
-        clock.step(days=-1)
+        fake_clock.step(days=-1)
         late = keep(cache, "b")
-        clock.step(days=1, minutes=30)
+        fake_clock.step(days=1, minutes=30)
         assert cache.sweep() == 1
         assert cache.check_out("b", version()) is late
 
-    async def test_the_duty_sweeps_every_minute(self, cache, clock, tasks):
+    async def test_the_duty_sweeps_every_minute(self, cache, fake_clock, tasks):
         tasks.start_soon(cache.run)
         agent = keep(cache, "a")
-        await clock.advance(minutes=59)
+        await fake_clock.advance(minutes=59)
         assert agent.closes == 0
-        await clock.advance(minutes=1)
+        await fake_clock.advance(minutes=1)
         assert agent.closes == 1
         tasks.cancel_scope.cancel()
 
@@ -320,16 +315,16 @@ class TestClosing:
         assert record.problem == "OSError: socket"
         assert cache.check_out("b", version()) is other
 
-    async def test_one_that_takes_too_long_is_cut_off_and_delays_nobody(self, cache, clock, caplog):
+    async def test_one_that_takes_too_long_is_cut_off_and_delays_nobody(self, cache, fake_clock, caplog):
         slow = keep(cache, "a", ScriptedAgent(closing=anyio.Event().wait))
         cache.evict("a")
-        await clock.wait_for_sleepers(1)
+        await fake_clock.wait_for_sleepers(1)
         assert cache.check_out("a", version()) is None
         quick = keep(cache, "a")
         cache.evict("a")
         await until(lambda: quick.closes)
         with caplog.at_level(logging.WARNING):
-            await clock.advance(seconds=30)
+            await fake_clock.advance(seconds=30)
         await settled(cache)
         assert [record.problem for record in caplog.records] == ["took longer than 30 s"]
         assert (slow.closes, alive(cache)) == (1, (0, 0, 0))
@@ -374,15 +369,15 @@ class TestTheEnd:
         await settled(cache)
         assert agent.closes == 1
 
-    async def test_an_expired_agent_is_closed_once_by_it(self, cache, clock):
+    async def test_an_expired_agent_is_closed_once_by_it(self, cache, fake_clock):
         agent = keep(cache, "a")
-        clock.step(hours=2)
+        fake_clock.step(hours=2)
         await cache.aclose()
         cache.sweep()
         await cache.aclose()
         assert (agent.closes, alive(cache)) == (1, (0, 0, 0))
 
-    async def test_an_agent_that_expires_while_the_cache_ends_is_closed_once(self, clock, tasks):
+    async def test_an_agent_that_expires_while_the_cache_ends_is_closed_once(self, fake_clock, tasks):
         class Ticking(FakeClock):
             def now(self):
                 self.step(seconds=1)
@@ -395,7 +390,7 @@ class TestTheEnd:
             await cache.aclose()
             assert [one.closes for one in agents] == [1, 1, 1]
 
-    async def test_cancelling_the_tasks_waits_for_what_is_being_closed(self, clock):
+    async def test_cancelling_the_tasks_waits_for_what_is_being_closed(self, fake_clock):
         closed: list[str] = []
 
         async def slowly() -> None:
@@ -404,7 +399,7 @@ class TestTheEnd:
             closed.append("closed")
 
         async with anyio.create_task_group() as tasks:
-            cache = AgentCache(tasks, clock, AgentCacheConfig())
+            cache = AgentCache(tasks, fake_clock, AgentCacheConfig())
             for key in "abc":
                 keep(cache, key, ScriptedAgent(closing=slowly))
                 cache.evict(key)
@@ -455,7 +450,7 @@ class TestLending:
             loan.keep(version())
         assert cache.check_out("a", version()) is agent
 
-    async def test_a_cancellation_at_any_moment_leaves_no_agent_open(self, tasks, clock):
+    async def test_a_cancellation_at_any_moment_leaves_no_agent_open(self, tasks, fake_clock):
         made: list[ScriptedAgent] = []
 
         async def pause() -> None:
@@ -476,7 +471,7 @@ class TestLending:
             await cache.aclose()
 
         for moment in itertools.count():
-            cache = AgentCache(tasks, clock, SMALL)
+            cache = AgentCache(tasks, fake_clock, SMALL)
             made.clear()
             task = asyncio.create_task(turns(cache))
             for _ in range(moment):
@@ -491,7 +486,9 @@ class TestLending:
                 break
         assert moment > 10
 
-    async def test_an_agent_that_comes_when_nobody_waits_any_more_is_closed_by_whoever_made_it(self, clock):
+    async def test_an_agent_that_comes_when_nobody_waits_any_more_is_closed_by_whoever_made_it(
+        self, fake_clock
+    ):
         free, made = asyncio.Event(), ScriptedAgent()
 
         async def build() -> ScriptedAgent:
@@ -501,11 +498,11 @@ class TestLending:
             return made
 
         async with anyio.create_task_group() as tasks:
-            cache = AgentCache(tasks, clock, SMALL)
+            cache = AgentCache(tasks, fake_clock, SMALL)
             turn = asyncio.ensure_future(cache.make("a", build))
             await asyncio.sleep(0)
             turn.cancel()
-            await clock.advance(GRACE + PATIENCE)
+            await fake_clock.advance(GRACE + PATIENCE)
             with pytest.raises(asyncio.CancelledError):
                 await turn
             await cache.aclose()
@@ -515,7 +512,7 @@ class TestLending:
 
 
 class TestChurn:
-    async def test_ten_thousand_sessions_leave_nothing_behind_but_a_full_cache(self, clock):
+    async def test_ten_thousand_sessions_leave_nothing_behind_but_a_full_cache(self, fake_clock):
         threads, before = threading.active_count(), len(asyncio.all_tasks())
         made: list[weakref.ref[ScriptedAgent]] = []
         closes = 0
@@ -531,7 +528,7 @@ class TestChurn:
             return agent
 
         async with anyio.create_task_group() as tasks:
-            cache = AgentCache(tasks, clock, AgentCacheConfig(size=16))
+            cache = AgentCache(tasks, fake_clock, AgentCacheConfig(size=16))
             source = AgentSource(agent_factory=make)
             for number in range(10_000):
                 with await lend(source, cache, entry_of(f"lane {number}"), nothing_said, version()) as loan:

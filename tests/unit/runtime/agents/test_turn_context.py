@@ -12,7 +12,6 @@ from gateway_sessions.core.delivery.outbound import Reply
 from gateway_sessions.core.usage.usage_events import Usage, usage_of
 from gateway_sessions.errors import FencedError, InvalidInputError
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts
-from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.turn_contexts import RecordedTurn, entry_of, nothing_said, said, turn_of
 
 
@@ -22,13 +21,8 @@ def noted() -> RecordedTurn:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def turn(noted, clock) -> TurnContext:
-    return turn_of(noted=noted, clock=clock)
+def turn(noted, fake_clock) -> TurnContext:
+    return turn_of(noted=noted, clock=fake_clock)
 
 
 class TestWhatItSees:
@@ -138,24 +132,24 @@ class TestShow:
 
 
 class TestUsage:
-    def test_each_use_of_a_model_is_an_event_of_its_own(self, turn, noted, clock):
+    def test_each_use_of_a_model_is_an_event_of_its_own(self, turn, noted, fake_clock):
         for tokens in (10, 20):
             turn.report_usage(model="m", input_tokens=tokens)
         assert noted.used == [
-            usage_of("s1:3:7:1", clock.now(), model="m", input_tokens=10),
-            usage_of("s1:3:7:2", clock.now(), model="m", input_tokens=20),
+            usage_of("s1:3:7:1", fake_clock.now(), model="m", input_tokens=10),
+            usage_of("s1:3:7:2", fake_clock.now(), model="m", input_tokens=20),
         ]
 
-    def test_an_event_that_was_made_elsewhere_is_passed_on_as_it_is(self, turn, noted, clock):
-        usage = usage_of("theirs", clock.now(), model="m")
+    def test_an_event_that_was_made_elsewhere_is_passed_on_as_it_is(self, turn, noted, fake_clock):
+        usage = usage_of("theirs", fake_clock.now(), model="m")
         turn.report_usage(usage)
         assert noted.used == [usage]
 
-    def test_what_cannot_be_is_refused(self, turn, noted, clock):
+    def test_what_cannot_be_is_refused(self, turn, noted, fake_clock):
         with pytest.raises(InvalidInputError, match="input_tokens"):
             turn.report_usage(input_tokens=-1)
         with pytest.raises(InvalidInputError, match="output_tokens"):
-            turn.report_usage(Usage(event_id="theirs", at=clock.now(), output_tokens="many"))
+            turn.report_usage(Usage(event_id="theirs", at=fake_clock.now(), output_tokens="many"))
         assert noted.used == []
 
     def test_whoever_has_lost_the_lane_can_still_tell_what_was_spent(self, turn, noted):
@@ -171,7 +165,7 @@ class TestUsage:
 
 
 class TestSignsOfLife:
-    async def test_everything_that_an_agent_does_is_one(self, turn, clock):
+    async def test_everything_that_an_agent_does_is_one(self, turn, fake_clock):
         deeds = [
             lambda: turn.append(Message("assistant", "x")),
             lambda: turn.say("x"),
@@ -180,17 +174,17 @@ class TestSignsOfLife:
             turn.progress,
         ]
         for count, deed in enumerate(deeds, 1):
-            clock.step(seconds=1)
+            fake_clock.step(seconds=1)
             if (waiting := deed()) is not None:
                 await waiting
-            assert (turn.progress_count, turn.last_progress_at) == (count, clock.now())
+            assert (turn.progress_count, turn.last_progress_at) == (count, fake_clock.now())
 
-    def test_none_yet_counts_from_the_beginning(self, turn, clock):
-        assert (turn.progress_count, turn.last_progress_at) == (0, clock.now())
+    def test_none_yet_counts_from_the_beginning(self, turn, fake_clock):
+        assert (turn.progress_count, turn.last_progress_at) == (0, fake_clock.now())
 
-    def test_setting_the_clock_back_loses_none(self, turn, clock):
+    def test_setting_the_clock_back_loses_none(self, turn, fake_clock):
         turn.progress()
-        clock.step(timedelta(days=-1))
+        fake_clock.step(timedelta(days=-1))
         turn.progress()
         assert turn.progress_count == 2
 

@@ -47,18 +47,13 @@ async def _failure(asking: Awaitable[object]) -> Exception | None:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 async def directory() -> Directory:
     return Directory()
 
 
 @pytest.fixture
-async def aliases(directory, clock) -> CachedAliases:
-    return CachedAliases(directory, clock=clock)
+async def aliases(directory, fake_clock) -> CachedAliases:
+    return CachedAliases(directory, clock=fake_clock)
 
 
 class TestCachedAliases:
@@ -67,19 +62,19 @@ class TestCachedAliases:
         assert [await aliases("signal", "123") for _ in range(3)] == ["7", "7", "7"]
         assert directory.asked.total() == 1
 
-    async def test_an_alias_is_looked_up_again_after_a_while(self, aliases, directory, clock):
+    async def test_an_alias_is_looked_up_again_after_a_while(self, aliases, directory, fake_clock):
         await aliases("signal", "123")
-        await clock.advance(minutes=4, seconds=59)
+        await fake_clock.advance(minutes=4, seconds=59)
         await aliases("signal", "123")
         assert directory.asked.total() == 1
-        await clock.advance(seconds=1)
+        await fake_clock.advance(seconds=1)
         directory.aliases["123"] = "8"
         assert await aliases("signal", "123") == "8"
 
-    async def test_the_time_to_live_can_be_set(self, directory, clock):
-        aliases = CachedAliases(directory, clock=clock, ttl=timedelta(seconds=1))
+    async def test_the_time_to_live_can_be_set(self, directory, fake_clock):
+        aliases = CachedAliases(directory, clock=fake_clock, ttl=timedelta(seconds=1))
         await aliases("signal", "123")
-        await clock.advance(seconds=1)
+        await fake_clock.advance(seconds=1)
         await aliases("signal", "123")
         assert directory.asked.total() == 2
 
@@ -122,71 +117,71 @@ class TestCachedAliases:
         assert [other.result() for other in others] == ["7", "7", "7"]
         assert directory.asked.total() == 2
 
-    async def test_the_cache_is_bounded(self, directory, clock):
-        aliases = CachedAliases(directory, clock=clock, size=2)
+    async def test_the_cache_is_bounded(self, directory, fake_clock):
+        aliases = CachedAliases(directory, clock=fake_clock, size=2)
         for identifier in ("1", "2", "3", "1"):
             await aliases("signal", identifier)
         assert directory.asked["signal", "1"] == 2
 
 
 class TestWithoutAMemory:
-    async def test_it_is_asked_each_time(self, directory, clock):
+    async def test_it_is_asked_each_time(self, directory, fake_clock):
         directory.aliases["123"] = "7"
-        aliases = Aliases(directory, clock=clock)
+        aliases = Aliases(directory, clock=fake_clock)
         assert [await aliases("whatsapp", "123"), await aliases("whatsapp", "123")] == ["7", "7"]
         assert directory.asked.total() == 2
 
-    async def test_an_id_without_an_alias_stands_for_itself(self, directory, clock):
+    async def test_an_id_without_an_alias_stands_for_itself(self, directory, fake_clock):
         directory.aliases["123"] = None
-        assert await Aliases(directory, clock=clock)("whatsapp", "123") == "123"
+        assert await Aliases(directory, clock=fake_clock)("whatsapp", "123") == "123"
 
-    async def test_a_failure_is_told_as_what_it_means_for_the_message(self, directory, clock):
+    async def test_a_failure_is_told_as_what_it_means_for_the_message(self, directory, fake_clock):
         directory.failure = RuntimeError("boom")
         with pytest.raises(AliasUnknownError, match=r"whatsapp.*RuntimeError: boom") as caught:
-            await Aliases(directory, clock=clock)("whatsapp", "123")
+            await Aliases(directory, clock=fake_clock)("whatsapp", "123")
         assert caught.value.platform == "whatsapp"
         assert caught.value.__cause__ is directory.failure
 
-    async def test_an_answer_that_is_no_identifier_is_a_failure(self, directory, clock):
+    async def test_an_answer_that_is_no_identifier_is_a_failure(self, directory, fake_clock):
         directory.aliases["123"] = 17
         with pytest.raises(AliasUnknownError) as caught:
-            await Aliases(directory, clock=clock)("whatsapp", "123")
+            await Aliases(directory, clock=fake_clock)("whatsapp", "123")
         assert isinstance(caught.value.__cause__, InvalidSourceError)
 
-    async def test_one_that_hangs_keeps_nobody_waiting(self, directory, clock):
+    async def test_one_that_hangs_keeps_nobody_waiting(self, directory, fake_clock):
         directory.open.clear()
         async with asyncio.TaskGroup() as tasks:
-            asking = tasks.create_task(_failure(Aliases(directory, clock=clock)("whatsapp", "123")))
-            await clock.advance(TO_RESOLVE)
+            asking = tasks.create_task(_failure(Aliases(directory, clock=fake_clock)("whatsapp", "123")))
+            await fake_clock.advance(TO_RESOLVE)
             assert isinstance(await asyncio.wait_for(asking, 15), AliasUnknownError)
 
 
 class TestAFailingResolver:
-    async def test_one_that_hangs_keeps_nobody_waiting(self, aliases, directory, clock):
+    async def test_one_that_hangs_keeps_nobody_waiting(self, aliases, directory, fake_clock):
         directory.open.clear()
         async with asyncio.TaskGroup() as tasks:
             asking = tasks.create_task(aliases("signal", "123"))
-            await clock.advance(TO_RESOLVE)
+            await fake_clock.advance(TO_RESOLVE)
             assert await asyncio.wait_for(asking, 15) == "123"
 
     async def test_the_id_stands_for_itself(self, aliases, directory):
         directory.failure = OSError("no such file: /bridge/lid-mapping-49170.json")
         assert await aliases("whatsapp", "+49170@s.whatsapp.net") == "49170"
 
-    async def test_the_last_alias_stands_so_that_no_conversation_moves(self, aliases, directory, clock):
+    async def test_the_last_alias_stands_so_that_no_conversation_moves(self, aliases, directory, fake_clock):
         directory.aliases["123"] = "7"
         await aliases("signal", "123")
-        await clock.advance(minutes=6)
+        await fake_clock.advance(minutes=6)
         directory.failure = TimeoutError()
         assert await aliases("signal", "123") == "7"
 
-    async def test_it_is_not_asked_again_at_once(self, aliases, directory, clock):
+    async def test_it_is_not_asked_again_at_once(self, aliases, directory, fake_clock):
         directory.failure = OSError()
         for _ in range(3):
             await aliases("signal", "123")
         assert directory.asked.total() == 1
         directory.failure, directory.aliases["123"] = None, "7"
-        await clock.advance(minutes=5)
+        await fake_clock.advance(minutes=5)
         assert await aliases("signal", "123") == "7"
 
     @pytest.mark.parametrize("answer", [17, b"7", "7\n8", "../7", "7" * 600])
@@ -200,12 +195,12 @@ class TestAFailingResolver:
         assert await aliases("signal", "123") == "123"
         assert caplog.records == []
 
-    async def test_it_is_logged_once_for_each_id_without_the_id(self, aliases, directory, clock, caplog):
+    async def test_it_is_logged_once_for_each_id_without_the_id(self, aliases, directory, fake_clock, caplog):
         directory.failure = OSError("no such file: lid-mapping-49170123.json")
         with caplog.at_level(logging.DEBUG):
             for identifier in ("49170123", "49170123", "49170999"):
                 await aliases("whatsapp", identifier)
-                await clock.advance(minutes=6)
+                await fake_clock.advance(minutes=6)
         facts = [(record.action, record.platform, record.error) for record in caplog.records]
         assert facts == [("alias_failed", "whatsapp", "OSError")] * 2
         assert not any("49170" in str(vars(record)) for record in caplog.records)
