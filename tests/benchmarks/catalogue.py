@@ -37,7 +37,7 @@ TRANSCRIPTS: Final = {
 def benchmarks(*, quick: bool) -> dict[str, Benchmark]:
     """Every benchmark by its name. A quick run does a fifth of the work."""
     scale = 0.2 if quick else 1.0
-    every = (touch(scale), at_once(scale), opening(), memory(), stall(scale), imports(), seat(scale))
+    every = (touch(scale), at_once(scale), opening(), memory(), stall(scale), imports(), command_line(scale))
     corpora = (2_000, 10_000) if quick else (100_000, 500_000)
     remembered = (append(scale), load(scale), search(*corpora), burst(scale))
     whole = (turns(scale), crowd(scale), fairness(scale), queue(scale))
@@ -266,7 +266,7 @@ def imports() -> Benchmark:
     )
 
 
-def seat(scale: float) -> Benchmark:
+def command_line(scale: float) -> Benchmark:
     """An operator looks for something while many are served."""
     few, most = 20, LANES[-1]
     names = {sessions: f"{OURS}, {sessions:,} sessions" for sessions in (few, most)}
@@ -292,7 +292,7 @@ def seat(scale: float) -> Benchmark:
         for kind in ("list", "list --find", "show", "stats", "browse", "browse, next page", *typed)
     ]
     return Benchmark(
-        name="seat",
+        name="command-line",
         title="what an operator waits for, without imports; --help and whole: the processor's time with them",
         contenders=contenders,
         budgets=budgets,

@@ -1,4 +1,4 @@
-"""An operator finds their way among very many conversations. How fast is a matter of the benchmark `seat`."""
+"""An operator finds their way among very many conversations. The benchmark `command-line` says how fast."""
 
 import shutil
 from pathlib import Path
