@@ -17,5 +17,6 @@
 - ``nodes``: The rows of the nodes that have the store open: heartbeats, death, and requests between nodes.
 - ``queries``: Named SQL queries and migrations from `.sql` files, with fragments in the dialect of each
   engine.
+- ``sessions``: The rows of sessions as many transactions read them: whose a session is, and how it ended.
 - ``tombstones``: Tombstones of erased people: they refuse messages that were sent before the erasure.
 """

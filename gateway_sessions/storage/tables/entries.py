@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -25,11 +25,37 @@ from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.columns import DAMAGE, leave_aside, tell_damage
 from gateway_sessions.storage.tables.locks import of_lane
+from gateway_sessions.storage.tables.queries import row_of
 
-ENTRY_ID: Final = 0
-KEY: Final = 1
-UPDATED_AT: Final = 11
-"""The places, in the row of an entry, of the columns by which the next page of a list is found."""
+
+@row_of(
+    "entry_by_key",
+    "entry_by_session",
+    "entries_in_key_order",
+    "entries_due",
+    "entries_not_written_since",
+    "entries_active_since",
+    "list_entries",
+    "list_entries_of_owners",
+    "first_entries_due",
+)
+class EntryRow(NamedTuple):
+    """The row of an entry with its clocks."""
+
+    entry_id: int
+    session_key: str
+    session_id: str
+    owner: str
+    platform: str | None
+    state: str
+    state_since: int | None
+    due_at: int | None
+    policy_fingerprint: str
+    record: str
+    version: int
+    updated_at: int
+    last_interaction_at: int | None
+    """None while it is the same instant as `updated_at`."""
 
 
 class Record(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -143,10 +169,11 @@ def remove(entry: SessionEntry) -> Transaction[None]:
 
 def decode(row: Row) -> SessionEntry:
     """Return the entry in a row; `StorageCorruptError` if it holds what no version of this program writes."""
+    stored = EntryRow._make(row)
     try:
-        return _entry(*row)
+        return _entry(stored)
     except DAMAGE as error:
-        tell_damage(f"lane {row[1]!r}", error, "its entry")
+        tell_damage(f"lane {stored.session_key!r}", error, "its entry")
 
 
 def readable(rows: Iterable[Row]) -> list[SessionEntry]:
@@ -164,31 +191,30 @@ def sorted_out(rows: Iterable[Row]) -> tuple[list[SessionEntry], list[str]]:
         try:
             found.append(decode(row))
         except StorageCorruptError:
-            damaged.append(str(row[KEY]))
+            damaged.append(str(EntryRow._make(row).session_key))
     return found, damaged
 
 
-def _entry(*row: Any) -> SessionEntry:
-    entry_id, key, session_id, owner, platform, state, since, due_at, fingerprint, *rest = row
-    record, version, updated_at, last_interaction_at = rest
-    written = from_micros(updated_at)
-    fields = msgspec.structs.asdict(read_record(record))
+def _entry(row: EntryRow) -> SessionEntry:
+    key, since, due_at, interaction = row.session_key, row.state_since, row.due_at, row.last_interaction_at
+    written = from_micros(row.updated_at)
+    fields = msgspec.structs.asdict(read_record(row.record))
     if ACCOUNT in key and (origin := fields["origin"]) is not None and not origin.account:
         # A node of an earlier version, which has this database open as well, writes origins without it.
         fields["origin"] = replace(origin, account=account_of(key))
     return SessionEntry(
-        entry_id=entry_id,
+        entry_id=row.entry_id,
         session_key=key,
-        session_id=session_id,
-        owner=owner,
-        platform=platform,
-        state=_STATES[state],
+        session_id=row.session_id,
+        owner=row.owner,
+        platform=row.platform,
+        state=_STATES[row.state],
         state_since=None if since is None else from_micros(since),
         due_at=None if due_at is None else from_micros(due_at),
-        policy_fingerprint=fingerprint,
-        version=version,
+        policy_fingerprint=row.policy_fingerprint,
+        version=row.version,
         updated_at=written,
-        last_interaction_at=written if last_interaction_at is None else from_micros(last_interaction_at),
+        last_interaction_at=written if interaction is None else from_micros(interaction),
         **fields,
     )
 

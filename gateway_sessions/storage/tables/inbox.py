@@ -17,6 +17,7 @@ from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.lanes import LaneRow, count_waiting
 from gateway_sessions.storage.tables.moves import move_items
+from gateway_sessions.storage.tables.queries import row_of
 
 PLACES: Final = 1 << 20
 """Room behind each message for dead letters that are tried again and wait behind it."""
@@ -26,6 +27,7 @@ TRIED_AGAIN_APART: Final = 1 << 8
 _READ: Final = msgspec.json.Decoder(InboundMessage)
 
 
+@row_of("items_of_next", "items_of_turn", "waiting_half_answered")
 class InboxItem(NamedTuple):
     """A row of the queue: a message and its place."""
 
@@ -57,6 +59,7 @@ class InboxItem(NamedTuple):
         return author_on(self.owner, self.sender)
 
 
+@row_of("next_waiting")
 class NextTurn(NamedTuple):
     """The turn that begins next on a lane, identified by the message that leads it."""
 

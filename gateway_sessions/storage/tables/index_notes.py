@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gateway_sessions.ports import Statement, Transaction
+from gateway_sessions.storage.tables.sessions import stored_session
 
 
 def note_changes(message_ids: Iterable[int], ids: Iterator[int]) -> Transaction[None]:
@@ -19,18 +20,18 @@ def note_changes(message_ids: Iterable[int], ids: Iterator[int]) -> Transaction[
 
 def note_move(session_id: str, session_key: str, owner: str, ids: Iterator[int]) -> Transaction[None]:
     """Note that a session moves to that lane and owner: its messages are found there from now on."""
-    rows = yield Statement("get_session", (session_id,))
-    if rows and (rows[0][0], rows[0][1]) != (session_key, owner):
+    was = yield from stored_session(session_id)
+    if was is not None and (was.session_key, was.owner) != (session_key, owner):
         yield from _note_session(session_id, ids)
 
 
 def note_lane(session_id: str, ids: Iterator[int]) -> Transaction[None]:
     """Note that a session gets a lane, if it has none."""
-    rows = yield Statement("get_session", (session_id,))
-    if rows and rows[0][0] is None:
+    session = yield from stored_session(session_id)
+    if session is not None and session.session_key is None:
         yield from _note_session(session_id, ids)
 
 
 def _note_session(session_id: str, ids: Iterator[int]) -> Transaction[None]:
     said = yield Statement("message_ids_of_session", (session_id,))
-    yield from note_changes((row[0] for row in said), ids)
+    yield from note_changes((message_id for (message_id,) in said), ids)

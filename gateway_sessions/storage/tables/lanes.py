@@ -9,6 +9,7 @@ import msgspec
 from gateway_sessions.errors import FencedError
 from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.locks import of_lane
+from gateway_sessions.storage.tables.queries import row_of
 
 COLUMNS: Final = 8
 """The number of columns of a lane besides its key."""
@@ -48,6 +49,16 @@ class LaneRow(msgspec.Struct, kw_only=True, gc=False):
         self.lease_token += 1
 
 
+@row_of("get_lane")
+class LaneLease(NamedTuple):
+    """The columns of a lane for transactions that do not write them."""
+
+    lease_epoch: int | None
+    """The opening of the store that runs a turn there; None: no turn runs."""
+    attempts: int
+    moved_session_id: str | None
+
+
 class KnownLane(NamedTuple):
     """A lane as the last turn has left it: no turn runs or waits there, and none was cut off."""
 
@@ -62,6 +73,12 @@ def load_lane(session_key: str, *, locked: bool = False) -> Transaction[LaneRow]
     """
     rows = yield Statement("lane_row", (session_key,), lock=of_lane(session_key) if locked else None)
     return (yield from lane_in(session_key, rows))
+
+
+def lane_lease(session_key: str) -> Transaction[LaneLease | None]:
+    """Return the lease of a lane and how often its turn was cut off; None if the lane was never used."""
+    rows = yield Statement("get_lane", (session_key,))
+    return LaneLease._make(rows[0]) if rows else None
 
 
 def lane_in(session_key: str, rows: Rows) -> Transaction[LaneRow]:

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T", bound=Callable[..., Any])
 
 _HEAD = re.compile(r"^-- (?P<kind>name|fragment): (?P<name>\w+)(?P<index> \(index\))?$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
@@ -56,6 +58,26 @@ class Migration:
     version: int
     name: str
     script: str
+
+
+ROW_TYPES: Final[dict[str, Callable[..., Any]]] = {}
+"""What a row of each query is made into, by the name of the query."""
+
+
+def row_of(*queries: str) -> Callable[[T], T]:
+    """Register what a row of these queries is made into: the class stands beside its queries.
+
+    The names of its fields are the names of the columns, in their order. A test compares them with what the
+    database reports, so that a column which moves in a statement is found before anything reads it.
+    """
+
+    def register(row_type: T) -> T:
+        for name in queries:
+            if ROW_TYPES.setdefault(name, row_type) is not row_type:
+                raise ValueError(f"a query has two row types: {name}")  # noqa: TRY003 -- only a developer meets it
+        return row_type
+
+    return register
 
 
 @cache

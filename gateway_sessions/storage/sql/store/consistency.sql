@@ -1,18 +1,22 @@
 -- name: entries_without_session
 -- Entries whose session has no row, with the columns for a new row.
-SELECT session_id, session_key, owner, coalesce(platform, 'unknown'), updated_at FROM entries
+SELECT session_id, session_key, owner, coalesce(platform, 'unknown') AS source, updated_at AS started_at FROM entries
 JOIN clocks USING (entry_id) WHERE session_id NOT IN (SELECT session_id FROM sessions)
 
 -- name: messages_without_session
 -- Sessions without a row that have messages and are not being removed.
-SELECT session_id, NULL, 'main:unknown:local', 'unknown', min(sent_at) FROM messages
+SELECT session_id, NULL AS session_key, 'main:unknown:local' AS owner, 'unknown' AS source,
+    min(sent_at) AS started_at
+FROM messages
 WHERE session_id NOT IN (SELECT session_id FROM sessions)
     AND NOT EXISTS (SELECT 1 FROM meta WHERE name = {joined:'left_over:' {with} messages.session_id})
 GROUP BY session_id
 
 -- name: usage_without_session
 -- Sessions without a row that have use of models.
-SELECT session_id, NULL, 'main:unknown:local', 'unknown', min(at) FROM usage_events
+SELECT session_id, NULL AS session_key, 'main:unknown:local' AS owner, 'unknown' AS source,
+    min(at) AS started_at
+FROM usage_events
 WHERE session_id NOT IN (SELECT session_id FROM sessions) GROUP BY session_id
 
 -- name: restore_session_row
@@ -33,7 +37,7 @@ DELETE FROM totals WHERE session_id = ?
 
 -- name: wrong_totals
 -- Sessions whose totals are not those of their messages.
-SELECT totals.session_id, count(message_id), coalesce(max(seq), 0) FROM totals
+SELECT totals.session_id, count(message_id) AS messages_stored, coalesce(max(seq), 0) AS highest_seq FROM totals
 LEFT JOIN messages ON messages.session_id = totals.session_id GROUP BY totals.session_id
 HAVING max(totals.message_count) <> sum({flag:message_id IS NOT NULL AND hidden_because IS NULL})
     OR max(totals.last_seq) <> coalesce(max(seq), 0)

@@ -11,8 +11,8 @@ message_id, sent_at, {json_text:{json_array}(session_id, seq, role, tool_call_id
         {json:CASE WHEN observed = 1 OR edited_at IS NOT NULL OR coalesce(parts, reasoning_details, codex_reasoning_items,
         codex_message_items, api_content, extra, platform_messages, hidden_because, people) IS NOT NULL
         THEN {json_array}(observed, {flag:parts IS NOT NULL}, reasoning_details, codex_reasoning_items, codex_message_items,
-        api_content, extra, platform_messages, hidden_because, edited_at, people) END})},
-    coalesce(parts, content), tool_calls, reasoning, reasoning_content
+        api_content, extra, platform_messages, hidden_because, edited_at, people) END})} AS brief,
+    coalesce(parts, content) AS content, tool_calls, reasoning, reasoning_content
 
 -- fragment: part_of_conversation
 -- The members of a message that a model is given.
@@ -20,13 +20,13 @@ message_id, sent_at, {json_text:{json_array}(role, tool_call_id, tool_name, effe
         platform_message_id, {json:CASE WHEN observed = 1 OR coalesce(parts, reasoning_details, codex_reasoning_items,
         codex_message_items, api_content, extra) IS NOT NULL
         THEN {json_array}(observed, {flag:parts IS NOT NULL}, reasoning_details, codex_reasoning_items, codex_message_items,
-        api_content, extra) END})},
-    coalesce(parts, content), tool_calls, reasoning, reasoning_content
+        api_content, extra) END})} AS brief,
+    coalesce(parts, content) AS content, tool_calls, reasoning, reasoning_content
 
 -- fragment: owed_reply
 -- The next reply of each lane on an account, if it is due, except some replies.
 reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, unclear,
-    created_at, next_try_at, CASE WHEN state = 'sending' THEN epoch END
+    created_at, next_try_at, CASE WHEN state = 'sending' THEN epoch END AS sent_by
 FROM outbox AS reply
 WHERE platform = ? AND account = ? AND state IN ('owed', 'sending') AND next_try_at <= ?
   AND reply_id NOT IN ({each_number_of})
@@ -45,8 +45,8 @@ FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
 
 -- fragment: listed
 -- A session as lists show it.
-s.session_id, s.source, s.title, coalesce(t.preview, ''), t.last_active, s.started_at, s.owner, s.session_key, s.user_id,
-    s.parent_session_id, s.relation, s.ended_at, s.end_reason, s.model, s.pinned, s.archived, t.message_count,
+s.session_id, s.source, s.title, coalesce(t.preview, '') AS preview, t.last_active, s.started_at, s.owner, s.session_key,
+    s.user_id, s.parent_session_id, s.relation, s.ended_at, s.end_reason, s.model, s.pinned, s.archived, t.message_count,
     t.tool_call_count, t.input_tokens, t.output_tokens, t.estimated_cost_usd
 
 -- fragment: in_sight
@@ -80,9 +80,9 @@ session_id IN ({several:
 
 -- fragment: in_use
 -- How many sessions, how many of them began since, and how long they were in use since.
-count(*), {sum:{flag:started_at >= ?}},
+count(*) AS sessions, {sum:{flag:started_at >= ?}} AS begun,
     {sum:CASE WHEN started_at > ? THEN CASE WHEN last_active > started_at THEN last_active - started_at ELSE 0 END
-        ELSE last_active - ? END}
+        ELSE last_active - ? END} AS micros
 
 -- fragment: whole_session
 -- The columns by which a session may stand out.
@@ -91,7 +91,7 @@ session_id, source, title, started_at, last_active - started_at AS micros, messa
 
 -- fragment: that_stand_out
 -- The first few sessions by each of these columns.
-SELECT * FROM (SELECT 'longest', session_id, source, title, started_at, micros FROM shown
+SELECT * FROM (SELECT 'longest' AS ranking, session_id, source, title, started_at, micros AS amount FROM shown
     WHERE micros > 0 ORDER BY micros DESC, session_id LIMIT ?) AS longest
 UNION ALL SELECT * FROM (SELECT 'most_messages', session_id, source, title, started_at, message_count FROM shown
     WHERE message_count > 0 ORDER BY message_count DESC, session_id LIMIT ?) AS most_messages
@@ -102,12 +102,15 @@ UNION ALL SELECT * FROM (SELECT 'most_tool_calls', session_id, source, title, st
 
 -- fragment: used
 -- The use of models, the number of calls, and the costs in billionths.
-count(*), {sum:api_calls}, {sum:input_tokens}, {sum:output_tokens}, {sum:cache_read_tokens}, {sum:cache_write_tokens},
-    {sum:reasoning_tokens},
+count(*) AS events, {sum:api_calls} AS api_calls, {sum:input_tokens} AS input_tokens, {sum:output_tokens} AS output_tokens,
+    {sum:cache_read_tokens} AS cache_read_tokens, {sum:cache_write_tokens} AS cache_write_tokens,
+    {sum:reasoning_tokens} AS reasoning_tokens,
     {sum:{rounded:1e9 * CASE cost_status WHEN 'actual' THEN actual_cost_usd WHEN 'estimated' THEN estimated_cost_usd
-        ELSE 0 END}},
-    count(CASE WHEN cost_status = 'unknown' THEN 1 END), count(CASE WHEN cost_status = 'estimated' THEN 1 END),
-    count(CASE WHEN cost_status = 'actual' THEN 1 END), count(CASE WHEN cost_status = 'included' THEN 1 END)
+        ELSE 0 END}} AS cost_nanos,
+    count(CASE WHEN cost_status = 'unknown' THEN 1 END) AS unknown,
+    count(CASE WHEN cost_status = 'estimated' THEN 1 END) AS estimated,
+    count(CASE WHEN cost_status = 'actual' THEN 1 END) AS actual,
+    count(CASE WHEN cost_status = 'included' THEN 1 END) AS included
 
 -- fragment: what_it_holds
 -- The size of a session, and whether it is in use or kept.
@@ -115,7 +118,7 @@ t.session_id, t.last_active, t.last_seq, t.text_bytes,
     {flag:s.pinned = 1 OR EXISTS (SELECT 1 FROM entries WHERE entries.session_id = s.session_id) OR EXISTS (
         SELECT 1 FROM hook_calls WHERE idempotency_key > {joined:s.session_id {with} ':'}
             AND idempotency_key < {joined:s.session_id {with} ':~'}
-            AND hook_calls.session_id = s.session_id AND state = 'owed')}
+            AND hook_calls.session_id = s.session_id AND state = 'owed')} AS is_kept
 
 -- fragment: to_prune
 -- The conditions under which a session may be pruned.

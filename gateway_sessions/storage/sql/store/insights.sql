@@ -30,7 +30,7 @@ SELECT * FROM (WITH shown AS (
 
 -- name: insight_messages_by_source
 -- How much was said since then, and how many results of tools are among it. Counted by session first: far fewer rows to join.
-SELECT source, {sum:said}, {sum:results}
+SELECT source, {sum:said} AS said, {sum:results} AS results
 FROM (SELECT session_id, count(*) AS said, count(tool_name) AS results FROM messages {by_time}
         WHERE sent_at >= ? GROUP BY session_id) AS counted
     {then_join} sessions USING (session_id) GROUP BY source
@@ -46,13 +46,14 @@ WHERE sent_at >= ? AND tool_name IS NOT NULL GROUP BY tool_name
 
 -- name: insight_messages_of_source
 -- All of that at once for one source.
-SELECT source, sent_at {divided_by} 900000000, tool_name, count(*)
+SELECT source, sent_at {divided_by} 900000000 AS quarter_hour, tool_name, count(*) AS said
 FROM messages {by_time} {then_join} sessions USING (session_id)
 WHERE sent_at >= ? AND source = ? GROUP BY source, 2, tool_name
 
 -- name: insight_messages_of_owners
 -- All of that at once for a few owners or one lane.
-SELECT source, sent_at {divided_by} 900000000, tool_name, count(*) FROM sessions {then_join} messages USING (session_id)
+SELECT source, sent_at {divided_by} 900000000 AS quarter_hour, tool_name, count(*) AS said
+FROM sessions {then_join} messages USING (session_id)
 WHERE {of_few}
   AND sent_at >= ? AND ({a_text} IS NULL OR source = ?) GROUP BY source, 2, tool_name
 

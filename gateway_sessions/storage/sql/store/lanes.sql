@@ -53,8 +53,10 @@ FROM lanes WHERE session_key = ?
 -- name: lane_and_queue
 -- All columns of a lane, the version of its entry, its next turn, and the one that would begin last.
 SELECT lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq, waiting, lanes.ready_at,
-    (SELECT version FROM entries JOIN clocks USING (entry_id) WHERE entries.session_key = lanes.session_key),
-    head.seq, head.ready_at, head.last_at, head.item_id, head.tries,
+    (SELECT version FROM entries JOIN clocks USING (entry_id) WHERE entries.session_key = lanes.session_key)
+        AS entry_version,
+    head.seq AS head_seq, head.ready_at AS head_ready_at, head.last_at AS head_last_at, head.item_id AS head_item_id,
+    head.tries AS head_tries,
     last.seq, last.sender, last.solo, last.media, last.kind, last.messages, last.characters, last.admitted_at,
     last.last_at, last.tries, last.item_id
 FROM lanes

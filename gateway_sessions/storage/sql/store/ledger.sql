@@ -77,7 +77,7 @@ WHERE item_id = ? AND {waits_for_its_turn} AND merged_into IS NULL
 -- name: items_of_turn
 -- The messages of a turn: the one that leads it, then steered ones, then those that joined it before it began.
 SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place, sender, growing,
-    {flag:{was_steered}}
+    {flag:{was_steered}} AS steered
 FROM inbox WHERE session_key = ? AND outcome IS NULL AND token = ?
 ORDER BY merged_into IS NOT NULL, place, seq
 

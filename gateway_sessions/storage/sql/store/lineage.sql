@@ -1,8 +1,8 @@
 -- name: continuations
 -- The line of compressions that a session stands in, each with the session it continues. A parent that was reopened
 -- goes on by itself, so only one that ended by compression has a continuation.
-SELECT one.session_id, parent.session_id, one.owner, one.session_key, coalesce(totals.message_count, 0), one.started_at,
-    one.relation
+SELECT one.session_id, parent.session_id AS continued, one.owner, one.session_key,
+    coalesce(totals.message_count, 0) AS message_count, one.started_at, one.relation
 FROM (
     WITH RECURSIVE
     earlier (session_id) AS (

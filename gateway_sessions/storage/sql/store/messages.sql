@@ -89,7 +89,7 @@ WHERE session_id = ? AND seq > ? AND role = 'user' AND hidden_because IS NULL AN
 
 -- name: active_messages_from
 -- The messages of the conversation from a place on, and the number of calls of each.
-SELECT message_id, {number_of_calls}, {flag:role = 'user' AND observed = 0} FROM messages
+SELECT message_id, {number_of_calls} AS calls, {flag:role = 'user' AND observed = 0} AS begins_turn FROM messages
 WHERE session_id = ? AND seq >= ? AND hidden_because IS NULL
 
 -- name: hide_messages_from
@@ -134,7 +134,7 @@ WHERE session_id = ?
 
 -- name: stored_messages
 -- Every message that is stored, and whether it is hidden.
-SELECT message_id, seq, {flag:hidden_because IS NOT NULL} FROM messages WHERE session_id = ? ORDER BY seq
+SELECT message_id, seq, {flag:hidden_because IS NOT NULL} AS is_hidden FROM messages WHERE session_id = ? ORDER BY seq
 
 -- name: bytes_of_messages
 -- The size of the stored messages.

@@ -13,7 +13,7 @@ UPDATE nodes SET expires_at = {server_now} + {a_number} WHERE epoch = ?
 
 -- name: all_nodes
 -- All openings that have not been declared dead, and whether their heartbeat is overdue.
-SELECT epoch, slot, name, version, first_id, {flag:expires_at < {server_now}} FROM nodes ORDER BY epoch
+SELECT epoch, slot, name, version, first_id, {flag:expires_at < {server_now}} AS silent FROM nodes ORDER BY epoch
 
 -- name: bury_nodes
 -- Declare openings dead whose heartbeat is overdue; their writes are refused from then on.

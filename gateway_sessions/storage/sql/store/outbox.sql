@@ -41,7 +41,7 @@ SELECT DISTINCT session_key FROM outbox WHERE platform = ? AND account = ? AND s
 
 -- name: accounts_owing
 -- The number of owed replies by account.
-SELECT platform, account, count(*) FROM outbox WHERE state IN ('owed', 'sending') GROUP BY platform, account
+SELECT platform, account, count(*) AS replies FROM outbox WHERE state IN ('owed', 'sending') GROUP BY platform, account
 
 -- name: reply_sent
 -- Settle a reply that the platform has accepted.

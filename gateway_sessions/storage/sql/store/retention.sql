@@ -3,7 +3,7 @@
 -- whether others hang on them.
 SELECT {what_it_holds},
     {flag:EXISTS (SELECT 1 FROM sessions AS c {by_parent} WHERE c.parent_session_id = s.session_id
-        AND c.relation IN ('delegate', 'continuation'))}
+        AND c.relation IN ('delegate', 'continuation'))} AS has_others
 FROM totals AS t {by_activity} {then_join} sessions AS s ON s.session_id = t.session_id
 WHERE (t.last_active, t.session_id) > (?, ?) AND {to_prune}
 ORDER BY t.last_active, t.session_id LIMIT ?
@@ -16,12 +16,12 @@ WHERE {to_prune}
 
 -- name: session_to_remove
 -- One session with its size and use, and whether it has ended.
-SELECT {what_it_holds}, s.relation, {flag:s.ended_at IS NOT NULL}
+SELECT {what_it_holds}, s.relation, {flag:s.ended_at IS NOT NULL} AS has_ended
 FROM sessions AS s JOIN totals AS t ON t.session_id = s.session_id WHERE s.session_id = ?
 
 -- name: sessions_that_hang_on
 -- The sub-agents of a session and its continuation, each with its size and use.
-SELECT {what_it_holds}, s.relation, {flag:s.ended_at IS NOT NULL}
+SELECT {what_it_holds}, s.relation, {flag:s.ended_at IS NOT NULL} AS has_ended
 FROM sessions AS s JOIN totals AS t ON t.session_id = s.session_id
 WHERE s.parent_session_id = ? AND s.relation IN ('delegate', 'continuation') ORDER BY s.session_id
 

@@ -1,18 +1,18 @@
 -- name: index_limits
 -- The highest id of a message, the highest note of a change, and the last note that was removed.
-SELECT (SELECT max(message_id) FROM messages), (SELECT max(change_id) FROM index_changes),
-    (SELECT {whole:value} FROM meta WHERE name = 'index_changes_cleared')
+SELECT (SELECT max(message_id) FROM messages) AS message_id, (SELECT max(change_id) FROM index_changes) AS change_id,
+    (SELECT {whole:value} FROM meta WHERE name = 'index_changes_cleared') AS cleared
 
 -- name: messages_to_index
 -- Messages behind an id, in the order of commits. A very long text is cut.
-SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?), m.tool_name, m.tool_calls, m.sent_at,
+SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?) AS content, m.tool_name, m.tool_calls, m.sent_at,
     s.owner, s.session_key, s.source, m.author, m.from_lane
 FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
 WHERE m.message_id > ? ORDER BY m.message_id LIMIT ?
 
 -- name: messages_to_index_again
 -- Messages as they are now, for the index.
-SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?), m.tool_name, m.tool_calls, m.sent_at,
+SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?) AS content, m.tool_name, m.tool_calls, m.sent_at,
     s.owner, s.session_key, s.source, m.author, m.from_lane
 FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
 WHERE m.message_id IN ({each_number_of})
@@ -51,8 +51,8 @@ SELECT DISTINCT message_id FROM index_changes WHERE change_id > ? AND message_id
 
 -- name: search_candidates
 -- Messages of a time that may be shown, with as much of their text as their rank depends on.
-SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?), m.tool_name, m.tool_calls, m.sent_at, s.owner,
-    s.session_key, s.source, m.hidden_because, s.relation, m.author, m.from_lane
+SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?) AS content, m.tool_name, m.tool_calls, m.sent_at,
+    s.owner, s.session_key, s.source, m.hidden_because, s.relation, m.author, m.from_lane
 FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
 WHERE m.message_id IN ({each_number_of}) AND m.sent_at >= ? AND m.sent_at < ?
 
@@ -71,7 +71,8 @@ WHERE m.message_id IN ({each_number_of})
 -- name: said_around
 -- What was said before each of these messages and after it, as far as it still stands. The order names all that the
 -- index has, though the session is given: else MySQL would sort it.
-SELECT m.message_id, earlier.role, substr(earlier.content, 1, ?), later.role, substr(later.content, 1, ?)
+SELECT m.message_id, earlier.role AS role_before, substr(earlier.content, 1, ?) AS text_before,
+    later.role AS role_behind, substr(later.content, 1, ?) AS text_behind
 FROM messages AS m
 LEFT JOIN messages AS earlier ON earlier.session_id = m.session_id AND earlier.seq = (
     SELECT seq FROM messages AS other WHERE other.session_id = m.session_id AND other.seq < m.seq

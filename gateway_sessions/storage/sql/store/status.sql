@@ -19,14 +19,14 @@ WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('messag
 
 -- name: count_work
 -- The numbers of running and waiting turns, owed replies, and dead letters.
-SELECT (SELECT count(*) FROM lanes WHERE lease_epoch IS NOT NULL),
-    (SELECT coalesce({sum:waiting}, 0) FROM lanes WHERE lease_epoch IS NOT NULL),
-    (SELECT coalesce({sum:waiting}, 0) FROM lanes WHERE lease_epoch IS NULL AND ready_at IS NOT NULL),
+SELECT (SELECT count(*) FROM lanes WHERE lease_epoch IS NOT NULL) AS turns_running,
+    (SELECT coalesce({sum:waiting}, 0) FROM lanes WHERE lease_epoch IS NOT NULL) AS waiting_behind,
+    (SELECT coalesce({sum:waiting}, 0) FROM lanes WHERE lease_epoch IS NULL AND ready_at IS NOT NULL) AS waiting_ready,
     (SELECT min(admitted_at) FROM inbox
-        WHERE outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')),
-    (SELECT count(*) FROM outbox WHERE state IN ('owed', 'sending')),
-    (SELECT count(*) FROM inbox WHERE outcome = 'dead'),
-    (SELECT count(*) FROM outbox WHERE state = 'dead')
+        WHERE outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')) AS oldest_waiting,
+    (SELECT count(*) FROM outbox WHERE state IN ('owed', 'sending')) AS owed_replies,
+    (SELECT count(*) FROM inbox WHERE outcome = 'dead') AS dead_messages,
+    (SELECT count(*) FROM outbox WHERE state = 'dead') AS dead_replies
 
 -- name: count_running
 -- The number of turns that each opening of the store has begun and not ended.

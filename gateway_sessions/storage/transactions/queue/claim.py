@@ -28,6 +28,7 @@ from gateway_sessions.storage.tables.inbox import (
 )
 from gateway_sessions.storage.tables.lanes import LaneRow, put_lane
 from gateway_sessions.storage.tables.moves import move_items
+from gateway_sessions.storage.tables.queries import row_of
 from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.arrival_lookup import look_at_queue
 from gateway_sessions.storage.transactions.queue.growing_replies import growing_in
@@ -40,6 +41,7 @@ from gateway_sessions.storage.transactions.sessions.find_or_create import (
 )
 
 
+@row_of("transcript_version")
 class Version(NamedTuple):
     """The version of a session's transcript: it differs after every write."""
 

@@ -53,7 +53,7 @@ def settle_platforms(platforms: list[str]) -> Transaction[None]:
 def accounts_used(platforms: frozenset[str] | None) -> Transaction[list[AccountUse]]:
     """Return which accounts of these platforms, or of all, used which lanes, from queue and outbox."""
     accounts = yield from _accounts_of_events()
-    accounts |= {(row[0], row[1]) for row in (yield Statement("accounts_of_outbox"))}
+    accounts |= {(platform, account) for platform, account in (yield Statement("accounts_of_outbox"))}
     found: list[AccountUse] = []
     for platform, account in sorted(accounts):
         if platforms is not None and platform not in platforms:
@@ -71,7 +71,7 @@ def lanes_of_platforms(platforms: list[str]) -> Transaction[list[str]]:
     for platform in platforms:
         after = ""
         while rows := (yield Statement("lanes_of_platform", (platform, after, PAGE))):
-            found += [row[0] for row in rows]
+            found += [session_key for (session_key,) in rows]
             after = found[-1]
     return found
 
@@ -185,8 +185,14 @@ def _accounts_of_events() -> Transaction[set[tuple[str, str]]]:
     """
     found: set[tuple[str, str]] = set()
     after = ""
-    while (rows := (yield Statement("next_event", (after,)))) and rows[0][0] is not None:
-        platform, account, *_ = str(rows[0][0]).split(SEPARATOR)
+    while (event := (yield from _next_event(after))) is not None:
+        platform, account, *_ = event.split(SEPARATOR)
         found.add((platform, account))
         after = SEPARATOR.join((platform, account)) + _AFTER_SEPARATOR
     return found
+
+
+def _next_event(after: str) -> Transaction[str | None]:
+    """Return the first event that is not before *after*; None behind the last one."""
+    ((event,),) = yield Statement("next_event", (after,))
+    return None if event is None else str(event)

@@ -11,10 +11,10 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.core.sessions.state_machine import Event, allows
-from gateway_sessions.ports import Statement, Transaction
+from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change, LaneEvent
-from gateway_sessions.storage.tables.entries import KEY, load, readable, remove, sorted_out
-from gateway_sessions.storage.tables.lanes import is_busy
+from gateway_sessions.storage.tables.entries import EntryRow, load, readable, remove, sorted_out
+from gateway_sessions.storage.tables.lanes import is_busy, lane_lease
 from gateway_sessions.storage.transactions.sessions.lane_changes import cut_off
 from gateway_sessions.storage.transactions.sessions.replace import end, move_to, transition
 
@@ -35,19 +35,25 @@ def due_page(
 ) -> Transaction[tuple[list[SessionEntry], EntryPosition | None]]:
     """Return a page of entries whose policy is due, and the position to go on at; None at the end."""
     rows = yield Statement("entries_due", (to_micros(now), after.instant, after.session_key, PAGE))
-    return readable(rows), EntryPosition(rows[-1][7], rows[-1][1]) if len(rows) == PAGE else None
+    end = _last_of(rows, PAGE)
+    return readable(rows), EntryPosition(end.due_at or 0, end.session_key) if end else None
+
+
+def _last_of(rows: Rows, limit: int) -> EntryRow | None:
+    """Return the last entry of a full page, behind which the next page begins; None if there are no more."""
+    return EntryRow._make(rows[-1]) if len(rows) == limit else None
 
 
 def first_due() -> Transaction[datetime | None]:
     """Return when the policy of any entry has to be looked at first; None if none ever has."""
-    rows = yield Statement("first_due")
-    return None if rows[0][0] is None else nearest(rows[0][0])
+    ((due_at,),) = yield Statement("first_due")
+    return None if due_at is None else nearest(due_at)
 
 
 def oldest_write() -> Transaction[datetime | None]:
     """Return when the entry was written that has been left alone for longest; None without entries."""
-    rows = yield Statement("oldest_write")
-    return None if rows[0][0] is None else nearest(rows[0][0])
+    ((written_at,),) = yield Statement("oldest_write")
+    return None if written_at is None else nearest(written_at)
 
 
 def any_turn_of(epoch: int) -> Transaction[bool]:
@@ -96,7 +102,8 @@ def reschedule_page(change: Change, after: str) -> Transaction[tuple[int, str | 
     """
     rows = yield Statement("entries_in_key_order", (after, PAGE))
     rescheduled = yield from reschedule(change, readable(rows))
-    return rescheduled, rows[-1][1] if len(rows) == PAGE else None
+    end = _last_of(rows, PAGE)
+    return rescheduled, end.session_key if end is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +121,20 @@ def key_page(after: str, limit: int = PAGE) -> Transaction[KeyPage]:
     """Return a page of all entries in key order, for callers that need every entry."""
     rows = yield Statement("entries_in_key_order", (after, limit))
     found, damaged = sorted_out(rows)
-    return KeyPage(found, damaged, rows[-1][KEY] if len(rows) == limit else None)
+    end = _last_of(rows, limit)
+    return KeyPage(found, damaged, end.session_key if end is not None else None)
 
 
 def keys_after(after: str, limit: int) -> Transaction[list[str]]:
     """Return a page of the keys of all lanes that have a session, in their order."""
-    return [row[0] for row in (yield Statement("keys_in_order", (after, limit)))]
+    return [session_key for (session_key,) in (yield Statement("keys_in_order", (after, limit)))]
 
 
 def stale_page(before: datetime, after: int) -> Transaction[tuple[list[SessionEntry], int | None]]:
     """Return a page of entries not written since *before*, and the id to go on after, or None at the end."""
     rows = yield Statement("entries_not_written_since", (after, to_micros(before), PAGE))
-    return readable(rows), rows[-1][0] if len(rows) == PAGE else None
+    end = _last_of(rows, PAGE)
+    return readable(rows), end.entry_id if end is not None else None
 
 
 def prune(change: Change, planned: Sequence[SessionEntry]) -> Transaction[list[SessionEntry]]:
@@ -150,16 +159,17 @@ def mark_recent(
     rows = yield Statement("entries_active_since", (after, to_micros(since), PAGE))
     marked: list[SessionEntry] = []
     for entry in readable(rows):
-        lanes = yield Statement("get_lane", (entry.session_key,))
-        attempts = (lanes[0][1] if lanes else 0) + 1
+        lane = yield from lane_lease(entry.session_key)
+        attempts = (lane.attempts if lane is not None else 0) + 1
         marked.append((yield from cut_off(change, entry, attempts, limit, ResumeReason.RESTART_INTERRUPTED)))
-    return marked, (rows[-1][0] if len(rows) == PAGE else None)
+    end = _last_of(rows, PAGE)
+    return marked, end.entry_id if end is not None else None
 
 
 def tried_lanes() -> Transaction[dict[str, int]]:
     """Return how often in a row each lane's turn was cut off."""
     rows = yield Statement("tried_lanes")
-    return {str(row[0]): int(row[1]) for row in rows}
+    return {str(session_key): int(attempts) for session_key, attempts in rows}
 
 
 def _unchanged(planned: SessionEntry) -> Transaction[SessionEntry | None]:

@@ -36,7 +36,7 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.entries import load, put
 from gateway_sessions.storage.tables.index_notes import note_move
-from gateway_sessions.storage.tables.lanes import is_busy
+from gateway_sessions.storage.tables.lanes import is_busy, lane_lease
 from gateway_sessions.storage.tables.locks import of_lane
 from gateway_sessions.storage.transactions.sessions.replace import begin, interaction_at, succeed, transition
 
@@ -257,8 +257,8 @@ def begin_anew(
 def _create(request: SessionRequest, change: Change, key: str) -> Transaction[Granted | IdTaken]:
     if (yield Statement("session_exists", (request.new_session_id,))):
         return IdTaken()
-    lanes = yield Statement("get_lane", (key,))
-    moved = lanes[0][2] if lanes else None
+    lane = yield from lane_lease(key)
+    moved = lane.moved_session_id if lane is not None else None
     new = _new_entry(request, change, key)
     if moved:
         new = new.altered(opened_by=EndReason.MOVED, previous_session_id=moved)

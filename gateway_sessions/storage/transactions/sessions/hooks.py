@@ -5,14 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from gateway_sessions.core.instants import nearest, to_micros
 from gateway_sessions.errors import StorageCorruptError
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.columns import from_json
+from gateway_sessions.storage.tables.queries import row_of
+
+
+@row_of("owed_hook_calls", "dead_hook_calls")
+class StoredCall(NamedTuple):
+    """A call of a hook as it is stored."""
+
+    idempotency_key: str
+    hook: str
+    session_key: str
+    session_id: str
+    event: str
+    payload: str
+    attempts: int
+    created_at: int
+    last_error: str | None = None
+    """Of calls that were given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +74,9 @@ def next_tries(hooks: Sequence[Capacity]) -> Transaction[dict[str, datetime]]:
     """Return the instant of the next call of each hook that owes one."""
     found: dict[str, datetime] = {}
     for one in hooks:
-        rows = yield Statement("next_hook_try", (one.hook, one.excluded))
-        if rows[0][0] is not None:
-            found[one.hook] = nearest(rows[0][0])
+        ((next_try_at,),) = yield Statement("next_hook_try", (one.hook, one.excluded))
+        if next_try_at is not None:
+            found[one.hook] = nearest(next_try_at)
     return found
 
 
@@ -75,11 +92,11 @@ def claim(
         "owed_hook_calls", (capacity.hook, to_micros(now), capacity.excluded, capacity.room)
     )
     owed: list[HookCall] = []
-    for row in rows:
+    for row in (StoredCall(*row) for row in rows):
         try:
             owed.append(_call(row))
         except StorageCorruptError as error:  # the others do not wait for it
-            yield Statement("fail_hook_call", ("dead", 0, str(error), row[0]))
+            yield Statement("fail_hook_call", ("dead", 0, str(error), row.idempotency_key))
     calls = [call for call in owed if call.attempts < max_attempts]
     given_up = [call for call in owed if call.attempts >= max_attempts]
     begun = [(to_micros(retry_at), call.idempotency_key) for call in calls]
@@ -108,7 +125,7 @@ def failed(call: HookCall, error: str, retry_at: datetime | None) -> Transaction
 def dead(limit: int) -> Transaction[list[HookCall]]:
     """Return calls that were given up, the newest first."""
     rows = yield Statement("dead_hook_calls", (limit,))
-    return [_given_up(row) for row in rows]
+    return [_given_up(StoredCall(*row)) for row in rows]
 
 
 def requeue(idempotency_key: str, now: datetime) -> Transaction[None]:
@@ -116,7 +133,7 @@ def requeue(idempotency_key: str, now: datetime) -> Transaction[None]:
     yield Statement("requeue_hook_call", (to_micros(now), idempotency_key))
 
 
-def _given_up(row: Row) -> HookCall:
+def _given_up(row: StoredCall) -> HookCall:
     """Return a call that was given up; of a damaged one, the fields that can be read."""
     try:
         return _call(row)
@@ -124,17 +141,18 @@ def _given_up(row: Row) -> HookCall:
         return _call(row, payload={})
 
 
-def _call(row: Row, payload: dict[str, Any] | None = None) -> HookCall:
+def _call(row: StoredCall, payload: dict[str, Any] | None = None) -> HookCall:
     """Return the call in a row; a *payload* takes the place of the stored one."""
-    key, hook, session_key, session_id, event, stored, attempts, created_at, *rest = row
+    if payload is None:
+        payload = from_json(f"hook call {row.idempotency_key!r}", row.payload, dict[str, Any])
     return HookCall(
-        idempotency_key=key,
-        hook=hook,
-        session_key=session_key,
-        session_id=session_id,
-        event=event,
-        payload=from_json(f"hook call {key!r}", stored, dict[str, Any]) if payload is None else payload,
-        attempts=attempts,
-        created_at=nearest(created_at),
-        last_error=rest[0] if rest else None,
+        idempotency_key=row.idempotency_key,
+        hook=row.hook,
+        session_key=row.session_key,
+        session_id=row.session_id,
+        event=row.event,
+        payload=payload,
+        attempts=row.attempts,
+        created_at=nearest(row.created_at),
+        last_error=row.last_error,
     )

@@ -12,10 +12,12 @@ from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.recovery import Recovery, plan_recovery
 from gateway_sessions.core.sessions.state_machine import Event, allows, boundary_to_remember, nothing_passed
 from gateway_sessions.errors import NothingToUndoError, SessionBusyError, SessionNotFoundError
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load, load_by_session, put, put_unqueried, unarchive
 from gateway_sessions.storage.tables.index_notes import note_move
+from gateway_sessions.storage.tables.lanes import lane_lease
+from gateway_sessions.storage.tables.sessions import StoredSession, stored_session
 from gateway_sessions.storage.transactions.sessions import split, titles
 from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
 from gateway_sessions.storage.transactions.sessions.replace import (
@@ -116,8 +118,8 @@ def switch_or_fork(
 ) -> Transaction[SessionEntry | IdTaken | None]:
     """Switch the lane to another session, or to a fork of it if that session has another owner."""
     old = yield from load(session_key)
-    rows = yield Statement("get_session", (target_id,))
-    if old is None or not rows or rows[0][1] == old.owner or not _sees(scope, rows[0]):
+    target = yield from stored_session(target_id)
+    if old is None or target is None or target.owner == old.owner or not _sees(scope, target):
         return (yield from switch(change, session_key, target_id, scope))
     if (yield Statement("session_exists", (fork_id,))):
         return IdTaken()
@@ -133,16 +135,16 @@ def switch(
     old = yield from load(session_key)
     if old is None or old.session_id == target_id:
         return old
-    rows = yield Statement("get_session", (target_id,))
-    if not rows or not _sees(scope, rows[0]):
+    target = yield from stored_session(target_id)
+    if target is None or not _sees(scope, target):
         raise SessionNotFoundError(target_id)
     holder = yield from load_by_session(target_id)
     if holder is not None:
-        lanes = yield Statement("get_lane", (holder.session_key,))
-        if lanes and lanes[0][0] is not None:
+        lane = yield from lane_lease(holder.session_key)
+        if lane is not None and lane.lease_epoch is not None:
             raise SessionBusyError(holder.session_key, target_id)
         yield from displaced(change, holder)
-    was = holder or (unarchive(rows[0][5]) if rows[0][5] is not None else _blank(change, old))
+    was = holder or (unarchive(target.entry) if target.entry is not None else _blank(change, old))
     return (yield from _take_over(change, old, was, target_id))
 
 
@@ -153,9 +155,9 @@ def undo_reset(change: Change, session_key: str) -> Transaction[SessionEntry | N
         return None
     was = yield from before_reset(current)
     yield from end(change, current, EndReason.RESET_UNDONE)
-    totals = yield Statement("transcript_version", (current.session_id,))
-    if totals and not totals[0][0]:  # perhaps it has the title from the one that comes back
-        yield from titles.hand_on(current.session_id, was.session_id)
+    for last_seq, *_ in (yield Statement("transcript_version", (current.session_id,))):
+        if not last_seq:  # perhaps it has the title from the one that comes back
+            yield from titles.hand_on(current.session_id, was.session_id)
     back = was.altered(
         entry_id=current.entry_id,
         session_key=session_key,
@@ -178,10 +180,10 @@ def before_reset(current: SessionEntry) -> Transaction[SessionEntry]:
     key, target_id = current.session_key, current.previous_session_id
     if target_id is None:
         raise NothingToUndoError(key, "its session did not replace another one")
-    rows = yield Statement("get_session", (target_id,))
-    if not rows or rows[0][0] != key or rows[0][5] is None:
+    target = yield from stored_session(target_id)
+    if target is None or target.session_key != key or target.entry is None:
         raise NothingToUndoError(key, f"session {target_id} is gone, or lives on another lane now")
-    return unarchive(rows[0][5])
+    return unarchive(target.entry)
 
 
 def suspend(change: Change, session_key: str, reason: str) -> Transaction[SessionEntry | None]:
@@ -258,8 +260,8 @@ def _blank(change: Change, old: SessionEntry) -> SessionEntry:
     )
 
 
-def _sees(scope: Scope, session: Row) -> bool:
-    return scope.sees(owner=session[1], session_key=session[0])
+def _sees(scope: Scope, session: StoredSession) -> bool:
+    return scope.sees(owner=session.owner, session_key=session.session_key)
 
 
 def _take_over(

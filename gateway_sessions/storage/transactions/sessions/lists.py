@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -19,11 +19,13 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.record import Relation, SessionSummary
 from gateway_sessions.errors import StorageCorruptError
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 from gateway_sessions.storage.tables.columns import DAMAGE, escaped, leave_aside, member, tell_damage
-from gateway_sessions.storage.tables.entries import ENTRY_ID, UPDATED_AT, load_by_session, readable, unarchive
+from gateway_sessions.storage.tables.entries import EntryRow, load_by_session, readable, unarchive
 from gateway_sessions.storage.tables.lanes import load_lane
+from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.transactions.sessions.titles import in_scope
 
 BEFORE_ALL: Final = (1 << 62, "")
@@ -33,9 +35,33 @@ FEW: Final = 5_000
 MORE_THAN_FEW: Final = 1 << 30
 """A limit above every number of sessions that is sorted in memory."""
 NOBODY: Final = "[]"
-RELATION: Final = 10
-END_REASON: Final = 12
-"""The places of these columns in the row of a list."""
+
+
+@row_of("list_recent", "list_recent_of_few", "list_begun", "list_one", "list_by_id")
+class ListedSession(NamedTuple):
+    """A session as lists show it, as it is stored."""
+
+    session_id: str
+    source: str
+    title: str | None
+    preview: str
+    last_active: int
+    started_at: int
+    owner: str
+    session_key: str | None
+    user_id: str | None
+    parent_session_id: str | None
+    relation: str | None
+    ended_at: int | None
+    end_reason: str | None
+    model: str | None
+    pinned: int
+    archived: int
+    message_count: int
+    tool_call_count: int
+    input_tokens: int
+    output_tokens: int
+    estimated_cost_usd: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +105,11 @@ def recent(
         chosen = (*(drivers or ()), *position, *wanted.seen, *wanted.says)
         room = limit - len(found)
         rows = yield Statement(name, (*chosen, room))
-        for row in rows:
+        for row in map(ListedSession._make, rows):
             shown = yield from _if_readable(row, _at_root, wanted)
             if shown is not None:
                 found.append(shown)
-            position = (row[4], row[0])
+            position = (row.last_active, row.session_id)
         if len(rows) < room:
             break
     return found
@@ -102,11 +128,11 @@ def begun(
         chosen = (*position, *wanted.seen, int(wanted.every_session), *wanted.says)
         room = limit - len(found)
         rows = yield Statement("list_begun", (*chosen, room))
-        for row in rows:
+        for row in map(ListedSession._make, rows):
             shown = yield from _if_readable(row, _at_tip, wanted)
             if shown is not None:
                 found.append(shown)
-            position = (row[5], row[0])
+            position = (row.started_at, row.session_id)
         if len(rows) < room:
             break
     return found
@@ -118,7 +144,7 @@ def _sorted_by_beginning(
     chosen = (*drivers, *BEFORE_ALL, *wanted.seen, *wanted.says)
     rows = yield Statement("list_recent_of_few", (*chosen, MORE_THAN_FEW))
     found: list[SessionSummary] = []
-    for row in rows:
+    for row in map(ListedSession._make, rows):
         shown = yield from _if_readable(row, _at_root, wanted)
         if shown is not None and (after is None or _beginning(shown) < _beginning(after)):
             found.append(shown)
@@ -137,7 +163,7 @@ def by_id(text: str, scope: Scope, limit: int) -> Transaction[list[SessionSummar
     middle, beginning = f"%{escaped(wanted)}%", f"{escaped(wanted)}%"
     rows = yield Statement("list_by_id", (middle, *in_scope(scope), wanted, beginning, limit))
     found: list[SessionSummary] = []
-    for row in rows:
+    for row in map(ListedSession._make, rows):
         shown = yield from _at_root(row, SessionListQuery(scope=scope))
         found.append(shown or _summary(row))
     return found
@@ -146,13 +172,13 @@ def by_id(text: str, scope: Scope, limit: int) -> Transaction[list[SessionSummar
 def _few(wanted: SessionListQuery) -> Transaction[tuple[Any, ...] | None]:
     """Return the parameters that find the few sessions which may match; None if there are many."""
     for question, answer in _guesses(wanted):
-        rows = yield question
-        if rows[0][0] < FEW:
+        ((count,),) = yield question
+        if count < FEW:
             return answer
     if wanted.text is not None:
         rows = yield Statement("few_that_say", (*_patterns(wanted.text), FEW))
         if len(rows) < FEW:
-            return NOBODY, None, None, 0, msgspec.json.encode([row[0] for row in rows]).decode()
+            return NOBODY, None, None, 0, msgspec.json.encode([session_id for (session_id,) in rows]).decode()
     return None
 
 
@@ -170,19 +196,19 @@ def _guesses(wanted: SessionListQuery) -> Iterator[tuple[Statement, tuple[Any, .
 
 
 def _if_readable(
-    row: Row,
-    look: Callable[[Row, SessionListQuery], Transaction[SessionSummary | None]],
+    row: ListedSession,
+    look: Callable[[ListedSession, SessionListQuery], Transaction[SessionSummary | None]],
     wanted: SessionListQuery,
 ) -> Transaction[SessionSummary | None]:
     """Return what *look* makes of a row; None if the row is damaged, so that all others are shown."""
     try:
         return (yield from look(row, wanted))
     except StorageCorruptError:
-        leave_aside(f"session {row[0]}", session_id=str(row[0]))
+        leave_aside(f"session {row.session_id}", session_id=str(row.session_id))
         return None
 
 
-def _at_root(row: Row, wanted: SessionListQuery) -> Transaction[SessionSummary | None]:
+def _at_root(row: ListedSession, wanted: SessionListQuery) -> Transaction[SessionSummary | None]:
     """Return the session with the start of its conversation; None for the session of a sub-agent."""
     before = yield from _line_before(row)
     if any(link.relation == Relation.DELEGATE for link in before):
@@ -197,55 +223,59 @@ def _at_root(row: Row, wanted: SessionListQuery) -> Transaction[SessionSummary |
     return _summary(row, root)
 
 
-def _at_tip(row: Row, wanted: SessionListQuery) -> Transaction[SessionSummary | None]:
+def _at_tip(row: ListedSession, wanted: SessionListQuery) -> Transaction[SessionSummary | None]:
     """Return the session in which a conversation goes on today, if it matches the filters."""
     begun = yield from _at_root(row, wanted)
-    if begun is None or wanted.every_session or row[END_REASON] != EndReason.COMPRESSION:
+    if begun is None or wanted.every_session or row.end_reason != EndReason.COMPRESSION:
         return begun
-    tip = yield from lineage.visible_tip(row[0], wanted.scope)
+    tip = yield from lineage.visible_tip(row.session_id, wanted.scope)
     rows = yield Statement("list_one", (tip, *wanted.says))
-    return _summary(rows[0], lineage.LineageLink(row[0], started_at=row[5])) if rows else None
+    if not rows:
+        return None
+    root = lineage.LineageLink(row.session_id, started_at=row.started_at)
+    return _summary(ListedSession._make(rows[0]), root)
 
 
-def _line_before(row: Row) -> Transaction[list[lineage.LineageLink]]:
+def _line_before(row: ListedSession) -> Transaction[list[lineage.LineageLink]]:
     """Return the sessions that a session continues."""
-    if row[RELATION] != Relation.CONTINUATION:
+    if row.relation != Relation.CONTINUATION:
         return []
-    line = yield from lineage.line(row[0])
-    return line[: [link.session_id for link in line].index(row[0])]
+    line = yield from lineage.line(row.session_id)
+    return line[: [link.session_id for link in line].index(row.session_id)]
 
 
-def _summary(row: Row, root: lineage.LineageLink | None = None) -> SessionSummary:
+def _summary(row: ListedSession, root: lineage.LineageLink | None = None) -> SessionSummary:
     try:
         return _read_summary(row, root)
     except DAMAGE as error:
-        tell_damage(f"session {row[0]!r}", error, "its row")
+        tell_damage(f"session {row.session_id!r}", error, "its row")
 
 
-def _read_summary(row: Row, root: lineage.LineageLink | None) -> SessionSummary:
-    session_id, source, title, preview, last_active, started_at, owner, key, user, parent, relation, *rest = (
-        row
-    )
-    ended_at, end_reason, model, pinned, archived, *counters = rest
+def _read_summary(row: ListedSession, root: lineage.LineageLink | None) -> SessionSummary:
+    session, relation = f"session {row.session_id!r}", row.relation
     return SessionSummary(
-        session_id,
-        source,
-        title,
-        preview,
-        from_micros(last_active),
-        from_micros(started_at if root is None else root.started_at),
-        session_id if root is None else root.session_id,
-        owner,
-        key,
-        user,
-        parent,
-        None if relation is None else member(f"session {session_id!r}", Relation, relation),
-        None if ended_at is None else from_micros(ended_at),
-        end_reason,
-        model,
-        bool(pinned),
-        bool(archived),
-        *counters,
+        session_id=row.session_id,
+        source=row.source,
+        title=row.title,
+        preview=row.preview,
+        last_active=from_micros(row.last_active),
+        started_at=from_micros(row.started_at if root is None else root.started_at),
+        lineage_root=row.session_id if root is None else root.session_id,
+        owner=row.owner,
+        session_key=row.session_key,
+        user_id=row.user_id,
+        parent_session_id=row.parent_session_id,
+        relation=None if relation is None else member(session, Relation, relation),
+        ended_at=None if row.ended_at is None else from_micros(row.ended_at),
+        end_reason=row.end_reason,
+        model=row.model,
+        pinned=bool(row.pinned),
+        archived=bool(row.archived),
+        message_count=row.message_count,
+        tool_call_count=row.tool_call_count,
+        input_tokens=row.input_tokens,
+        output_tokens=row.output_tokens,
+        estimated_cost_usd=row.estimated_cost_usd,
     )
 
 
@@ -263,6 +293,7 @@ FAR_FUTURE = 1 << 62
 """An instant and an id above all others."""
 
 
+@row_of("transitions_of_lane")
 @dataclass(frozen=True, slots=True)
 class SessionTransition:
     """One row of the transition log."""
@@ -311,7 +342,8 @@ def list_entries(
         found += readable(rows)
         if len(rows) < room:
             break
-        position = rows[-1][UPDATED_AT], rows[-1][ENTRY_ID]
+        end = EntryRow._make(rows[-1])
+        position = end.updated_at, end.entry_id
     return found
 
 
@@ -325,9 +357,10 @@ def entry_of_session(session_id: str, scope: Scope) -> Transaction[SessionEntry 
 
 def ended_entry(session_id: str) -> Transaction[SessionEntry | None]:
     """Return the archived entry of a session that has ended; None if the session goes on, or is gone."""
-    rows = yield Statement("get_session", (session_id,))
-    ended_at, record = (rows[0][2], rows[0][5]) if rows else (None, None)
-    return unarchive(record) if ended_at is not None and record is not None else None
+    session = yield from stored_session(session_id)
+    if session is None or session.ended_at is None or session.entry is None:
+        return None
+    return unarchive(session.entry)
 
 
 def lane(session_key: str) -> Transaction[Lane]:
@@ -343,7 +376,7 @@ def lane(session_key: str) -> Transaction[Lane]:
 def transitions(session_key: str, limit: int) -> Transaction[list[SessionTransition]]:
     """Return the latest transitions of a lane, the newest first."""
     rows = yield Statement("transitions_of_lane", (session_key, limit))
-    return [SessionTransition(from_micros(row[0]), *row[1:]) for row in rows]
+    return [SessionTransition(from_micros(at), *what) for at, *what in rows]
 
 
 def any_session() -> Transaction[bool]:
@@ -354,10 +387,10 @@ def any_session() -> Transaction[bool]:
 def lanes_since(since: datetime, after: str, limit: int) -> Transaction[list[str]]:
     """Return lanes with messages since then, in the order of their keys, behind the key *after*."""
     rows = yield Statement("lanes_in_use_since", (after, to_micros(since), limit))
-    return [row[0] for row in rows]
+    return [session_key for (session_key,) in rows]
 
 
 def moments_on(session_key: str, since: datetime) -> Transaction[list[datetime]]:
     """Return the instants at which people wrote on a lane since then, in their order."""
     rows = yield Statement("moments_on_lane", (session_key, to_micros(since)))
-    return [from_micros(row[0]) for row in rows]
+    return [from_micros(sent_at) for (sent_at,) in rows]

@@ -10,26 +10,53 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.sessions.retention import Bounds, FirstToGo, GroupMember, PrunePlan, SessionGroup
 from gateway_sessions.errors import SessionBusyError, SessionOnLaneError
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.index_notes import note_changes
+from gateway_sessions.storage.tables.lanes import lane_lease
+from gateway_sessions.storage.tables.queries import row_of
 
 PAGE: Final = 500
-"""The number of sessions read in one page."""
-ENDED: Final = 6
-"""The column that is true if a session has ended."""
 PIECE: Final = 200
 """The number of messages removed in one commit: so few that other writes never wait long for it."""
 LEFT_OVER: Final = "left_over:"
 _BEHIND: Final = "left_over;"
 _BEGINNING: Final = (-(1 << 62), "")
 """A position before every session."""
+
+
+@row_of("sessions_to_prune")
+class PrunableSession(NamedTuple):
+    """A session that may be pruned, and whether others hang on it."""
+
+    session_id: str
+    last_active: int
+    last_seq: int
+    text_bytes: int
+    is_kept: int
+    has_others: int
+
+
+@row_of("session_to_remove", "sessions_that_hang_on")
+class RemovableSession(NamedTuple):
+    """A session of a group that is removed together."""
+
+    session_id: str
+    last_active: int
+    last_seq: int
+    text_bytes: int
+    is_kept: int
+    relation: str | None
+    has_ended: int
+
+
+AnySession: TypeAlias = PrunableSession | RemovableSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +89,8 @@ class Removed:
 
 def plan(bounds: Bounds, kind: PrunableKind, limit: int | None = None) -> Transaction[PrunePlan]:
     """Return the sessions to remove to keep the bounds, the oldest first: all, or the first *limit*."""
-    sizes = yield Statement("size_of_sessions_to_prune", kind.params)
-    made = PrunePlan(bounds, count=sizes[0][0], text_bytes=sizes[0][1], limit=limit)
+    ((count, text_bytes),) = yield Statement("size_of_sessions_to_prune", kind.params)
+    made = PrunePlan(bounds, count=count, text_bytes=text_bytes, limit=limit)
     yield from _offer_to(made, kind)
     return made
 
@@ -80,14 +107,14 @@ def _offer_to(taker: PrunePlan | FirstToGo, kind: PrunableKind) -> Transaction[N
     position = _BEGINNING
     while True:
         rows = yield Statement("sessions_to_prune", (*position, *kind.params, PAGE))
-        for row in rows:
-            if not taker.wants_more(from_micros(row[1])):
+        for one in map(PrunableSession._make, rows):
+            if not taker.wants_more(from_micros(one.last_active)):
                 return
-            group = (yield from group_of(row[0], unended=kind.unended)) if row[5] else None
-            taker.offer(group or _alone(row))
+            group = (yield from group_of(one.session_id, unended=kind.unended)) if one.has_others else None
+            taker.offer(group or _alone(one))
+            position = (one.last_active, one.session_id)
         if len(rows) < PAGE:
             return
-        position = (rows[-1][1], rows[-1][0])
 
 
 def group_of(session_id: str, *, unended: bool) -> Transaction[SessionGroup | None]:
@@ -98,20 +125,22 @@ def group_of(session_id: str, *, unended: bool) -> Transaction[SessionGroup | No
     rows = yield Statement("session_to_remove", (session_id,))
     if not rows:
         return None
-    members, latest, protected = [_member(rows[0])], rows[0][1], bool(rows[0][4])
-    protected = protected or not (unended or rows[0][ENDED])
+    head = RemovableSession._make(rows[0])
+    members, latest, protected = [_member(head)], head.last_active, bool(head.is_kept)
+    protected = protected or not (unended or head.has_ended)
     seen, waiting = {session_id}, [(session_id, True)]
     while waiting:
         parent, removed = waiting.pop()
-        for row in (yield Statement("sessions_that_hang_on", (parent,))):
-            if row[0] in seen:
+        rows = yield Statement("sessions_that_hang_on", (parent,))
+        for one in map(RemovableSession._make, rows):
+            if one.session_id in seen:
                 continue
-            goes = removed and not (parent == session_id and row[5] == Relation.CONTINUATION)
-            seen.add(row[0])
-            waiting.append((row[0], goes))
-            members += [_member(row)] if goes else []
-            goes_on = not (goes or unended or row[ENDED])
-            latest, protected = max(latest, row[1]), protected or bool(row[4]) or goes_on
+            goes = removed and not (parent == session_id and one.relation == Relation.CONTINUATION)
+            seen.add(one.session_id)
+            waiting.append((one.session_id, goes))
+            members += [_member(one)] if goes else []
+            goes_on = not (goes or unended or one.has_ended)
+            latest, protected = max(latest, one.last_active), protected or bool(one.is_kept) or goes_on
     return SessionGroup(members=tuple(members), last_active=from_micros(latest), protected=protected)
 
 
@@ -165,8 +194,8 @@ def remove(session_id: str, ids: Iterator[int]) -> Transaction[Counter[str]]:
     }
     removed: Counter[str] = Counter()
     for table, (name, params) in steps.items():
-        rows = yield Statement(name, params)
-        removed[table] += rows[0][0]
+        ((count,),) = yield Statement(name, params)
+        removed[table] += count
     removed["messages"] = yield from _remove_messages(session_id, ids)
     if removed["messages"] == PIECE:
         yield from meta.remember(f"{LEFT_OVER}{session_id}", 1)
@@ -176,7 +205,7 @@ def remove(session_id: str, ids: Iterator[int]) -> Transaction[Counter[str]]:
 def leftovers() -> Transaction[list[str]]:
     """Return the removed sessions of which some messages are left."""
     rows = yield Statement("leftovers", (LEFT_OVER, _BEHIND))
-    return [row[0].removeprefix(LEFT_OVER) for row in rows]
+    return [name.removeprefix(LEFT_OVER) for (name,) in rows]
 
 
 def remove_leftover(session_id: str, ids: Iterator[int]) -> Transaction[int]:
@@ -197,26 +226,25 @@ def make_way(session_id: str, ids: Iterator[int]) -> Transaction[None]:
 
 def _remove_messages(session_id: str, ids: Iterator[int]) -> Transaction[int]:
     rows = yield Statement("some_messages_of_session", (session_id, PIECE))
-    gone = [(row[0],) for row in rows]
+    gone = [(message_id,) for (message_id,) in rows]
     yield Statement("delete_message", many=gone)
     yield Statement("delete_message_versions", many=gone)
-    yield from note_changes((row[0] for row in rows), ids)
-    return len(rows)
+    yield from note_changes((message_id for (message_id,) in gone), ids)
+    return len(gone)
 
 
 def _is_on_no_lane(session_id: str) -> Transaction[None]:
-    keys = yield Statement("lane_of_session", (session_id,))
-    if not keys:
-        return
-    lanes = yield Statement("get_lane", (keys[0][0],))
-    if lanes and lanes[0][0] is not None:
-        raise SessionBusyError(keys[0][0], session_id)
-    raise SessionOnLaneError(keys[0][0], session_id)
+    for (session_key,) in (yield Statement("lane_of_session", (session_id,))):
+        lane = yield from lane_lease(session_key)
+        if lane is not None and lane.lease_epoch is not None:
+            raise SessionBusyError(session_key, session_id)
+        raise SessionOnLaneError(session_key, session_id)
 
 
-def _member(row: Row) -> GroupMember:
-    return GroupMember(row[0], messages=row[2], text_bytes=row[3])
+def _member(one: AnySession) -> GroupMember:
+    return GroupMember(one.session_id, messages=one.last_seq, text_bytes=one.text_bytes)
 
 
-def _alone(row: Row) -> SessionGroup:
-    return SessionGroup(members=(_member(row),), last_active=from_micros(row[1]), protected=bool(row[4]))
+def _alone(one: PrunableSession) -> SessionGroup:
+    latest = from_micros(one.last_active)
+    return SessionGroup(members=(_member(one),), last_active=latest, protected=bool(one.is_kept))

@@ -14,6 +14,7 @@ from gateway_sessions.core.sessions.state_machine import Event, advance
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.entries import archive, put, remove
+from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.transactions.sessions import titles
 from gateway_sessions.storage.transactions.sessions.session_rows import add_row
 
@@ -33,12 +34,12 @@ def begin(change: Change, entry: SessionEntry, parent: str | None) -> Transactio
 
 def end(change: Change, entry: SessionEntry, reason: EndReason) -> Transaction[bool]:
     """End the entry's session and owe the hooks a call; a session that has ended already stays as it is."""
-    rows = yield Statement("get_session", (entry.session_id,))
-    if not rows or rows[0][2] is not None:
+    session = yield from stored_session(entry.session_id)
+    if session is None or session.ended_at is not None:
         return False
     yield end_of(entry, change.now, str(reason))
     for hook in change.hooks:
-        yield Statement("add_hook_call", _hook_call(change, entry, reason, hook, rows[0][4]))
+        yield Statement("add_hook_call", _hook_call(change, entry, reason, hook, session.ends))
     return True
 
 
@@ -55,9 +56,10 @@ def succeed(
     given_up = reason is EndReason.SUSPENDED
     yield Statement("clear_attempts" if given_up else "clear_attempts_of_nothing", (old.session_key,))
     totals = yield Statement("transcript_version", (old.session_id,))
-    if totals and totals[0][1]:  # something was said: also by an agent that tells nobody what it used
+    last_seq, message_count, *_ = totals[0] if totals else (0, 0)
+    if message_count:  # something was said: also by an agent that tells nobody what it used
         new = new.altered(reset_had_activity=True)
-    untouched = not totals or not totals[0][0]
+    untouched = not last_seq
     if untouched:
         new = new.altered(model_override=old.model_override)
     written = yield from begin(change, new, parent=old.session_id)

@@ -27,6 +27,8 @@ from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.index_notes import note_lane
 from gateway_sessions.storage.tables.locks import of_session
+from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sessions import ancestor
 from gateway_sessions.storage.transactions.sessions.remove import make_way
 
 UNKNOWN_SOURCE: Final = "unknown"
@@ -37,7 +39,8 @@ LONGEST_DESCENT: Final = 10_000
 _MARKERS: Final = {"_branched_from": Relation.BRANCH, "_delegate_from": Relation.DELEGATE}
 _RELATIONS: Final = {str(relation): relation for relation in Relation}
 _read_json = msgspec.json.Decoder(dict[str, Any]).decode
-_make_record: Callable[..., SessionRecord] = SessionRecord
+_make_record: Callable[..., SessionRecord] = row_of("session_record")(SessionRecord)
+"""Takes the columns in their order, once those are decoded that are instants, JSON or words of a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,38 +141,37 @@ def end_row(session_id: str, reason: str, now: datetime) -> Transaction[bool]:
     """End a session that is on no lane; False if it has ended already, and that reason stands."""
     check_reason(reason)
     yield from _is_on_no_lane(session_id)
-    changed = yield Statement("end_session_row", (to_micros(now), reason, session_id))
-    return bool(changed[0][0])
+    ((changed,),) = yield Statement("end_session_row", (to_micros(now), reason, session_id))
+    return bool(changed)
 
 
 def reopen_row(session_id: str) -> Transaction[bool]:
     """Let a session that is on no lane go on; False if it has not ended."""
     yield from _is_on_no_lane(session_id)
-    changed = yield Statement("reopen_session_row", (session_id,))
-    return bool(changed[0][0])
+    ((changed,),) = yield Statement("reopen_session_row", (session_id,))
+    return bool(changed)
 
 
 def change(statement: str, session_id: str, *values: object) -> Transaction[None]:
     """Set columns of a session's row; `SessionNotFoundError` if there is none."""
-    changed = yield Statement(statement, (*values, session_id), alone=True)
-    if not changed[0][0]:
+    ((changed,),) = yield Statement(statement, (*values, session_id), alone=True)
+    if not changed:
         raise SessionNotFoundError(session_id)
 
 
 def note_prompt(session_id: str, prompt: str) -> Transaction[bool]:
     """Store the prompt of a session that has none; return whether it was stored."""
-    noted = yield Statement(
+    ((noted,),) = yield Statement(
         "note_system_prompt", (prompt, session_id), alone=True, lock=of_session(session_id)
     )
-    return bool(noted[0][0])
+    return bool(noted)
 
 
 def count_messages(session_id: str, *, include_hidden: bool) -> Transaction[int]:
     """Count the messages that are part of the conversation, or with *include_hidden* all that are stored."""
-    rows = yield Statement("stored_messages_of_session", (session_id,))
-    if not rows:
-        raise SessionNotFoundError(session_id)
-    return int(rows[0][1 if include_hidden else 0])
+    for shown, stored in (yield Statement("stored_messages_of_session", (session_id,))):
+        return int(stored if include_hidden else shown)
+    raise SessionNotFoundError(session_id)
 
 
 def count(
@@ -215,10 +217,11 @@ def _record(*row: Any) -> SessionRecord:
 
 def _owner(new: NewSession, key: str | None, parent: str | None) -> Transaction[str]:
     """Return the owner of the lane, or the user named; else the owner of the parent session."""
-    found = (yield Statement("owner_of_lane", (key,))) if key else ()
-    if not found and new.owner is None and parent is not None:
-        found = yield Statement("session_to_descend_from", (parent,))
-    return str(found[0][0]) if found else new.owner or new.nobodys
+    for (owner,) in (yield Statement("owner_of_lane", (key,))) if key else ():
+        return str(owner)
+    if new.owner is None and parent is not None and (came_from := (yield from ancestor(parent))) is not None:
+        return came_from.owner
+    return new.owner or new.nobodys
 
 
 def _descent(new: NewSession, *, there: bool) -> Transaction[tuple[str | None, str | None]]:
@@ -242,8 +245,8 @@ def _descent(new: NewSession, *, there: bool) -> Transaction[tuple[str | None, s
 
 def _usual_relation(parent: str, new: NewSession) -> Transaction[Relation]:
     """Return the relation if none was stated: a continuation if the parent was compressed."""
-    ended = yield Statement("session_to_descend_from", (parent,))
-    if ended[0][3] != EndReason.COMPRESSION or new.source == TOOL_SOURCE:
+    ended = yield from ancestor(parent)
+    if ended is None or ended.end_reason != EndReason.COMPRESSION or new.source == TOOL_SOURCE:
         return Relation.SUCCESSION
     taken = yield Statement("continuation_of_session", (parent,))
     return Relation.CONTINUATION if not taken or taken[0][0] == new.session_id else Relation.SUCCESSION
@@ -267,6 +270,5 @@ def _is_no_descendant(parent: str, session_id: str) -> Transaction[None]:
 def _is_on_no_lane(session_id: str) -> Transaction[None]:
     if not (yield Statement("session_exists", (session_id,))):
         raise SessionNotFoundError(session_id)
-    lanes = yield Statement("lane_of_session", (session_id,))
-    if lanes:
-        raise SessionOnLaneError(lanes[0][0], session_id)
+    for (session_key,) in (yield Statement("lane_of_session", (session_id,))):
+        raise SessionOnLaneError(session_key, session_id)

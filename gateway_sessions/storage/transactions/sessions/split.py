@@ -19,10 +19,11 @@ from gateway_sessions.errors import (
     SessionEndedError,
     SessionNotFoundError,
 )
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.change import Actor, LaneEvent
 from gateway_sessions.storage.tables.entries import load_by_session, put
+from gateway_sessions.storage.tables.sessions import AncestorRow, ancestor
 from gateway_sessions.storage.transactions.sessions import titles
 from gateway_sessions.storage.transactions.sessions.remove import make_way
 from gateway_sessions.storage.transactions.sessions.replace import end_of, logged
@@ -87,7 +88,8 @@ def branch(descent: Descent, at_message_id: int | None) -> Transaction[str]:
         if not places:
             problem = f"message {at_message_id} is none of session {descent.session_id!r}"
             raise InvalidInputError(problem)
-        before = places[0][0] + 1
+        ((seq,),) = places
+        before = seq + 1
     rows = yield Statement("parent_of_session", (descent.new_session_id,))
     if rows and tuple(rows[0]) == (descent.session_id, Relation.BRANCH):
         return descent.new_session_id  # asked for again by somebody who did not get the answer
@@ -97,23 +99,22 @@ def branch(descent: Descent, at_message_id: int | None) -> Transaction[str]:
     return descent.new_session_id
 
 
-def _parent(session_id: str) -> Transaction[Row]:
-    rows = yield Statement("session_to_descend_from", (session_id,))
-    if not rows:
+def _parent(session_id: str) -> Transaction[AncestorRow]:
+    parent = yield from ancestor(session_id)
+    if parent is None:
         raise SessionNotFoundError(session_id)
-    return rows[0]
+    return parent
 
 
-def _descend(descent: Descent, relation: Relation, parent: Row) -> Transaction[None]:
+def _descend(descent: Descent, relation: Relation, parent: AncestorRow) -> Transaction[None]:
     """Add the row of the new session, with the lane, the owner and the next title of the old one."""
     new_id, micros = descent.new_session_id, to_micros(descent.now)
     if (yield Statement("session_exists", (new_id,))):
         raise InvalidSessionIdError(new_id, "is the id of another session")
-    owner, title = parent[:2]
-    yield from tombstones.refuse_descent(descent.session_id, owner, parent[4])
+    yield from tombstones.refuse_descent(descent.session_id, parent.owner, parent.started_at)
     called: tuple[str | None, str | None] = (None, None)
-    if title is not None:
-        called = (yield from titles.next_free(owner, title)), str(TitledBy.LINEAGE)
+    if parent.title is not None:
+        called = (yield from titles.next_free(parent.owner, parent.title)), str(TitledBy.LINEAGE)
     yield from make_way(new_id, descent.ids)
     answered = (descent.model, descent.system_prompt)
     yield Statement("add_descendant", (new_id, str(relation), micros, *called, *answered, descent.session_id))

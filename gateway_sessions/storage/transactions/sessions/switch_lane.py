@@ -13,6 +13,7 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load
+from gateway_sessions.storage.tables.sessions import ancestor
 from gateway_sessions.storage.transactions.sessions import lane_changes, titles
 from gateway_sessions.storage.transactions.sessions import split as session_split
 from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
@@ -100,7 +101,7 @@ def _was_continued(session_id: str, entry: SessionEntry) -> Transaction[None]:
     line = yield from lineage.chain(session_id)
     if entry.session_id in line[line.index(session_id) :]:
         return
-    rows = yield Statement("session_to_descend_from", (session_id,))
-    if not rows:
+    session = yield from ancestor(session_id)
+    if session is None:
         raise SessionNotFoundError(session_id)
-    raise SessionEndedError(session_id, rows[0][3] or EndReason.MOVED)
+    raise SessionEndedError(session_id, session.end_reason or EndReason.MOVED)

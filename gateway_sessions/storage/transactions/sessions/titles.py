@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -23,14 +23,38 @@ from gateway_sessions.errors import (
     SessionNotFoundError,
     TitleTakenError,
 )
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
+from gateway_sessions.storage.tables.queries import row_of
 
 MAX_CANDIDATES: Final = 10
 """The number of candidates that an error names."""
 PAGE: Final = 200
 """The number of ids read in one page."""
 _AFTER_EVERY_ID: Final = "\U0010ffff"
+
+row_of("session_candidate")(SessionCandidate)
+
+
+@row_of("titled_session")
+class TitleOfSession(NamedTuple):
+    """The title of one session: who gave it, and whose the session is and was then."""
+
+    owner: str
+    session_key: str | None
+    title: str | None
+    title_by: str | None
+    title_owner: str | None
+
+
+@row_of("titled_sessions")
+class TitledSession(NamedTuple):
+    """One of the sessions that a title may mean."""
+
+    session_id: str
+    owner: str
+    title: str
+    started_at: int
 
 
 def in_scope(scope: Scope) -> tuple[Any, ...]:
@@ -41,8 +65,14 @@ def in_scope(scope: Scope) -> tuple[Any, ...]:
 
 def title_of(session_id: str) -> Transaction[str | None]:
     """Return the title of the session."""
+    named = yield from _title_of(session_id)
+    return named.title if named is not None else None
+
+
+def _title_of(session_id: str) -> Transaction[TitleOfSession | None]:
+    """Return the title of a session with what is known of it; None if there is no such session."""
     rows = yield Statement("titled_session", (session_id,))
-    return rows[0][2] if rows else None
+    return TitleOfSession._make(rows[0]) if rows else None
 
 
 def set_title(
@@ -55,18 +85,18 @@ def set_title(
     A session that this one continues passes its title on. Any other session keeps its title, and
     `TitleTakenError` is raised.
     """
-    rows = yield Statement("titled_session", (session_id,))
-    if not rows or not (scope is None or scope.sees(owner=rows[0][0], session_key=rows[0][1])):
+    named = yield from _title_of(session_id)
+    if named is None or not (scope is None or scope.sees(owner=named.owner, session_key=named.session_key)):
         return False
     if title is None:
         yield Statement("set_title", (None, None, None, session_id))
         return True
-    holders = yield Statement("holder_of_title", (rows[0][0], title))
+    holders = yield Statement("holder_of_title", (named.owner, title))
     for holder, session_key in holders:
         if holder != session_id:
             line = yield from lineage.chain(session_id)
             if holder not in line[: line.index(session_id)]:
-                seen = scope is not None and scope.sees(owner=rows[0][0], session_key=session_key)
+                seen = scope is not None and scope.sees(owner=named.owner, session_key=session_key)
                 raise TitleTakenError(title, holder if seen else None)
             yield Statement("set_title", (None, None, None, holder))
     yield Statement("set_title", (title, str(TitledBy.PERSON), author, session_id))
@@ -75,10 +105,10 @@ def set_title(
 
 def set_title_if_none(session_id: str, title: str) -> Transaction[bool]:
     """Give an untitled session a title; if the title is taken, the next one of its lineage."""
-    rows = yield Statement("titled_session", (session_id,))
-    if not rows or rows[0][2] is not None:
+    named = yield from _title_of(session_id)
+    if named is None or named.title is not None:
         return False
-    free = yield from next_free(rows[0][0], title)
+    free = yield from next_free(named.owner, title)
     yield Statement("set_title", (free, str(TitledBy.AUTOMATIC), None, session_id))
     return True
 
@@ -92,39 +122,34 @@ def next_free(owner: str, title: str) -> Transaction[str]:
 def taken_in_lineage(owner: str, base: str) -> Transaction[set[str]]:
     """Return the titles that the owner's sessions have in a lineage: the title itself and numbered ones."""
     rows = yield Statement("titles_of_owner", (owner, base, owner, *lineage_range(base)))
-    return {row[0] for row in rows}
+    return {title for (title,) in rows}
 
 
 def make_room(session_id: str, owner: str) -> Transaction[None]:
     """Number the title of a session that goes to another owner, if that owner has the title already."""
-    rows = yield Statement("titled_session", (session_id,))
-    if not rows or rows[0][2] is None or rows[0][0] == owner:
+    named = yield from _title_of(session_id)
+    if named is None or named.title is None or named.owner == owner:
         return
-    _, _, title, titled_by, title_owner = rows[0]
-    if (yield Statement("holder_of_title", (owner, title))):
-        free = yield from next_free(owner, title)
-        yield Statement("set_title", (free, titled_by, title_owner, session_id))
+    if (yield Statement("holder_of_title", (owner, named.title))):
+        free = yield from next_free(owner, named.title)
+        yield Statement("set_title", (free, named.title_by, named.title_owner, session_id))
 
 
 def hand_on(session_id: str, to: str) -> Transaction[None]:
     """Give the title of a session to the same owner's session in its place, unless that has a title."""
-    given, taking = (
-        (yield Statement("titled_session", (session_id,))),
-        (yield Statement("titled_session", (to,))),
-    )
-    if not given or not taking:
+    given, taking = (yield from _title_of(session_id)), (yield from _title_of(to))
+    if given is None or taking is None:
         return
-    (owner, _, title, titled_by, title_owner), (new_owner, _, has, *_) = given[0], taking[0]
-    if title is not None and has is None and owner == new_owner:
+    if given.title is not None and taking.title is None and given.owner == taking.owner:
         yield Statement("set_title", (None, None, None, session_id))
-        yield Statement("set_title", (title, titled_by, title_owner, to))
+        yield Statement("set_title", (given.title, given.title_by, given.title_owner, to))
 
 
 def next_in_lineage(title: str, scope: Scope) -> Transaction[str]:
     """Return the title if no session in sight has it, else the next one of its lineage."""
     base, _ = base_title(title)
     rows = yield Statement("titled_sessions", (base, *lineage_range(base), *in_scope(scope)))
-    return next_title(title, [row[2] for row in rows])
+    return next_title(title, [one.title for one in map(TitledSession._make, rows)])
 
 
 def resolve_title(text: str, scope: Scope) -> Transaction[str | None]:
@@ -140,8 +165,8 @@ def resolve(text: str, scope: Scope) -> Transaction[str]:
     wanted = text.strip()
     if not wanted:
         raise SessionNotFoundError(text)
-    rows = yield Statement("titled_session", (wanted,))
-    if rows and scope.sees(owner=rows[0][0], session_key=rows[0][1]):
+    named = yield from _title_of(wanted)
+    if named is not None and scope.sees(owner=named.owner, session_key=named.session_key):
         return (yield from lineage.visible_tip(wanted, scope))
     by_id = yield from _by_prefix(wanted, scope)
     if len(by_id) == 1:
@@ -161,9 +186,9 @@ def _by_title(text: str, scope: Scope) -> Transaction[list[str]]:
     except InvalidTitleError:
         return []
     rows = yield Statement("titled_sessions", (title, *lineage_range(title), *in_scope(scope)))
-    owners: dict[str, list[Row]] = {}
-    for row in rows:
-        owners.setdefault(row[1], []).append(row)
+    owners: dict[str, list[TitledSession]] = {}
+    for one in map(TitledSession._make, rows):
+        owners.setdefault(one.owner, []).append(one)
     tips: dict[str, None] = {}
     for mine in owners.values():
         if (session_id := _meant(title, mine)) is not None:
@@ -171,11 +196,15 @@ def _by_title(text: str, scope: Scope) -> Transaction[list[str]]:
     return list(tips)
 
 
-def _meant(title: str, rows: list[Row]) -> str | None:
+def _meant(title: str, found: list[TitledSession]) -> str | None:
     """Return the newest numbered session of the lineage, else the one with exactly this title."""
-    numbered = set(continuing(title, (row[2] for row in rows)))
-    candidates = [row for row in rows if row[2] in numbered] or [row for row in rows if row[2] == title]
-    return max(candidates, key=lambda row: (row[3], row[0]))[0] if candidates else None
+    numbered = set(continuing(title, (one.title for one in found)))
+    candidates = [one for one in found if one.title in numbered] or [
+        one for one in found if one.title == title
+    ]
+    return (
+        max(candidates, key=lambda one: (one.started_at, one.session_id)).session_id if candidates else None
+    )
 
 
 def _by_prefix(text: str, scope: Scope) -> Transaction[list[str]]:
@@ -185,13 +214,13 @@ def _by_prefix(text: str, scope: Scope) -> Transaction[list[str]]:
     while len(tips) < MAX_CANDIDATES:
         where = (after, text, text + _AFTER_EVERY_ID, *in_scope(scope))
         rows = yield Statement("sessions_between", (*where, PAGE))
-        for row in rows:
-            tips[(yield from lineage.visible_tip(row[0], scope))] = None
+        for (session_id,) in rows:
+            tips[(yield from lineage.visible_tip(session_id, scope))] = None
+            after = session_id
             if len(tips) == MAX_CANDIDATES:
                 break
         if len(rows) < PAGE:
             break
-        after = rows[-1][0]
     return list(tips)
 
 
@@ -209,4 +238,4 @@ def first_exchange(session_id: str, limit: int) -> Transaction[tuple[list[str], 
         return None
     people = yield Statement("first_exchange", (limit, session_id, "user", 3))
     agent = yield Statement("first_exchange", (limit, session_id, "assistant", 1))
-    return [row[1] or "" for row in people], [row[1] or "" for row in agent]
+    return [text or "" for _, text in people], [text or "" for _, text in agent]
