@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.sessions.lineage import chain_of, family_of, root_of
 from gateway_sessions.errors import SessionNotFoundError
 from gateway_sessions.ports import Rows, Statement, Transaction
+from gateway_sessions.storage.tables.queries import row_of
+
+
+@row_of("continuations")
+class ContinuationRow(NamedTuple):
+    """A session of a line of compressions, as it is stored."""
+
+    session_id: str
+    continued: str
+    """The session that this one continues."""
+    owner: str
+    session_key: str | None
+    message_count: int
+    started_at: int
+    relation: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +45,14 @@ class LineageLink:
 def line(session_id: str) -> Transaction[list[LineageLink]]:
     """Return the sessions from the first one to the tip; each continues the one before."""
     rows = yield Statement("continuations", (session_id, session_id))
-    links = {row[0]: LineageLink(row[0], *row[2:]) for row in rows}
-    ids = chain_of(session_id, {row[0]: row[1] for row in rows})
+    found = [ContinuationRow._make(row) for row in rows]
+    links = {
+        one.session_id: LineageLink(
+            one.session_id, one.owner, one.session_key, one.message_count, one.started_at, one.relation
+        )
+        for one in found
+    }
+    ids = chain_of(session_id, {one.session_id: one.continued for one in found})
     return [links.get(one) or LineageLink(one) for one in ids]
 
 
@@ -81,12 +103,12 @@ def archive(session_id: str, *, archived: bool) -> Transaction[None]:
     """Hide the whole line from listings, or show it again."""
     ids = yield from chain(session_id)
     for one in ids:
-        changed = yield Statement("set_archived", (int(archived), one))
-        if not changed[0][0]:
+        ((changed,),) = yield Statement("set_archived", (int(archived), one))
+        if not changed:
             raise SessionNotFoundError(session_id)
 
 
 def _parents(rows: Rows) -> dict[str, str | None]:
     """Return each session's parent; None for a parent that is not among the rows."""
-    known = {row[0] for row in rows}
+    known = {session_id for session_id, _ in rows}
     return {child: parent if parent in known else None for child, parent in rows}

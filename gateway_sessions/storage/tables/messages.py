@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -28,6 +28,7 @@ from gateway_sessions.core.transcript.messages import (
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Row
 from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
+from gateway_sessions.storage.tables.queries import row_of
 
 T = TypeVar("T")
 
@@ -62,6 +63,33 @@ _PLATFORM_ID: Final = Message.__struct_fields__.index("platform_message_id")
 
 _to_search = itemgetter(0, 1, 4, 5, 7, 22, 23)
 """`role`, `content`, `tool_calls`, `tool_name`, `sent_at`, `author` and `from_lane`."""
+
+
+@row_of(
+    "messages_after",
+    "messages_before",
+    "conversation_of_session",
+    "end_of_conversation",
+    "visible_messages_from",
+    "visible_messages_until",
+    "first_texts_before",
+    "last_texts_behind",
+    "rows_of_platform_message",
+    "rows_of_several",
+    "message_by_id",
+    "words_in_session",
+)
+class MessageRow(NamedTuple):
+    """A message as it is read in pages, or as a part of a conversation."""
+
+    message_id: int
+    sent_at: int
+    brief: str
+    """The short members as one JSON text, for each value of a row takes its time."""
+    content: Any
+    tool_calls: str | None
+    reasoning: str | None
+    reasoning_content: str | None
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
@@ -234,17 +262,17 @@ def decode_spoken(rows: Iterable[Row]) -> list[Spoken]:
     return _decoded(rows, _spoken)
 
 
-def _decoded(rows: Iterable[Row], made_of: Callable[[Row], T]) -> list[T]:
+def _decoded(rows: Iterable[Row], made_of: Callable[[MessageRow], T]) -> list[T]:
     found: list[T] = []
-    for row in rows:
+    for row in map(MessageRow._make, rows):
         try:
             found.append(made_of(row))
         except DAMAGE as error:
-            tell_damage(f"message {row[0]}", error)
+            tell_damage(f"message {row.message_id}", error)
     return found
 
 
-def _message(row: Row) -> Message:
+def _message(row: MessageRow) -> Message:
     message_id, sent_at, brief, content, calls, reasoning, reasoning_content = row
     told = _read_brief(brief)
     session_id, seq, role, call_id, tool, effect, finish_reason, platform_id = told[:8]
@@ -281,7 +309,7 @@ def _message(row: Row) -> Message:
     )
 
 
-def _spoken(row: Row) -> Spoken:
+def _spoken(row: MessageRow) -> Spoken:
     message_id, sent_at, brief, content, calls, reasoning, reasoning_content = row
     role, call_id, tool, effect, finish_reason, platform_id, rare = _read_spoken_brief(brief)
     spoken = Spoken(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -15,6 +15,7 @@ from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.locks import of_signals
+from gateway_sessions.storage.tables.queries import row_of
 
 SIGNALS_PAGE: Final = 200
 """The number of signals read at a time; the next read gets the rest."""
@@ -43,6 +44,9 @@ class JoinedNode:
     now: int
     """The time of the database, in microseconds."""
     nodes: tuple[Node, ...]
+
+
+row_of("all_nodes")(Node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ def join(secret: bytes, who: Joining, was: int | None = None) -> Transaction[Joi
     if slot is None:
         what, problem = "the store", "is open in more processes than can be told apart"
         raise StorageUnavailableError(what, problem)
-    now = (yield Statement("server_time"))[0][0]
+    ((now,),) = yield Statement("server_time")
     first_id = max(opening.last_change_id + 1, (now if who.at is None else who.at) << ID_BITS)
     itself = (opening.epoch, slot, who.name, who.version, first_id, who.ttl // RESOLUTION)
     yield Statement("add_node", itself)
@@ -94,9 +98,9 @@ def join(secret: bytes, who: Joining, was: int | None = None) -> Transaction[Joi
 
 def keep(epoch: int, ttl: timedelta) -> Transaction[Survey]:
     """Record a heartbeat of a node, and return the other nodes."""
-    rows = yield Statement("keep_node", (ttl // RESOLUTION, epoch))
-    now = (yield Statement("server_time"))[0][0]
-    return Survey(alive=bool(rows[0][0]), now=now, nodes=(yield from all_nodes()))
+    ((kept,),) = yield Statement("keep_node", (ttl // RESOLUTION, epoch))
+    ((now,),) = yield Statement("server_time")
+    return Survey(alive=bool(kept), now=now, nodes=(yield from all_nodes()))
 
 
 def leave(epoch: int) -> Transaction[None]:
@@ -143,6 +147,17 @@ def only(epoch: int, first_id: int) -> Transaction[Living]:
 # Signals to turns on other nodes
 
 
+@row_of("signals_for")
+class StoredSignal(NamedTuple):
+    """A signal as it is stored."""
+
+    mail_id: int
+    session_key: str
+    token: int
+    kind: str
+    body: str | None
+
+
 class SignalRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A request of one node to another about the turn that runs there."""
 
@@ -172,10 +187,11 @@ def post_of(epoch: int) -> Transaction[Post]:
     """Return the signals that other nodes left for a node, and the leases that it still holds."""
     leases = yield Statement("leases_of", (epoch,))
     rows = yield Statement("signals_for", (epoch, SIGNALS_PAGE))
+    mail = [StoredSignal._make(row) for row in rows]
     signals = tuple(
-        SignalRow(session_key=key, token=token, kind=kind, body=body) for _, key, token, kind, body in rows
+        SignalRow(session_key=one.session_key, token=one.token, kind=one.kind, body=one.body) for one in mail
     )
-    return Post(signals, tuple(row[0] for row in rows), frozenset((key, token) for key, token in leases))
+    return Post(signals, tuple(one.mail_id for one in mail), frozenset((key, token) for key, token in leases))
 
 
 def throw_away(epoch: int, signal_ids: Sequence[int]) -> Transaction[None]:

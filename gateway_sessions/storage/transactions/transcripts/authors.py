@@ -16,6 +16,7 @@ from gateway_sessions.core.transcript.messages import SEVERAL_IDS, Message
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.columns import from_json
 from gateway_sessions.storage.tables.messages import decode_all
+from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.transactions.transcripts.messages import MessagePage, page
 
 _NOBODY: Final = frozenset[str]()
@@ -31,10 +32,10 @@ class Whose(NamedTuple):
 
 def hand_over(session_id: str, session_key: str | None, owner: str) -> Transaction[None]:
     """Write the owner and the lane into each message of a session that goes to another owner or lane."""
-    rows = yield Statement("get_session", (session_id,))
-    if not rows:
+    session = yield from stored_session(session_id)
+    if session is None:
         return
-    was_key, was_owner = rows[0][0], rows[0][1]
+    was_key, was_owner = session.session_key, session.owner
     if was_owner != owner:
         yield Statement("say_whose", (was_owner, was_key, session_id))
     elif was_key is not None and was_key != session_key:
@@ -76,11 +77,11 @@ def _with_their_messages(session_id: str, messages: Sequence[Message]) -> Transa
 def _people_of(session_id: str) -> Transaction[frozenset[str]]:
     """Return the people who spoke in a conversation, except the owner of its session."""
     rows = yield Statement("people_of_conversation", (session_id,))
-    owners = yield Statement("get_session", (session_id,))
-    found = {row[0] for row in rows if row[0] is not None}
+    session = yield from stored_session(session_id)
+    found = {author for author, _ in rows if author is not None}
     for _, people in rows:
         found |= set(from_json(f"session {session_id!r}", people, tuple[str, ...]) if people else _NOBODY)
-    return frozenset(found - {row[1] for row in owners})
+    return frozenset(found - {session.owner} if session is not None else found)
 
 
 def _with(message: Message, whose: Whose) -> Message:

@@ -30,8 +30,9 @@ def conversation(
     seen = {session_id}
     child = session_id
     while include_ancestors and (limit is None or len(said) < limit) and len(seen) < MAX_ANCESTORS:
-        rows = yield Statement("parent_of_session", (child,))
-        parent = rows[0][0] if rows and rows[0][1] == Relation.CONTINUATION else None
+        parent = None
+        for came_from, relation in (yield Statement("parent_of_session", (child,))):
+            parent = came_from if relation == Relation.CONTINUATION else None
         if parent is None or parent in seen:
             break
         before = yield from _said(parent, limit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,10 +19,21 @@ from gateway_sessions.core.transcript.messages import (
 )
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.messages import decode_all
+from gateway_sessions.storage.tables.queries import row_of
 from gateway_sessions.storage.transactions.transcripts.messages import must_exist, rows_of
+from gateway_sessions.storage.transactions.transcripts.rewind import UserTurnRow
 from gateway_sessions.storage.transactions.transcripts.rewrite import rows_made_of
 
 SHOWN: frozenset[str | None] = frozenset({None, Hidden.COMPACTED})
+
+
+@row_of("find_message")
+class FoundPlace(NamedTuple):
+    """The place of a message in its session, and why it is hidden, if it is."""
+
+    seq: int
+    role: str
+    hidden_because: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +54,11 @@ def around(anchor: Anchor) -> Transaction[MessageWindow]:
     if not places:
         yield from must_exist(anchor.session_id)
         return MessageWindow()
-    seq, _, hidden = places[0]
-    if hidden not in SHOWN and not anchor.include_hidden:
+    place = FoundPlace._make(places[0])
+    if place.hidden_because not in SHOWN and not anchor.include_hidden:
         return MessageWindow()
     radius = max(anchor.window, 0)
-    where = (anchor.session_id, seq, anchor.include_hidden)
+    where = (anchor.session_id, place.seq, anchor.include_hidden)
     before = decode_all((yield Statement("visible_messages_until", (*where, radius + 1))))
     behind = decode_all((yield Statement("visible_messages_from", (*where, radius + 1))))
     return MessageWindow((*reversed(before), *behind[1:]), len(before) - 1, len(behind) - 1)
@@ -71,8 +83,8 @@ def recent_user_turns(session_id: str, limit: int) -> Transaction[list[UserTurn]
     if not rows:
         yield from must_exist(session_id)
     return [
-        UserTurn(message_id, seq, from_micros(sent_at), brief(text or ""))
-        for message_id, seq, sent_at, text in rows
+        UserTurn(one.message_id, one.seq, from_micros(one.sent_at), brief(one.content or ""))
+        for one in map(UserTurnRow._make, rows)
     ]
 
 

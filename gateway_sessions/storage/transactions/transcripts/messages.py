@@ -16,6 +16,7 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.locks import of_session
 from gateway_sessions.storage.tables.messages import Stored, decode_all, encode
+from gateway_sessions.storage.tables.sessions import ancestor
 
 EVERYTHING: Final = 1 << 62
 """A number above that of all rows, and a place behind all messages, of any session."""
@@ -130,10 +131,10 @@ def _advance(
     )
     if changed[0][0]:
         return
-    sessions = yield Statement("session_to_descend_from", (session_id,))
-    if not sessions:
+    session = yield from ancestor(session_id)
+    if session is None:
         raise SessionNotFoundError(session_id)
-    yield from tombstones.refuse_earlier(session_id, sessions[0][0], first_sent)
+    yield from tombstones.refuse_earlier(session_id, session.owner, first_sent)
     for instant, author in sent:
         if author is not None:
             yield from tombstones.refuse_earlier(session_id, author, instant)

@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from gateway_sessions.core.transcript.messages import PREVIEW_READS, Hidden, Rewind, preview_of
 from gateway_sessions.errors import InvalidInputError, NothingToUndoError
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.locks import of_session
+from gateway_sessions.storage.tables.queries import row_of
 from gateway_sessions.storage.transactions.transcripts.messages import must_exist
 
 PREVIEW_PAGE = 20
 """The number of texts read at a time: nearly always the first one has a preview."""
+
+
+@row_of("recent_user_turns", "user_turn")
+class UserTurnRow(NamedTuple):
+    """A message by which a person began a turn."""
+
+    message_id: int
+    seq: int
+    sent_at: int
+    content: str | None
+
+
+@row_of("active_messages_from")
+class ActiveMessage(NamedTuple):
+    """A message of the conversation, with its share of the totals."""
+
+    message_id: int
+    calls: int
+    """The number of tool calls in it."""
+    begins_turn: int
 
 
 def rewind(session_id: str, turns: int, ids: Iterator[int]) -> Transaction[Rewind | None]:
@@ -20,7 +42,7 @@ def rewind(session_id: str, turns: int, ids: Iterator[int]) -> Transaction[Rewin
     if not rows:
         yield from must_exist(session_id)
         return None
-    return (yield from _rewind_to(session_id, rows[-1], ids))
+    return (yield from _rewind_to(session_id, UserTurnRow._make(rows[-1]), ids))
 
 
 def rewind_to(session_id: str, message_id: int, ids: Iterator[int]) -> Transaction[Rewind]:
@@ -30,7 +52,7 @@ def rewind_to(session_id: str, message_id: int, ids: Iterator[int]) -> Transacti
         yield from must_exist(session_id)
         problem = f"message {message_id} is none that a person said in session {session_id!r}"
         raise InvalidInputError(problem)
-    return (yield from _rewind_to(session_id, rows[0], ids))
+    return (yield from _rewind_to(session_id, UserTurnRow._make(rows[0]), ids))
 
 
 def restore(session_id: str) -> Transaction[int]:
@@ -44,19 +66,22 @@ def restore(session_id: str) -> Transaction[int]:
         raise NothingToUndoError(session_id, "the conversation has gone on since something was taken back")
     shown = yield Statement("messages_rewound_by", (session_id, change_id))
     yield Statement("show_messages_rewound_by", (session_id, change_id))
-    yield from adjust(session_id, messages=len(shown), calls=sum(row[1] for row in shown))
+    yield from adjust(session_id, messages=len(shown), calls=sum(calls for _, calls in shown))
     return len(shown)
 
 
-def hide_from(session_id: str, seq: int, because: Hidden, ids: Iterator[int]) -> Transaction[list[Row]]:
+def hide_from(
+    session_id: str, seq: int, because: Hidden, ids: Iterator[int]
+) -> Transaction[list[ActiveMessage]]:
     """Hide all messages of the conversation from a place on; return the rows that were hidden."""
     rows = yield Statement("active_messages_from", (session_id, seq))
     if rows:
         # Ids rise with time, but the clock may have been set back: `restore` must find this one as the last.
-        last = yield Statement("last_rewind", (session_id,))
-        change_id = max(next(ids), last[0][0] + 1 if last else 0)
+        change_id = next(ids)
+        for last, _ in (yield Statement("last_rewind", (session_id,))):
+            change_id = max(change_id, last + 1)
         yield Statement("hide_messages_from", (str(because), change_id, session_id, seq))
-    return list(rows)
+    return [ActiveMessage._make(row) for row in rows]
 
 
 def adjust(
@@ -67,18 +92,17 @@ def adjust(
     yield Statement("adjust_totals", (messages, calls, size, rewinds, edits, preview, session_id))
 
 
-def _rewind_to(session_id: str, target: Row, ids: Iterator[int]) -> Transaction[Rewind]:
-    message_id, seq, _, text = target
-    hidden = yield from hide_from(session_id, seq, Hidden.REWOUND, ids)
+def _rewind_to(session_id: str, target: UserTurnRow, ids: Iterator[int]) -> Transaction[Rewind]:
+    hidden = yield from hide_from(session_id, target.seq, Hidden.REWOUND, ids)
     if hidden:
-        calls = sum(row[1] for row in hidden)
+        calls = sum(one.calls for one in hidden)
         yield from adjust(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
     head = yield Statement("last_active_message", (session_id,))
     return Rewind(
         rewound_count=len(hidden),
-        turns_undone=sum(row[2] for row in hidden),
-        target_text=text or "",
-        target_message_id=message_id,
+        turns_undone=sum(one.begins_turn for one in hidden),
+        target_text=target.content or "",
+        target_message_id=target.message_id,
         new_head_id=head[0][0] if head else None,
     )
 
@@ -94,5 +118,5 @@ def _preview(session_id: str) -> Transaction[str | None]:
         for _, text in rows:
             if (preview := preview_of(text)) is not None:
                 return preview
-        seq = rows[-1][0]
+        seq, _ = rows[-1]
     return None

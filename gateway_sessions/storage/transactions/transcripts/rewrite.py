@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -13,11 +13,12 @@ from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.edits import Effect, Rewording, edited_by_hand, holds, plan_rewording
 from gateway_sessions.core.text import Intake
 from gateway_sessions.core.transcript.messages import STEERED, Content, Hidden, Message, MessageVersion
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.columns import content_of, escaped
 from gateway_sessions.storage.tables.index_notes import note_changes
 from gateway_sessions.storage.tables.messages import content_columns, decode_all, kept_of
+from gateway_sessions.storage.tables.queries import row_of
 from gateway_sessions.storage.transactions.transcripts.authors import in_place_of
 from gateway_sessions.storage.transactions.transcripts.messages import Appended, append, must_exist
 from gateway_sessions.storage.transactions.transcripts.rewind import adjust, hide_from
@@ -26,6 +27,25 @@ _SAID: Final = 2
 """The number of columns, from the first, that say something to people: a change keeps the old version."""
 _TOLD: Final = 3
 """The number of columns, from the first, that say something to a model: a change counts as an edit."""
+
+
+@row_of("message_versions")
+class VersionRow(NamedTuple):
+    """An earlier version of a message, as it is stored."""
+
+    version: int
+    content: str | None
+    parts: str | None
+    replaced_at: int
+
+
+@row_of("stored_messages")
+class MessagePlaceRow(NamedTuple):
+    """A message of a session, hidden or not, and its place."""
+
+    message_id: int
+    seq: int
+    is_hidden: int
 
 
 def replace(
@@ -48,7 +68,7 @@ def compact(
     """Hide the conversation behind *messages*, a summary of it; return how many messages were hidden."""
     summary = yield from in_place_of(session_id, messages)
     hidden = yield from hide_from(session_id, 0, Hidden.COMPACTED, ids)
-    yield from adjust(session_id, messages=-len(hidden), calls=-sum(row[1] for row in hidden))
+    yield from adjust(session_id, messages=-len(hidden), calls=-sum(one.calls for one in hidden))
     return len(hidden), (yield from append(session_id, summary, now, ids))
 
 
@@ -64,7 +84,7 @@ def change_said(session_key: str, rewording: Rewording, change: Change) -> Trans
     """Change a message of a lane in every session that has it: it may have been copied or moved."""
     sessions = yield Statement("sessions_said_on", (session_key, session_key))
     found = Effect.NONE
-    for row in (yield from rows_made_of([one[0] for one in sessions], rewording.message_id)):
+    for row in (yield from rows_made_of([session_id for (session_id,) in sessions], rewording.message_id)):
         if row.from_lane not in (None, session_key):  # another chat's message that has the same id
             continue
         effect = yield from _carry_out(row, rewording, change.now, change.ids)
@@ -132,11 +152,11 @@ def versions(session_id: str, message_id: int) -> Transaction[list[MessageVersio
     rows = yield Statement("message_versions", (session_id, message_id))
     return [
         MessageVersion(
-            number,
-            text if parts is None else content_of(f"message {message_id}", parts),
-            from_micros(at),
+            one.version,
+            one.content if one.parts is None else content_of(f"message {message_id}", one.parts),
+            from_micros(one.replaced_at),
         )
-        for number, text, parts, at in rows
+        for one in map(VersionRow._make, rows)
     ]
 
 
@@ -197,39 +217,45 @@ def _columns(intake: Intake, row: Message) -> tuple[str | None, ...]:
 
 def remove(session_id: str, message_ids: Collection[int], ids: Iterator[int]) -> Transaction[int]:
     """Delete some messages, hidden ones too; return how many. The others do not change."""
-    rows = yield Statement("stored_messages", (session_id,))
+    rows = yield from _stored_messages(session_id)
     chosen = frozenset(message_ids)
     gone = yield from _without(session_id, rows, chosen, ids)
     if gone:
-        size = yield Statement("bytes_of_messages", (session_id,))
-        yield Statement("recount_totals", (size[0][0], session_id))
+        ((size,),) = yield Statement("bytes_of_messages", (session_id,))
+        yield Statement("recount_totals", (size, session_id))
         yield from adjust(session_id, edits=1)
     return gone
 
 
 def _delete(session_id: str, ids: Iterator[int], *, hidden_too: bool) -> Transaction[int]:
     """Delete the conversation, or all messages; return how many were deleted."""
-    rows = yield Statement("stored_messages", (session_id,))
+    rows = yield from _stored_messages(session_id)
     if not rows:
         yield from must_exist(session_id)
         return 0
-    chosen = frozenset(row[0] for row in rows if hidden_too or not row[2])
+    chosen = frozenset(one.message_id for one in rows if hidden_too or not one.is_hidden)
     gone = yield from _without(session_id, rows, chosen, ids)
-    size = yield Statement("bytes_of_messages", (session_id,))
-    yield Statement("reset_totals", (len(rows) - gone, size[0][0], session_id))
+    ((size,),) = yield Statement("bytes_of_messages", (session_id,))
+    yield Statement("reset_totals", (len(rows) - gone, size, session_id))
     return gone
 
 
+def _stored_messages(session_id: str) -> Transaction[list[MessagePlaceRow]]:
+    """Return the places of all messages of a session, hidden ones too, in their order."""
+    rows = yield Statement("stored_messages", (session_id,))
+    return [MessagePlaceRow._make(row) for row in rows]
+
+
 def _without(
-    session_id: str, rows: Sequence[Row], chosen: Collection[int], ids: Iterator[int]
+    session_id: str, rows: Sequence[MessagePlaceRow], chosen: Collection[int], ids: Iterator[int]
 ) -> Transaction[int]:
     """Delete messages of a session and renumber the others without gaps; return how many were deleted."""
-    gone = [(row[0],) for row in rows if row[0] in chosen]
-    left = [row for row in rows if row[0] not in chosen]
+    gone = [(one.message_id,) for one in rows if one.message_id in chosen]
+    left = [one for one in rows if one.message_id not in chosen]
     yield Statement("delete_message", many=gone)
     yield Statement("delete_message_versions", many=gone)
-    yield from note_changes((one[0] for one in gone), ids)
+    yield from note_changes((message_id for (message_id,) in gone), ids)
     # In ascending order, because a place must be free when a message moves there: places are unique.
-    moved = [(at, row[0]) for at, row in enumerate(left, start=1) if row[1] != at]
+    moved = [(at, one.message_id) for at, one in enumerate(left, start=1) if one.seq != at]
     yield Statement("move_message", many=moved)
     return len(gone)

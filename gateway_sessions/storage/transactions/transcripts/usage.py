@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -49,15 +49,85 @@ from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.ports import Row, Rows, Statement, Transaction
 from gateway_sessions.storage.tables.entries import archive, load, load_by_session, put_unqueried, unarchive
 from gateway_sessions.storage.tables.locks import of_session
+from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sessions import stored_session
+
+
+@row_of("usage_event")
+class CountedEvent(NamedTuple):
+    """A usage event that was counted: where, and its cost as far as it is known."""
+
+    session_id: str
+    task: str
+    estimated_cost_usd: float | None
+    actual_cost_usd: float | None
+    cost_status: str
+
+
+@row_of("get_used")
+class UsedRow(NamedTuple):
+    """The cost of a session's turns so far, and its model."""
+
+    estimated_cost_usd: float | None
+    actual_cost_usd: float | None
+    cost_status: str | None
+    model: str | None
+    billing_provider: str | None
+
+
+row_of("spent_by_session", "spent_by_owner", "spent_by_all")(UsageSum)
+
+
+@row_of("insight_sessions", "insight_sessions_of_owners")
+class SessionsOfSource(NamedTuple):
+    """The sessions of one source in use since an instant."""
+
+    source: str
+    sessions: int
+    begun: int
+    micros: int
+    """The time that they were in use, in microseconds."""
+
+
+@row_of("insight_messages_by_source")
+class MessagesOfSource(NamedTuple):
+    """The messages of one source since an instant."""
+
+    source: str
+    said: int
+    results: int
+    """The number of tool results among them."""
+
+
+@row_of("insight_messages_of_source", "insight_messages_of_owners")
+class MessagesOfQuarter(NamedTuple):
+    """The messages of one source and tool in a quarter of an hour."""
+
+    source: str
+    quarter_hour: int
+    tool_name: str | None
+    said: int
+
+
+@row_of("insight_top", "insight_top_of_owners")
+class RankedSession(NamedTuple):
+    """A session that stands out in a ranking."""
+
+    ranking: str
+    session_id: str
+    source: str
+    title: str | None
+    started_at: int
+    amount: int
 
 
 def record(session_id: str, usage: Usage, now: datetime) -> Transaction[bool]:
     """Count the event on its session and on that session's entry; False if it was counted already."""
-    known = yield Statement("usage_event", (usage.event_id,))
-    if known and known[0][0] != session_id:
-        problem = f"event_id {usage.event_id!r} was counted for another session, {known[0][0]}"
+    known = yield from _counted_event(usage.event_id)
+    if known is not None and known.session_id != session_id:
+        problem = f"event_id {usage.event_id!r} was counted for another session, {known.session_id}"
         raise InvalidInputError(problem)
-    if known:
+    if known is not None:
         return False
     used = yield Statement("get_used", (session_id,), lock=of_session(session_id))
     if not used:
@@ -69,10 +139,12 @@ def record(session_id: str, usage: Usage, now: datetime) -> Transaction[bool]:
     row = (usage.event_id, session_id, to_micros(usage.at), usage.task, *words, *counts, *costs, *source)
     yield Statement("add_usage", row)
     if usage.task == TURN:
-        *before, model, provider = used[0]
-        yield from _note_route(session_id, usage, model, provider)
+        before = UsedRow._make(used[0])
+        yield from _note_route(session_id, usage, before.model, before.billing_provider)
         after = _costs(before, usage.estimated_cost_usd, usage.actual_cost_usd)
-        status = usage.cost_status if before[2] is None else worse(before[2], usage.cost_status)
+        status = usage.cost_status
+        if before.cost_status is not None:
+            status = worse(before.cost_status, usage.cost_status)
         yield Statement("add_used", (*counts, *after, str(status), *source, session_id))
         yield from _count_in_entry(session_id, sum_of(usage), status, now)
     return True
@@ -93,21 +165,23 @@ def amend(
     event_id: str, actual_cost_usd: float, source: tuple[str | None, str | None], now: datetime
 ) -> Transaction[bool]:
     """Store the actual cost of an event; False if it was stored already."""
-    known = yield Statement("usage_event", (event_id,))
-    if not known:
+    known = yield from _counted_event(event_id)
+    if known is None:
         problem = f"event_id {event_id!r} was never counted, or its session is gone"
         raise InvalidInputError(problem)
-    session_id, task, estimated, actual, status = known[0]
-    if actual is not None:
+    if known.actual_cost_usd is not None:
         return False
+    session_id = known.session_id
     yield Statement("price_usage", (actual_cost_usd, *source, event_id))
-    if task == TURN:
+    if known.task == TURN:
         used = yield Statement("get_used", (session_id,))
         statuses = yield Statement("statuses_of_turns", (session_id,))
-        settled = worse(*(row[0] for row in statuses))
-        costs = (*_costs(used[0], None, actual_cost_usd), str(settled))
+        settled = worse(*(status for (status,) in statuses))
+        costs = (*_costs(UsedRow._make(used[0]), None, actual_cost_usd), str(settled))
         yield Statement("add_used", (*(0 for _ in COUNTS), *costs, *source, session_id))
-        nanos = to_nanos(actual_cost_usd) - cost_nanos(status, estimated, actual)
+        nanos = to_nanos(actual_cost_usd) - cost_nanos(
+            known.cost_status, known.estimated_cost_usd, known.actual_cost_usd
+        )
         yield from _count_in_entry(session_id, UsageSum(cost_nanos=nanos), settled, now)
     return True
 
@@ -130,13 +204,14 @@ def spent(session_id: str, day: tuple[datetime, datetime]) -> Transaction[Spent]
     if not owners:
         raise SessionNotFoundError(session_id)
     began, ends = map(to_micros, day)
-    session = yield Statement("spent_by_session", (session_id,))
-    person = yield Statement("spent_by_owner", (owners[0][0], began, ends))
-    everybody = yield Statement("spent_by_all", (began, ends))
+    ((owner,),) = owners
+    (session,) = yield Statement("spent_by_session", (session_id,))
+    (person,) = yield Statement("spent_by_owner", (owner, began, ends))
+    (everybody,) = yield Statement("spent_by_all", (began, ends))
     return Spent(
-        session=used_in(session[0]),
-        person=used_in(person[0]),
-        day=used_in(everybody[0]),
+        session=used_in(session),
+        person=used_in(person),
+        day=used_in(everybody),
         day_began=day[0],
         day_ends=day[1],
     )
@@ -156,11 +231,20 @@ def _note_route(session_id: str, usage: Usage, model: str | None, provider: str 
         yield Statement("set_route", (*route, session_id))
 
 
-def _costs(before: Row, estimated: float | None, actual: float | None) -> tuple[float | None, ...]:
+def _counted_event(event_id: str) -> Transaction[CountedEvent | None]:
+    """Return an event that was counted already; None if it was not."""
+    rows = yield Statement("usage_event", (event_id,))
+    return CountedEvent._make(rows[0]) if rows else None
+
+
+def _costs(before: UsedRow, estimated: float | None, actual: float | None) -> tuple[float | None, ...]:
     """Return both sums of costs with one more event; None as long as no price is known."""
     return tuple(
         old if more is None else from_nanos(to_nanos(old) + to_nanos(more))
-        for old, more in zip(before[:2], (estimated, actual), strict=True)
+        for old, more in (
+            (before.estimated_cost_usd, estimated),
+            (before.actual_cost_usd, actual),
+        )
     )
 
 
@@ -172,9 +256,9 @@ def _count_in_entry(session_id: str, more: UsageSum, status: CostStatus, now: da
     if entry is not None and entry.session_id == session_id:
         yield from put_unqueried(_counted(entry, more, status).evolve(now))
         return
-    rows = yield Statement("get_session", (session_id,))
-    if rows[0][5] is not None:
-        text = archive(_counted(unarchive(rows[0][5]), more, status))
+    session = yield from stored_session(session_id)
+    if session is not None and session.entry is not None:
+        text = archive(_counted(unarchive(session.entry), more, status))
         yield Statement("keep_entry", (text, session_id))
 
 
@@ -233,10 +317,9 @@ def insights(question: Question) -> Transaction[Insights]:
 
 def _count_sessions(question: Question, counts: Counts) -> Transaction[None]:
     since = to_micros(question.since)
-    for source, sessions, started, micros in (
-        yield question.asked("insight_sessions", first=(since, since, since))
-    ):
-        counts.sessions[source] = (sessions, started, timedelta(microseconds=micros))
+    rows = yield question.asked("insight_sessions", first=(since, since, since))
+    for one in map(SessionsOfSource._make, rows):
+        counts.sessions[one.source] = (one.sessions, one.begun, timedelta(microseconds=one.micros))
 
 
 def _count_messages(question: Question, counts: Counts) -> Transaction[None]:
@@ -247,8 +330,9 @@ def _count_messages(question: Question, counts: Counts) -> Transaction[None]:
     elif question.source is not None:
         _add_messages(counts, (yield Statement("insight_messages_of_source", (since, question.source))))
     else:
-        for source, said, results in (yield Statement("insight_messages_by_source", (since,))):
-            counts.messages[source], counts.tool_calls[source] = said, results
+        rows = yield Statement("insight_messages_by_source", (since,))
+        for one in map(MessagesOfSource._make, rows):
+            counts.messages[one.source], counts.tool_calls[one.source] = one.said, one.results
         for quarter, said in (yield Statement("insight_messages_by_time", (since,))):
             counts.quarters[quarter] = said
         for tool, calls in (yield Statement("insight_tools", (since,))):
@@ -256,7 +340,7 @@ def _count_messages(question: Question, counts: Counts) -> Transaction[None]:
 
 
 def _add_messages(counts: Counts, rows: Rows) -> None:
-    for source, quarter, tool, said in rows:
+    for source, quarter, tool, said in map(MessagesOfQuarter._make, rows):
         counts.messages[source] += said
         counts.quarters[quarter] += said
         if tool is not None:
@@ -272,15 +356,14 @@ def _count_usage(question: Question, counts: Counts) -> Transaction[None]:
 
 def _top(question: Question) -> Transaction[TopSessions]:
     found: defaultdict[str, list[TopSession]] = defaultdict(list)
-    for ranking, session_id, source, title, started_at, amount in (
-        yield question.asked("insight_top", last=(TOP,) * 4)
-    ):
+    rows = yield question.asked("insight_top", last=(TOP,) * 4)
+    for one in map(RankedSession._make, rows):
         session = TopSession(
-            session_id=session_id,
-            platform=source,
-            title=title,
-            started_at=from_micros(started_at),
-            amount=amount // MICROS if ranking == "longest" else amount,
+            session_id=one.session_id,
+            platform=one.source,
+            title=one.title,
+            started_at=from_micros(one.started_at),
+            amount=one.amount // MICROS if one.ranking == "longest" else one.amount,
         )
-        found[ranking].append(session)
+        found[one.ranking].append(session)
     return TopSessions(**{ranking: tuple(sessions) for ranking, sessions in found.items()})

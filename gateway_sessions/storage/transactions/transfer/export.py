@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gateway_sessions.core.export.jsonl import Version, message_members, session_members, usage_members
 from gateway_sessions.core.identity.scope import Scope
@@ -13,10 +13,12 @@ from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.usage.usage_events import CostStatus, Usage
 from gateway_sessions.errors import SessionNotFoundError
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 from gateway_sessions.storage.tables.columns import content_of, from_json, member
 from gateway_sessions.storage.tables.messages import decode_all
+from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.transactions.sessions.session_rows import decode_record
 from gateway_sessions.storage.transactions.sessions.titles import in_scope
 from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING
@@ -59,6 +61,49 @@ class Head:
     """The average size of a message's text in bytes."""
 
 
+@row_of("sessions_to_export")
+class ExportableSession(NamedTuple):
+    """A session in the order in which sessions are exported."""
+
+    session_id: str
+    started_at: int
+    relation: str | None
+
+
+@row_of("versions_of_messages")
+class EarlierVersion(NamedTuple):
+    """What a message said before an edit."""
+
+    seq: int
+    content: str | None
+    parts: str | None
+    replaced_at: int
+
+
+@row_of("usage_to_export")
+class UsageRow(NamedTuple):
+    """A usage event as it is stored, by the names of the fields of `Usage`."""
+
+    event_id: str
+    at: int
+    task: str
+    model: str | None
+    provider: str | None
+    base_url: str | None
+    billing_mode: str | None
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    api_calls: int
+    estimated_cost_usd: float | None
+    actual_cost_usd: float | None
+    cost_status: str
+    cost_source: str | None
+    pricing_version: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """A session with its first messages."""
@@ -76,13 +121,16 @@ class Beginning:
 def ids(wanted: ExportQuery, after: Position, limit: int) -> Transaction[list[tuple[Position, bool]]]:
     """Return a page of sessions: their positions, and whether each may continue another one."""
     rows = yield Statement("sessions_to_export", (*after, *wanted.params, limit))
-    return [((row[1], row[0]), row[2] == Relation.CONTINUATION) for row in rows]
+    return [
+        ((one.started_at, one.session_id), one.relation == Relation.CONTINUATION)
+        for one in map(ExportableSession._make, rows)
+    ]
 
 
 def count(wanted: ExportQuery) -> Transaction[int]:
     """Return the number of sessions to export."""
-    rows = yield Statement("count_sessions_to_export", wanted.params)
-    return int(rows[0][0])
+    ((count,),) = yield Statement("count_sessions_to_export", wanted.params)
+    return int(count)
 
 
 def logical_line(session_id: str, scope: Scope) -> Transaction[list[str]]:
@@ -94,18 +142,18 @@ def logical_line(session_id: str, scope: Scope) -> Transaction[list[str]]:
 def head(session_id: str, scope: Scope) -> Transaction[Head]:
     """Return a session without its messages; `SessionNotFoundError` if *scope* does not see it."""
     rows = yield Statement("session_record", (session_id,))
-    more = yield Statement("get_session", (session_id,))
-    if not rows or not more or not scope.sees(owner=more[0][1], session_key=more[0][0]):
+    more = yield from stored_session(session_id)
+    if not rows or more is None or not scope.sees(owner=more.owner, session_key=more.session_key):
         raise SessionNotFoundError(session_id)
     record = decode_record(rows[0])
-    entry: Any = from_json(f"session {session_id!r}", more[0][5], object)
-    members = session_members(record, ends=more[0][4], entry=entry)
+    entry: Any = from_json(f"session {session_id!r}", more.entry, object)
+    members = session_members(record, ends=more.ends, entry=entry)
     usage = yield Statement("usage_to_export", (session_id,))
-    members["usage_events"] = [usage_members(_usage(row)) for row in usage]
+    members["usage_events"] = [usage_members(_usage(UsageRow._make(row))) for row in usage]
     acts = yield Statement("acts_of_hiding", (session_id,))
     average = record.text_bytes // max(record.last_seq, 1)
     page = max(1, min(PAGE, PAGE_BYTES // max(average, 1)))
-    return Head(members, page, {row[0]: number for number, row in enumerate(acts, 1)}, average)
+    return Head(members, page, {act: number for number, (act,) in enumerate(acts, 1)}, average)
 
 
 def beginnings(session_ids: Sequence[str], wanted: ExportQuery) -> Transaction[list[Beginning]]:
@@ -130,11 +178,11 @@ def messages(session_id: str, of: Head, after_seq: int, wanted: ExportQuery) -> 
         return []
     between = (session_id, found[0].seq, found[-1].seq)
     hidden = (yield Statement("hidden_messages", between)) if of.acts else ()
-    hidden_by: dict[int, int] = {row[0]: row[1] for row in hidden}
+    hidden_by: dict[int, int] = {seq: act for seq, act in hidden}  # noqa: C416 -- a row is no pair by its type
     versions: defaultdict[int, list[Version]] = defaultdict(list)
-    for seq, text, parts, replaced_at in (yield Statement("versions_of_messages", between)):
-        content = text if parts is None else content_of(f"session {session_id!r}", parts)
-        versions[seq].append((content, from_micros(replaced_at)))
+    for old in map(EarlierVersion._make, (yield Statement("versions_of_messages", between))):
+        content = old.content if old.parts is None else content_of(f"session {session_id!r}", old.parts)
+        versions[old.seq].append((content, from_micros(old.replaced_at)))
     return [
         message_members(one, of.acts.get(hidden_by.get(one.seq, 0)), versions.get(one.seq, ()))
         for one in found
@@ -158,29 +206,8 @@ def whole_if_there(session_id: str, wanted: ExportQuery) -> Transaction[Members 
         return None
 
 
-def _usage(row: Row) -> Usage:
-    event_id, at, task, model, provider, url, mode, *rest = row
-    *counts, estimated, actual, status, source, pricing = rest
-    names = (
-        "input_tokens",
-        "output_tokens",
-        "cache_read_tokens",
-        "cache_write_tokens",
-        "reasoning_tokens",
-        "api_calls",
-    )
-    return Usage(
-        event_id=event_id,
-        at=from_micros(at),
-        task=task,
-        model=model,
-        provider=provider,
-        base_url=url,
-        billing_mode=mode,
-        estimated_cost_usd=estimated,
-        actual_cost_usd=actual,
-        cost_status=member(f"use {event_id!r}", CostStatus, status),
-        cost_source=source,
-        pricing_version=pricing,
-        **dict(zip(names, counts, strict=True)),
-    )
+def _usage(row: UsageRow) -> Usage:
+    columns = row._asdict()
+    columns["at"] = from_micros(row.at)
+    columns["cost_status"] = member(f"use {row.event_id!r}", CostStatus, row.cost_status)
+    return Usage(**columns)

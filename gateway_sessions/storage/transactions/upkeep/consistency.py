@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway_sessions.core.notices.units import such_as
 from gateway_sessions.core.queue.state_machine import ItemEvent
@@ -17,6 +17,7 @@ from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.inbox import recount
 from gateway_sessions.storage.tables.lanes import load_lane, put_lane
 from gateway_sessions.storage.tables.moves import moving
+from gateway_sessions.storage.tables.queries import row_of
 
 _ORPHANS: Final = ("entries_without_session", "messages_without_session", "usage_without_session")
 _CIRCLES: Final = "circles"
@@ -84,6 +85,26 @@ CHECKS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 """The name of each check, with the words for one finding and for several."""
 
 
+@row_of(*_ORPHANS)
+class LostSession(NamedTuple):
+    """The columns of a session that lost its row, as far as other tables tell them."""
+
+    session_id: str
+    session_key: str | None
+    owner: str
+    source: str
+    started_at: int
+
+
+@row_of("wrong_totals")
+class WrongTotals(NamedTuple):
+    """A session whose counts are wrong, and its messages as they are."""
+
+    session_id: str
+    messages_stored: int
+    highest_seq: int
+
+
 @dataclass(frozen=True, slots=True)
 class Inconsistency:
     """One kind of contradiction, the number of findings, and an example."""
@@ -110,7 +131,7 @@ def finding(check: str) -> Transaction[Inconsistency | None]:
     if check == _CIRCLES:
         wrong = yield from _oldest_of_circles()
     else:
-        wrong = [str(row[0]) for row in (yield Statement(check))]
+        wrong = [str(name) for name, *_ in (yield Statement(check))]
     return Inconsistency(check, len(wrong), wrong[0]) if wrong else None
 
 
@@ -119,12 +140,12 @@ def mend() -> Transaction[list[Inconsistency]]:
     wrong = yield from findings()
     for name in _ORPHANS:
         rows = yield Statement(name)
-        yield from _change("restore_session_row", rows)
+        yield from _change("restore_session_row", [LostSession._make(row) for row in rows])
     yield from _change("add_totals", (yield Statement("sessions_without_totals")))
     yield from _change("delete_totals", (yield Statement("totals_without_session")))
-    for session_id, *_ in (yield Statement("wrong_totals")):
-        size = yield Statement("bytes_of_messages", (session_id,))
-        yield Statement("recount_totals", (size[0][0], session_id))
+    for session_id, _, _ in map(WrongTotals._make, (yield Statement("wrong_totals"))):
+        ((size,),) = yield Statement("bytes_of_messages", (session_id,))
+        yield Statement("recount_totals", (size, session_id))
     yield from _change("cut_from_parent", [(one,) for one in (yield from _oldest_of_circles())])
     yield from _change("restore_clock", (yield Statement("entries_without_clock")))
     yield from _change("delete_clock", (yield Statement("clocks_without_entry")))
@@ -154,7 +175,7 @@ def _mend_queues() -> Transaction[None]:
 def _oldest_of_circles() -> Transaction[list[str]]:
     """Return, for each circle of descent, the session that began first: the circle is cut there."""
     rows = yield Statement("sessions_with_parent")
-    parents: dict[str, str] = {row[0]: row[1] for row in rows}
+    parents: dict[str, str] = {child: parent for child, parent in rows}  # noqa: C416 -- a row is no pair by its type
     age = {session_id: number for number, session_id in enumerate(parents)}
     oldest: list[str] = []
     done: set[str] = set()

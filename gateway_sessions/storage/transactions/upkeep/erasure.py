@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -21,10 +21,12 @@ from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.sessions.erasure import Subject, tombstone_of
 from gateway_sessions.errors import SessionBusyError
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.columns import from_json
 from gateway_sessions.storage.tables.entries import load, put, remove
+from gateway_sessions.storage.tables.lanes import lane_lease
+from gateway_sessions.storage.tables.queries import row_of
 from gateway_sessions.storage.tables.tombstones import ERASING
 from gateway_sessions.storage.transactions.queue import erasure
 from gateway_sessions.storage.transactions.sessions.remove import group_of
@@ -61,6 +63,28 @@ class ErasurePlan(msgspec.Struct, frozen=True, kw_only=True):
         return from_micros(self.erased_at)
 
 
+@row_of("lanes_of_owner")
+class OwnedLane(NamedTuple):
+    """A lane of a person, its session, and the opening that runs a turn there, if one runs."""
+
+    session_key: str
+    session_id: str
+    lease_epoch: int | None
+
+
+@row_of("transitions_of_owner_lane")
+class TransitionRow(NamedTuple):
+    """A row of the transition log, by the names that a person is shown."""
+
+    at: int
+    session_id: str
+    event: str
+    from_state: str | None
+    to_state: str
+    reason: str | None
+    actor: str
+
+
 @dataclass(frozen=True, slots=True)
 class BegunErasure:
     """The plan, and the rows that the first step removed."""
@@ -79,30 +103,30 @@ def begin(
 ) -> Transaction[BegunErasure]:
     """End the person's sessions and refuse earlier messages; `SessionBusyError` while their turn runs."""
     secret = yield from meta.install_secret()
-    current = yield Statement("lanes_of_owner", (subject.owner,))
-    for session_key, session_id, lease in current:
-        if lease is not None:
-            raise SessionBusyError(session_key, session_id)
+    current = yield from _current_lanes(subject.owner)
+    for lane in current:
+        if lane.lease_epoch is not None:
+            raise SessionBusyError(lane.session_key, lane.session_id)
     earlier = yield from _earlier_lanes(subject.owner)
-    mine = sorted({row[0] for row in (*current, *earlier)})
+    mine = sorted({lane.session_key for lane in current} | earlier)
     waiting = yield from erasure.erase_waiting(subject, mine, ids)
     tombstone = tombstone_of(secret, subject.owner)
     yield Statement("put_tombstone", (tombstone, to_micros(erased_at)))
-    for session_key, _, _ in current:
-        entry = yield from load(session_key)
+    for lane in current:
+        entry = yield from load(lane.session_key)
         if entry is not None:
             yield from remove(entry)
             yield end_of(entry, erased_at, ERASED)
     noted = yield from meta.get(f"{ERASING}{tombstone}")
     known = _read_plan(noted).lanes if noted is not None else ()
-    limits = yield Statement("index_limits")
+    ((last_message_id, _, _),) = yield Statement("index_limits")
     plan = ErasurePlan(
         tombstone=tombstone,
         erased_at=to_micros(erased_at),
         keep_copies=keep_copies,
         owner=subject.owner,
         lanes=tuple(sorted({*mine, *known})),
-        last_message_id=int(limits[0][0] or 0),
+        last_message_id=int(last_message_id or 0),
         ids=tuple(known_as),
     )
     yield from _note(plan)
@@ -122,7 +146,7 @@ def finish(plan: ErasurePlan) -> Transaction[None]:
 def unfinished() -> Transaction[list[ErasurePlan]]:
     """Return the plans of erasures that were begun and not finished."""
     rows = yield Statement("unfinished_erasures", (ERASING, _BEHIND))
-    return [_read_plan(row[0]) for row in rows]
+    return [_read_plan(text) for (text,) in rows]
 
 
 def erase_sessions(subject: Subject, erased_at: datetime, ids: Iterator[int]) -> Transaction[Counter[str]]:
@@ -143,17 +167,17 @@ def erase_lane(session_key: str, erased_at: datetime) -> Transaction[Counter[str
     until = (session_key, to_micros(erased_at))
     removed: Counter[str] = Counter()
     for table in ("transitions", "hook_calls"):
-        rows = yield Statement(f"delete_{table}_of_lane_until", until)
-        removed[table] += rows[0][0]
-    rows = yield Statement("delete_lane_without_session", (session_key,))
-    removed["lanes"] += rows[0][0]
+        ((count,),) = yield Statement(f"delete_{table}_of_lane_until", until)
+        removed[table] += count
+    ((count,),) = yield Statement("delete_lane_without_session", (session_key,))
+    removed["lanes"] += count
     return removed
 
 
 def ids_in_rooms(subject: Subject) -> Transaction[list[str]]:
     """Return the ids of all people who began other owners' sessions on the person's platform."""
     rows = yield Statement("users_of_sessions_of_others", (subject.owner, subject.platform))
-    return [row[0] for row in rows]
+    return [user_id for (user_id,) in rows]
 
 
 def scrub(subject: Subject, also: Sequence[str] = ()) -> Transaction[Counter[str]]:
@@ -185,22 +209,22 @@ def _scrub(subject: Subject, user_id: str) -> Transaction[int]:
             record["origin"] = {name: value for name, value in origin.items() if name not in _OF_THE_PERSON}
             yield Statement("set_archived_entry", (msgspec.json.encode(record).decode(), session_id))
             changed += 1
-    rows = yield Statement("forget_user_of_sessions", (*whose, user_id))
-    return changed + int(rows[0][0])
+    ((forgotten,),) = yield Statement("forget_user_of_sessions", (*whose, user_id))
+    return changed + int(forgotten)
 
 
 def lane_history(session_key: str) -> Transaction[list[dict[str, Any]]]:
     """Return the whole transition log of a lane, for an export."""
     rows = yield Statement("transitions_of_owner_lane", (session_key,))
-    names = ("at", "session_id", "event", "from_state", "to_state", "reason", "actor")
-    return [dict(zip(names, (from_micros(row[0]).isoformat(), *row[1:]), strict=True)) for row in rows]
+    return [
+        {**one._asdict(), "at": from_micros(one.at).isoformat()} for one in map(TransitionRow._make, rows)
+    ]
 
 
 def lanes_of(subject: Subject) -> Transaction[list[str]]:
     """Return the lanes that are or were the person's."""
-    current = yield Statement("lanes_of_owner", (subject.owner,))
-    earlier = yield from _earlier_lanes(subject.owner)
-    return sorted({row[0] for row in current} | {row[0] for row in earlier})
+    current = yield from _current_lanes(subject.owner)
+    return sorted({lane.session_key for lane in current} | (yield from _earlier_lanes(subject.owner)))
 
 
 def said_before(subject: Subject, plan: ErasurePlan) -> message_erasure.Said:
@@ -208,21 +232,28 @@ def said_before(subject: Subject, plan: ErasurePlan) -> message_erasure.Said:
     return message_erasure.Said(subject.owner, plan.last_message_id, plan.erased_at)
 
 
-def _earlier_lanes(owner: str) -> Transaction[list[Row]]:
+def _current_lanes(owner: str) -> Transaction[list[OwnedLane]]:
+    """Return the lanes that are a person's now, with their sessions and leases."""
+    rows = yield Statement("lanes_of_owner", (owner,))
+    return [OwnedLane._make(row) for row in rows]
+
+
+def _earlier_lanes(owner: str) -> Transaction[set[str]]:
     """Return lanes that were the person's and have no other owner now, whatever became of their sessions."""
     had = yield Statement("lanes_that_were_of_owner", (owner, owner))
     left = yield Statement("lanes_left_by", (owner, owner))
-    return [*had, *left]
+    return {session_key for (session_key,) in (*had, *left)}
 
 
 def _taken_from_its_lane(session_id: str) -> Transaction[Counter[str]]:
     """Take a session from the lane that has resumed it since the first step."""
-    keys = yield Statement("lane_of_session", (session_id,))
-    entry = (yield from load(keys[0][0])) if keys else None
+    entry = None
+    for (session_key,) in (yield Statement("lane_of_session", (session_id,))):
+        entry = yield from load(session_key)
     if entry is None:
         return Counter()
-    lanes = yield Statement("get_lane", (entry.session_key,))
-    if lanes and lanes[0][0] is not None:
+    lane = yield from lane_lease(entry.session_key)
+    if lane is not None and lane.lease_epoch is not None:
         raise SessionBusyError(entry.session_key, session_id)
     yield from remove(entry)
     return Counter(entries=1)

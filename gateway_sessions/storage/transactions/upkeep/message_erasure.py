@@ -19,6 +19,8 @@ from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.messages import decode_all
 from gateway_sessions.storage.tables.moves import moving
+from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.transactions.transcripts import rewrite
 from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING
 from gateway_sessions.storage.transactions.transfer.import_session import note_in, with_note, without_note
@@ -41,16 +43,25 @@ class Said(NamedTuple):
         return (self.owner, json.dumps(self.owner, ensure_ascii=False), self.last_message_id, self.sent_until)
 
 
+@row_of("titles_given_by")
+class GivenTitle(NamedTuple):
+    """A session of somebody else that a person gave its title."""
+
+    session_id: str
+    source: str
+    title: str
+
+
 def sessions_with(said: Said, after: str, limit: int) -> Transaction[list[tuple[str, str]]]:
     """Return other owners' sessions with messages of the person, behind an id, each with its platform."""
     rows = yield Statement("sessions_with_words_of", (*said.params, said.owner, after, limit))
-    return [(row[0], row[1]) for row in rows]
+    return [(session_id, platform) for session_id, platform in rows]
 
 
 def count(said: Said) -> Transaction[int]:
     """Return the number of the person's messages in sessions of other owners."""
-    rows = yield Statement("count_words_in_sessions_of_others", (*said.params, said.owner))
-    return int(rows[0][0])
+    ((count,),) = yield Statement("count_words_in_sessions_of_others", (*said.params, said.owner))
+    return int(count)
 
 
 def told(said: Said, session_id: str, platform: str) -> Transaction[dict[str, Any] | None]:
@@ -73,7 +84,7 @@ def erase_some(said: Said, ids: Iterator[int]) -> Transaction[Counter[str]]:
     sessions = yield from sessions_with(said, "", 1)
     if not sessions:
         return Counter()
-    session_id = sessions[0][0]
+    ((session_id, _),) = sessions
     found = yield from _messages(said, session_id)
     gone = {one.message_id for one in found} | (yield from _answers_to_others(said, session_id, found))
     yield from take_out(session_id, gone, ids, title_owner=said.owner)
@@ -85,23 +96,24 @@ def _answers_to_others(said: Said, session_id: str, found: Sequence[Message]) ->
 
     In a room, an agent's answers to the people who write there belong to everybody and stay.
     """
-    rows = yield Statement("get_session", (session_id,))
-    session_key, owner = rows[0][0], rows[0][1]
+    session = yield from stored_session(session_id)
+    if session is None:
+        return set()
     from_elsewhere = [
         one.seq
         for one in found
-        if one.from_lane != session_key and not (one.from_lane is None and is_room(owner))
+        if one.from_lane != session.session_key and not (one.from_lane is None and is_room(session.owner))
     ]
     if not from_elsewhere:
         return set()
     until = (session_id, said.sent_until)
     yield moving("forget_replies_of_session", ReplyEvent.ERASED, params=until)
-    if session_key is not None:
-        yield Statement("forget_problems_of_lane", (FORGOTTEN, session_key, said.sent_until))
+    if session.session_key is not None:
+        yield Statement("forget_problems_of_lane", (FORGOTTEN, session.session_key, said.sent_until))
     answers = yield Statement(
         "answers_behind", (session_id, min(from_elsewhere), said.last_message_id, said.sent_until)
     )
-    return {row[0] for row in answers}
+    return {message_id for (message_id,) in answers}
 
 
 def take_out(
@@ -119,14 +131,17 @@ def take_out(
 
 def forget_titles(owner: str) -> Transaction[Counter[str]]:
     """Remove the titles that other owners' sessions got while they were the person's."""
-    changed = yield Statement("forget_titles_of_owner", (owner, owner))
-    return Counter(titles=changed[0][0])
+    ((changed,),) = yield Statement("forget_titles_of_owner", (owner, owner))
+    return Counter(titles=changed)
 
 
 def titles_of(owner: str, after: str, limit: int) -> Transaction[list[dict[str, Any]]]:
     """Return the titles that a person gave to other owners' sessions, behind an id."""
     rows = yield Statement("titles_given_by", (owner, owner, after, limit))
-    return [{"titled": row[0], "platform": row[1], "title": row[2]} for row in rows]
+    return [
+        {"titled": one.session_id, "platform": one.source, "title": one.title}
+        for one in map(GivenTitle._make, rows)
+    ]
 
 
 def _messages(said: Said, session_id: str) -> Transaction[list[Message]]:

@@ -4,11 +4,41 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import entries, meta
+from gateway_sessions.storage.tables.queries import row_of
+
+
+@row_of("lanes_in_use")
+class LaneInUseRow(NamedTuple):
+    """A lane where a turn runs or waits, as it is stored."""
+
+    session_key: str
+    lease_epoch: int | None
+    lease_token: int
+    leased_at: int | None
+    attempts: int
+    waiting: int
+    ready_at: int | None
+
+
+@row_of("count_work")
+class WorkCounts(NamedTuple):
+    """The counts of work that are stored."""
+
+    turns_running: int
+    waiting_behind: int
+    """Turns that wait on lanes where a turn runs."""
+    waiting_ready: int
+    """Turns that wait on the other lanes."""
+    oldest_waiting: int | None
+    owed_replies: int
+    dead_messages: int
+    dead_replies: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +92,8 @@ def schema_version() -> Transaction[int]:
 
 def count_lanes() -> Transaction[int]:
     """Return the number of lanes that have a session."""
-    rows = yield Statement("count_lanes")
-    return int(rows[0][0])
+    ((count,),) = yield Statement("count_lanes")
+    return int(count)
 
 
 def by_source() -> Transaction[list[SourceCount]]:
@@ -74,27 +104,27 @@ def by_source() -> Transaction[list[SourceCount]]:
 
 def count_messages() -> Transaction[int]:
     """Return the number of messages."""
-    rows = yield Statement("count_messages")
-    return int(rows[0][0])
+    ((count,),) = yield Statement("count_messages")
+    return int(count)
 
 
 def lanes_in_use(limit: int) -> Transaction[list[LaneInUse]]:
     """Return lanes where a turn runs, then lanes where one waits, each kind from the oldest on."""
     found: list[LaneInUse] = []
-    for key, epoch, token, leased_at, attempts, waiting, ready_at in (
-        yield Statement("lanes_in_use", (limit,))
-    ):
-        oldest = (yield Statement("oldest_on_lane", (key,)))[0][0] if waiting else None
+    for lane in map(LaneInUseRow._make, (yield Statement("lanes_in_use", (limit,)))):
+        oldest = None
+        if lane.waiting:
+            ((oldest,),) = yield Statement("oldest_on_lane", (lane.session_key,))
         found.append(
             LaneInUse(
-                session_key=key,
-                epoch=epoch,
-                token=token,
-                running_since=_instant(leased_at),
-                attempts=attempts,
-                waiting=waiting,
+                session_key=lane.session_key,
+                epoch=lane.lease_epoch,
+                token=lane.lease_token,
+                running_since=_instant(lane.leased_at),
+                attempts=lane.attempts,
+                waiting=lane.waiting,
                 oldest_waiting=_instant(oldest),
-                ready_at=_instant(ready_at),
+                ready_at=_instant(lane.ready_at),
             )
         )
     return found
@@ -102,14 +132,15 @@ def lanes_in_use(limit: int) -> Transaction[list[LaneInUse]]:
 
 def work() -> Transaction[PendingWork]:
     """Return the number of turns and replies in each state."""
-    [(running, behind, waiting, oldest, owed, messages, replies)] = yield Statement("count_work")
+    (row,) = yield Statement("count_work")
+    counts = WorkCounts._make(row)
     return PendingWork(
-        running=running,
-        waiting=behind + waiting,
-        oldest_waiting=_instant(oldest),
-        owed_replies=owed,
-        dead_messages=messages,
-        dead_replies=replies,
+        running=counts.turns_running,
+        waiting=counts.waiting_behind + counts.waiting_ready,
+        oldest_waiting=_instant(counts.oldest_waiting),
+        owed_replies=counts.owed_replies,
+        dead_messages=counts.dead_messages,
+        dead_replies=counts.dead_replies,
     )
 
 
