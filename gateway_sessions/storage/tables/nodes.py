@@ -151,7 +151,7 @@ def only(epoch: int, first_id: int) -> Transaction[Living]:
 class StoredSignal(NamedTuple):
     """A signal as it is stored."""
 
-    mail_id: int
+    signal_id: int
     session_key: str
     token: int
     kind: str
@@ -187,11 +187,14 @@ def post_of(epoch: int) -> Transaction[Post]:
     """Return the signals that other nodes left for a node, and the leases that it still holds."""
     leases = yield Statement("leases_of", (epoch,))
     rows = yield Statement("signals_for", (epoch, SIGNALS_PAGE))
-    mail = [StoredSignal._make(row) for row in rows]
+    stored = [StoredSignal._make(row) for row in rows]
     signals = tuple(
-        SignalRow(session_key=one.session_key, token=one.token, kind=one.kind, body=one.body) for one in mail
+        SignalRow(session_key=one.session_key, token=one.token, kind=one.kind, body=one.body)
+        for one in stored
     )
-    return Post(signals, tuple(one.mail_id for one in mail), frozenset((key, token) for key, token in leases))
+    return Post(
+        signals, tuple(one.signal_id for one in stored), frozenset((key, token) for key, token in leases)
+    )
 
 
 def throw_away(epoch: int, signal_ids: Sequence[int]) -> Transaction[None]:

@@ -33,7 +33,7 @@ INSERT INTO mail (mail_id, epoch, session_key, token, kind, body) VALUES (?, ?, 
 
 -- name: signals_for
 -- The signals for a node, in the order in which they were left.
-SELECT mail_id, session_key, token, kind, body FROM mail WHERE epoch = ? ORDER BY mail_id LIMIT ?
+SELECT mail_id AS signal_id, session_key, token, kind, body FROM mail WHERE epoch = ? ORDER BY mail_id LIMIT ?
 
 -- name: forget_signals
 -- Remove signals that were read.

@@ -23,6 +23,7 @@ from gateway_sessions.storage.tables.lanes import lane_lease
 from gateway_sessions.storage.tables.queries import row_of
 
 PAGE: Final = 500
+"""The number of sessions read in one page."""
 PIECE: Final = 200
 """The number of messages removed in one commit: so few that other writes never wait long for it."""
 LEFT_OVER: Final = "left_over:"
