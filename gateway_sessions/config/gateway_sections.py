@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from gateway_sessions.config.keys import Contradiction, Section, key
 from gateway_sessions.config.kinds import Choice, Count, Duration, Flag, Text, Texts
 from gateway_sessions.core.delivery.retry_policy import DeliveryRules
-from gateway_sessions.core.text import MAX_TEXT_BYTES
+from gateway_sessions.core.storable_text import MAX_TEXT_BYTES
 from gateway_sessions.core.transcript.recap import RecapForm
 
 MIB: Final = 1 << 20

@@ -29,8 +29,10 @@
 - ``sessions_json``: The format of sessions.json, the snapshot of all current entries, which Hermes can read
   as well.
 - ``status``: The counts that `gsess top` and the health page show of a process: agents, turns, loop lag.
-- ``text``: Storable and displayable text: characters that a database refuses and names that could pose as
-  more.
+- ``storable_text``: Storable text: characters that no database takes are replaced, and values that would
+  change are refused.
+- ``text``: Displayed text: names that strangers typed are bounded, stay on their line and pose as nothing
+  else.
 - ``transcript``: Messages of a session as values, and what of them a model or a person gets to read.
 - ``usage``: Use of models: events, exact sums of tokens and costs, budgets and the insights report.
 """

@@ -18,7 +18,7 @@ from msgspec.structs import force_setattr
 from gateway_sessions.core.checks import check_each, check_types, plain_text
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
-from gateway_sessions.core.text import check_choice, storable_text
+from gateway_sessions.core.storable_text import check_choice, storable_text
 from gateway_sessions.core.transcript.messages import NO_EXTRA, Content, Message, Role, message_of
 from gateway_sessions.errors import InvalidInputError
 

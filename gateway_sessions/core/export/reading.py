@@ -26,7 +26,7 @@ from gateway_sessions.core.instants import EPOCH, instant_of
 from gateway_sessions.core.sessions.entry import check_reason, check_session_id, check_tokens
 from gateway_sessions.core.sessions.record import Relation, SessionRecord
 from gateway_sessions.core.sessions.titles import TitledBy
-from gateway_sessions.core.text import check_word
+from gateway_sessions.core.storable_text import check_word
 from gateway_sessions.core.transcript.messages import Hidden, Message, Role, preview_of
 from gateway_sessions.core.usage.usage_events import (
     COUNTS,

@@ -17,7 +17,7 @@ from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
-from gateway_sessions.core.text import storable_text
+from gateway_sessions.core.storable_text import storable_text
 from gateway_sessions.errors import InvalidInputError, InvalidSessionIdError
 
 # Room for the ids of other programs, and short enough for an indexed column of every database.

@@ -15,7 +15,7 @@ from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.sessions.record import Relation, SessionRecord, SessionSummary
 from gateway_sessions.core.sessions.titles import clean_title, one_line, suggested_title
-from gateway_sessions.core.text import Intake, check_choice
+from gateway_sessions.core.storable_text import Intake, check_choice
 from gateway_sessions.core.transcript.messages import NO_EXTRA, Message, message_of
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.tables import lineage as tables_lineage

@@ -13,7 +13,7 @@ import msgspec
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.search.documents import Searchable
 from gateway_sessions.core.sessions.entry import check_tokens
-from gateway_sessions.core.text import Intake, check_choice, check_word
+from gateway_sessions.core.storable_text import Intake, check_choice, check_word
 from gateway_sessions.core.transcript.messages import (
     MICROS,
     SEVERAL_IDS,

@@ -24,7 +24,7 @@ CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from gateway_sessions import SessionDB
-from gateway_sessions.storage.search.sqlite_index import SearchIndex
+from gateway_sessions.storage.search.sqlite_index import SqliteSearchIndex
 from gateway_sessions.testing import FakeClock
 from tests.integration.transcripts.test_erasure import dm, opened, plant
 
@@ -34,7 +34,7 @@ async def main(home, step):
         await plant(store)
         async def die(*args, **kwargs):
             os.kill(os.getpid(), signal.SIGKILL)
-        setattr(SessionDB if hasattr(SessionDB, step) else SearchIndex, step, die)
+        setattr(SessionDB if hasattr(SessionDB, step) else SqliteSearchIndex, step, die)
         await store.erase(dm())
 
 asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

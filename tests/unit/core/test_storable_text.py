@@ -10,7 +10,7 @@ import pytest
 
 from gateway_sessions import InvalidInputError
 from gateway_sessions.core.json_parsing import MAX_DEPTH
-from gateway_sessions.core.text import MAX_TEXT_BYTES, Intake, check_choice, check_word
+from gateway_sessions.core.storable_text import MAX_TEXT_BYTES, Intake, check_choice, check_word
 from gateway_sessions.sessions import Relation
 
 

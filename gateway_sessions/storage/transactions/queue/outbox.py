@@ -12,7 +12,7 @@ from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.instants import nearest, to_micros
 from gateway_sessions.core.queue.state_machine import ReplyEvent, ReplyState, advance_reply
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.text import brief_text, record_text
+from gateway_sessions.core.storable_text import brief_text, record_text
 from gateway_sessions.errors import NotGivenUpError, StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change

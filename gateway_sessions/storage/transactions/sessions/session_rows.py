@@ -15,7 +15,7 @@ from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.sessions.entry import SessionEntry, check_reason, check_session_id
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.record import Relation, SessionRecord
-from gateway_sessions.core.text import Intake, check_word
+from gateway_sessions.core.storable_text import Intake, check_word
 from gateway_sessions.core.transcript.messages import NO_EXTRA
 from gateway_sessions.errors import (
     InvalidInputError,

@@ -11,7 +11,7 @@ import msgspec
 
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.edits import Effect, Rewording, edited_by_hand, holds, plan_rewording
-from gateway_sessions.core.text import Intake
+from gateway_sessions.core.storable_text import Intake
 from gateway_sessions.core.transcript.messages import STEERED, Content, Hidden, Message, MessageVersion
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change

@@ -21,7 +21,7 @@ from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.search.documents import Searchable
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.sessions.titles import MAX_TITLE, base_title, next_number, numbered, one_line
-from gateway_sessions.core.text import Intake
+from gateway_sessions.core.storable_text import Intake
 from gateway_sessions.core.usage.usage_events import COUNTS, Usage
 from gateway_sessions.errors import InvalidInputError, StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Transaction

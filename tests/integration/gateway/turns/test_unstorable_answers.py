@@ -11,7 +11,7 @@ import pytest
 from gateway_sessions.core.delivery.outbound import Reply
 from gateway_sessions.core.notices.notice_texts import FAILED
 from gateway_sessions.core.sessions.busy_mode import BusyMode
-from gateway_sessions.core.text import MAX_TEXT_BYTES
+from gateway_sessions.core.storable_text import MAX_TEXT_BYTES
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing.agents import ScriptedAgent, hangs
 from tests.integration.gateway.gateway_harness import busy_config, open_harness

@@ -16,7 +16,7 @@ from gateway_sessions.core.delivery.outbound import (
 )
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
-from gateway_sessions.core.text import record_text
+from gateway_sessions.core.storable_text import record_text
 from gateway_sessions.errors import InvalidInputError
 
 SOURCE = SessionSource(
