@@ -35,11 +35,14 @@ test: $(READY)
 	$(if $(MEASURED),$(BIN)/coverage report)
 	$(if $(MEASURED),$(BIN)/python -m tests.mutations)
 
+# What looks at a package from outside finds neither an editable install nor what the package needs by itself.
+check: INSTALLED = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pyright
+	PYTHONPATH=.:$(INSTALLED) $(BIN)/pyright --verifytypes gateway_sessions --ignoreexternal
 	$(BIN)/lint-imports --no-logo
 
 bench: $(READY)

@@ -230,7 +230,7 @@ class AmbiguousSessionError(InvalidInputError):
 
     def __init__(self, text: str, candidates: Sequence[SessionCandidate]) -> None:
         self.text = text
-        self.candidates = tuple(candidates)
+        self.candidates: tuple[SessionCandidate, ...] = tuple(candidates)
         lines = "".join(f"\n  {one}" for one in self.candidates)
         super().__init__(f"{text!r} could be any of these sessions; give the whole id:{lines}")
 
@@ -254,7 +254,7 @@ class ConfigError(InvalidInputError):
 
     def __init__(self, origin: str, problems: Sequence[ConfigProblem]) -> None:
         self.origin = origin
-        self.problems = tuple(problems)
+        self.problems: tuple[ConfigProblem, ...] = tuple(problems)
         count = len(self.problems)
         lines = "".join(f"\n  {problem}" for problem in self.problems)
         super().__init__(f"{origin}: {count} problem{'s' if count != 1 else ''}{lines}")

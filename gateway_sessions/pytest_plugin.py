@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -48,4 +48,4 @@ async def open_session_store(
 if find_spec("pytest_asyncio") is not None:
     import pytest_asyncio
 
-    session_store = pytest_asyncio.fixture(open_session_store, name="session_store")
+    session_store: Final = pytest_asyncio.fixture(open_session_store, name="session_store")

@@ -30,7 +30,7 @@ from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, InboundMessage
 from gateway_sessions.errors import AdapterError, DeliveryRefusedError
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 MAX_LINE: Final = 1 << 20
 """The characters of a line; a longer one is taken for several, so that no pipe fills the memory."""
@@ -48,7 +48,7 @@ class Console:
     """
 
     name = ""
-    platform = str(Platform.LOCAL)
+    platform: str = str(Platform.LOCAL)
 
     def __init__(
         self,
@@ -63,7 +63,9 @@ class Console:
 
         *before_first* is awaited before the first line is handed over; while it fails, no line is.
         """
-        self.capabilities = AdapterCapabilities(edit=growing, min_edit_interval=timedelta())
+        self.capabilities: AdapterCapabilities = AdapterCapabilities(
+            edit=growing, min_edit_interval=timedelta()
+        )
         self._stdin = stdin
         self._stdout = stdout
         self._source = SessionSource(platform=self.platform, chat_id=person, user_id=person)

@@ -12,7 +12,7 @@ from typing import Final
 
 from gateway_sessions.adapters.protocol import Adapter
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 NAME_DIGITS: Final = 16
 """Digits of a hash in the name of a file: 64 bits tell updates apart, and the same update is kept once."""

@@ -54,7 +54,7 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.ports import Clock
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 MAX_BODY: Final = 1 << 20
 """The bytes of a message: far more than a person types, and little enough for 64 of them in memory."""
@@ -115,8 +115,10 @@ class Webhook:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.name = name
-        self.platform = platform.strip().lower()
-        self.capabilities = AdapterCapabilities(idempotent_send=settings.receiver_deduplicates)
+        self.platform: str = platform.strip().lower()
+        self.capabilities: AdapterCapabilities = AdapterCapabilities(
+            idempotent_send=settings.receiver_deduplicates
+        )
         self.address: tuple[str, int] | None = None
         """The host and port at which the webhook listens, while it is connected."""
         self._settings = settings

@@ -37,8 +37,8 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnStream
 
 try:
     import httpx2
-except ModuleNotFoundError as error:
-    if error.name != "httpx2":
+except ModuleNotFoundError as _error:
+    if _error.name != "httpx2":
         raise
     missing = (
         "an agent for models needs a package that is not installed: pip install 'gateway-sessions[openai]'"

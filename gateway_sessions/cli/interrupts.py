@@ -36,7 +36,7 @@ class CtrlC:
         self._source: gs.SessionSource | None = None
         self._stopped: object = None
         self._noted = False
-        self.left = asyncio.Event()
+        self.left: asyncio.Event = asyncio.Event()
         """Set once somebody wants to leave."""
 
     def stop_turns_of(self, gateway: gs.Gateway, source: gs.SessionSource) -> None:

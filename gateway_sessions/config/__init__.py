@@ -28,6 +28,7 @@ from gateway_sessions.config.gateway_sections import (
     GatewayConfig,
     ModelConfig,
     ServeConfig,
+    UnknownCommands,
 )
 from gateway_sessions.config.loading import load_config, parse_config
 from gateway_sessions.config.model import Config
@@ -72,6 +73,7 @@ __all__ = [
     "SessionDBConfig",
     "SessionsJsonConfig",
     "SnapshotMode",
+    "UnknownCommands",
     "load_config",
     "parse_config",
     "system_zone_name",

@@ -35,9 +35,9 @@ class Intake:
     __slots__ = ("replaced", "size")
 
     def __init__(self) -> None:
-        self.size = 0
+        self.size: int = 0
         """The number of bytes prepared so far."""
-        self.replaced = False
+        self.replaced: bool = False
         """Whether a character had to be replaced."""
 
     def text(self, name: str, value: object) -> str | None:

@@ -52,7 +52,7 @@ ID_DIGITS: Final = 8
 TO_TELL: Final = timedelta(seconds=1)
 """How long may be thought about whether work is running: somebody's message waits for that."""
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

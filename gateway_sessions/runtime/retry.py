@@ -13,7 +13,7 @@ from gateway_sessions.ports import Clock, Transaction
 
 T = TypeVar("T")
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 _DOUBLINGS: Final = 32
 """After so many, a pause is the longest one, whatever the first was; its length stays within bounds."""

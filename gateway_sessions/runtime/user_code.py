@@ -20,7 +20,7 @@ from gateway_sessions.ports import Clock
 
 T = TypeVar("T")
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 MAX_PROBLEM: Final = 500
 """Characters of what foreign code says of its own failure."""

@@ -52,7 +52,7 @@ from gateway_sessions.storage.transactions.search.stemming import stems_by, want
 
 T = TypeVar("T")
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 SECRET_BYTES: Final = 32
 """The size of the store's secret: no one can guess it, and so no pseudonym either."""
@@ -79,6 +79,8 @@ class SessionDB(
 ):
     """Runs transactions on a database. Open it with `async with SessionDB.open(path)`."""
 
+    opening: meta.StoreOpening
+
     def __init__(
         self,
         engine: Engine,
@@ -89,12 +91,12 @@ class SessionDB(
         stemming: Stemming | str | None = None,
     ) -> None:
         super().__init__("database")
-        self.path = engine.path
-        self.place = engine.place
+        self.path: Path = engine.path
+        self.place: str = engine.place
         self._engine = engine
         self._clock = clock
         self._wait = wait
-        self.changed = asyncio.Event()
+        self.changed: asyncio.Event = asyncio.Event()
         """Set whenever a commit has changed what sessions.json shows."""
         engine.on_change = self.changed.set
         self.on_news: Callable[[Sequence[News]], object] = _nobody
@@ -106,13 +108,13 @@ class SessionDB(
         self.change_ids: Iterator[int] = itertools.count()
         self.entry_ids: Iterator[int] = itertools.count()
         self._counted_from, self._first_id = 0, 0
-        self.membership = self._membership_of(engine, cluster, clock)
+        self.membership: Membership | None = self._membership_of(engine, cluster, clock)
         """This process as one node of several that have the store open; None where only one process can."""
         self._retry = OpeningRetry(wait, None if engine.shared is None else self._blockers)
         self._asked_stemming = None if stemming is None else stemming_of(stemming)
         self._stems = NO_STEMS
         self._erasing, self._copying = asyncio.Lock(), asyncio.Lock()
-        self.writes_begun = 0
+        self.writes_begun: int = 0
         """The number of writing transactions that this process has begun."""
         self.before_writes: list[Callable[[], object]] = []
         """Called before each write: a write that they begin shares its commit."""

@@ -36,7 +36,7 @@ from gateway_sessions.storage.tables.columns import leave_aside
 from gateway_sessions.storage.transactions.sessions import expire
 from gateway_sessions.storage.transactions.sessions.expire import KeyPage
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 FILE_NAME: Final = "sessions.json"
 PAGE: Final = 50
@@ -73,7 +73,7 @@ class SessionsJson:
         on_taken: Callable[[str], object] = lambda _: None,
     ) -> None:
         """Call *on_taken* once for each lane whose key in Hermes belongs to another lane."""
-        self.path = home / FILE_NAME
+        self.path: Path = home / FILE_NAME
         self._db = db
         self._clock = clock
         self._form = form

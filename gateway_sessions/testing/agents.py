@@ -164,7 +164,7 @@ class ScriptedAgent:
         self.finished: list[TurnContext] = []
         """The turns that were answered; all others failed or were stopped."""
         self.endings: list[SessionEnding] = []
-        self.closes = 0
+        self.closes: int = 0
         self._scripts = iter(scripts)
         self._closing = closing
 

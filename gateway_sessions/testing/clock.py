@@ -161,7 +161,7 @@ class TasksStillBusyError(GatewaySessionsError, TimeoutError):
     """Time cannot advance: the tasks that it woke neither sleep again nor have ended."""
 
     def __init__(self, tasks: Collection[AnyTask], patience: timedelta) -> None:
-        self.tasks = tuple(tasks)
+        self.tasks: tuple[AnyTask, ...] = tuple(tasks)
         self.patience = patience
         names = ", ".join(sorted(map(where, self.tasks)))
         super().__init__(f"still busy after {patience.total_seconds():g} s: {names}")

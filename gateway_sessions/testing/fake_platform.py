@@ -49,7 +49,7 @@ class NoReplyError(GatewaySessionsError, TimeoutError):
     """The reply for which a test waits did not come."""
 
     def __init__(self, chat: str | None, seen: Sequence[Sent]) -> None:
-        self.seen = tuple(seen)
+        self.seen: tuple[Sent, ...] = tuple(seen)
         texts = ", ".join(repr(one.text) for one in seen) or "nothing"
         super().__init__(f"no further reply came to {chat or 'any chat'}; there was: {texts}")
 

@@ -68,7 +68,7 @@ class FaultyFiles(Files):
 
     def __init__(self, *, at_call: int = 0, fault: Fault = Fault.KILL) -> None:
         self.calls: list[FileCall] = []
-        self.fired = False
+        self.fired: bool = False
         self._calls_left = at_call
         self._fault = fault
         self._killed = False

@@ -36,7 +36,7 @@ class Answer:
         self._said = self._size = 0
         self._begun = False
         self.finish_reason: str | None = None
-        self.is_over = False
+        self.is_over: bool = False
         """Whether the endpoint has said its last word, even if the connection stays."""
 
     @property

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ANOTHER: Final = "Another file than that of the store."
 
-app = typer.Typer(help="Check the configuration, and see where its values come from.")
+app: Final = typer.Typer(help="Check the configuration, and see where its values come from.")
 
 
 @command(app, "validate")

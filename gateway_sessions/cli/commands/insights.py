@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gateway_sessions.runtime.observability.explain import Explanation
     from gateway_sessions.runtime.operator.store_client import StoreClient
 
-app = typer.Typer()
+app: Final = typer.Typer()
 
 LANES: Final = 500
 """Read in one go."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gateway_sessions.cli.context import CommandContext
     from gateway_sessions.core.sessions.erasure import ErasureReceipt
 
-app = typer.Typer(help="Tell what is known of a person, and forget them.")
+app: Final = typer.Typer(help="Tell what is known of a person, and forget them.")
 
 Subject: TypeAlias = Annotated[
     str, typer.Argument(help="An owner as sessions name it, a session key, or a session.", metavar="WHO")

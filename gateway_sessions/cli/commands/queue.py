@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gateway_sessions.core.queue.items import QueuedMessage
     from gateway_sessions.runtime.operator.store_client import StoreClient
 
-app = typer.Typer(help="Look at what waits, cancel it, or try again what was given up.")
+app: Final = typer.Typer(help="Look at what waits, cancel it, or try again what was given up.")
 
 
 @command(app, "list")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -12,7 +12,7 @@ from gateway_sessions.errors import InvalidInputError
 if TYPE_CHECKING:
     from gateway_sessions.cli.context import CommandContext
 
-app = typer.Typer()
+app: Final = typer.Typer()
 
 
 @command(app, "serve")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gateway_sessions.core.sessions.record import SessionRecord
     from gateway_sessions.runtime.operator.store_client import StoreClient
 
-app = typer.Typer()
+app: Final = typer.Typer()
 
 MOST_NAMED: Final = 50
 """Of the sessions that would be removed, so many are shown to people."""

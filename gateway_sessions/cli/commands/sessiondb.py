@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gateway_sessions.core.identity.account_lanes import LanesReport
     from gateway_sessions.storage.maintenance.copy_store import MigrationProgress
 
-app = typer.Typer(help="Look after the database: check, repair, move, upgrade it.")
+app: Final = typer.Typer(help="Look after the database: check, repair, move, upgrade it.")
 
 NEXT_STEPS: Final = (
     "Name the new place in the configuration (sessiondb), and keep the old one until you are content."

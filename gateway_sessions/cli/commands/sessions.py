@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gateway_sessions.cli.interrupts import CtrlC
     from gateway_sessions.core.search.results import SearchResult
 
-app = typer.Typer(help="Look at sessions, and change them.")
+app: Final = typer.Typer(help="Look at sessions, and change them.")
 
 BEHIND_ALL: Final = 1 << 62
 """No message has such a number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gateway_sessions.cli.context import CommandContext
 
-app = typer.Typer()
+app: Final = typer.Typer()
 
 
 @command(app, "top")

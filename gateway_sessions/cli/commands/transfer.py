@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from gateway_sessions.cli.context import CommandContext
     from gateway_sessions.core.export.reports import ImportReport, TransferProgress
 
-files_app = typer.Typer()
+files_app: Final = typer.Typer()
 """Commands of the group `sessions`."""
-app = typer.Typer(help="Bring the sessions of other programs along.")
+app: Final = typer.Typer(help="Bring the sessions of other programs along.")
 
 
 @command(files_app, "export")

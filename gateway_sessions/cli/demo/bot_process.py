@@ -118,7 +118,7 @@ class FileChat:
 
     platform = "telegram"
     name = ""
-    capabilities = AdapterCapabilities()
+    capabilities: AdapterCapabilities = AdapterCapabilities()
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -64,7 +64,7 @@ class Life:
     def __init__(self, number: int) -> None:
         self.number = number
         self.reported: list[Facts] = []
-        self.killed = False
+        self.killed: bool = False
         self._doom = ""
 
     def of(self, event: str) -> list[Facts]:

@@ -58,7 +58,7 @@ class KeyDecoder:
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._left = ""
-        self.fed = 0
+        self.fed: int = 0
         """How often something has come."""
 
     @property

@@ -40,7 +40,7 @@ from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, Closabl
 from gateway_sessions.runtime.duty import wait_for_next_pass
 from gateway_sessions.runtime.user_code import MAX_PROBLEM, called, in_fresh_context, problem_within
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 SWEEP_INTERVAL: Final = timedelta(minutes=1)
 
@@ -323,8 +323,8 @@ class Loan:
     def __init__(self, cache: AgentCache, agent: Agent, asked: AgentValidity) -> None:
         self._cache = cache
         self._kept: AgentValidity | None = None
-        self.agent = agent
-        self.asked = asked
+        self.agent: Agent = agent
+        self.asked: AgentValidity = asked
         """What it had to be like."""
 
     def keep(self, validity: AgentValidity) -> None:

@@ -22,7 +22,7 @@ from gateway_sessions.errors import GatewaySessionsError, InvalidInputError
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.threads import in_thread
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 Summariser: TypeAlias = Callable[[Passage], Awaitable[str | None]]
 """Given what was said, and looked for, what is worth knowing of it; None or nothing: no idea."""

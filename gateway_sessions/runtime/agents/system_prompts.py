@@ -11,7 +11,7 @@ from cachetools import LRUCache
 from gateway_sessions.errors import StorageError
 from gateway_sessions.runtime.store.store import SessionStore
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 _REMEMBERED: Final = 16384
 """Sessions whose prompt is known to be written down. One that was forgotten is merely looked at again."""

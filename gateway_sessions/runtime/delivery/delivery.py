@@ -82,7 +82,7 @@ async def _sent(adapter: Adapter, reply: OwedReply, message: OutboundMessage) ->
     return await adapter.send(reply.target, message, idempotency_key=reply.idempotency_key)
 
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 AT_ONCE: Final = 64
 """Replies sent at the same time on one account, each for another lane."""
@@ -141,7 +141,7 @@ class Delivery:
         hints: Hints | None = None,
     ) -> None:
         self.adapter = adapter
-        self.hints = hints or Hints(clock, Pauses(clock))
+        self.hints: Hints = hints or Hints(clock, Pauses(clock))
         """How the platform is asked for what may be lost, and the pauses that it wants."""
         self._truth = truth
         self._outbox = PersistentWrites(truth, clock, RETRY)

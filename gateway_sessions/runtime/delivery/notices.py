@@ -29,7 +29,7 @@ from gateway_sessions.runtime.delivery.pauses import Pauses
 from gateway_sessions.runtime.open_calls import start_in
 from gateway_sessions.runtime.user_code import problem_within
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 HINT: Final = timedelta(seconds=5)
 """How long a platform may take for what nothing depends on."""

@@ -14,7 +14,7 @@ from gateway_sessions.runtime.duty import repeat
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.threads import in_thread
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 FIRST_PASS: Final = timedelta(minutes=5)
 """A start has other things to do."""

@@ -10,7 +10,7 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.duty import repeat_each_period, report_failure, wait_for_next_pass
 from gateway_sessions.runtime.queue.ledger import Ledger
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 INTERVAL: Final = timedelta(hours=1)
 

@@ -19,7 +19,7 @@ from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.storage.engines.membership import Membership
 from gateway_sessions.storage.engines.protocol import Shared
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 COALESCED_SECONDS: Final = 0.05
 """Nobody is called more often, and nobody looks more often because of a call."""

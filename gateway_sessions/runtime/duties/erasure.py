@@ -13,7 +13,7 @@ from gateway_sessions.runtime.observability.incidents import Incidents
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.sessions import remove
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 RETRY_SECONDS: Final = 60.0
 _PASSING: Final = (StorageError, SnapshotError, SessionBusyError)

@@ -23,7 +23,7 @@ from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.transactions.sessions import expire, remove
 from gateway_sessions.storage.transactions.sessions.expire import EntryPosition
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 BOOK_FINGERPRINT: Final = "policy_book"
 """The rules behind every stored instant, as far as all instants have been computed by them."""

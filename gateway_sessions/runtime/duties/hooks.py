@@ -31,7 +31,7 @@ from gateway_sessions.storage.transactions.queue import clock_set_back
 from gateway_sessions.storage.transactions.sessions import hooks as transactions
 from gateway_sessions.storage.transactions.sessions.hooks import Capacity, HookCall
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 MAX_ERROR: Final = 500
 

@@ -40,7 +40,7 @@ from gateway_sessions.storage.transactions.queue import clock_set_back, recover
 from gateway_sessions.storage.transactions.queue.recover import Abandoned, CutOff
 from gateway_sessions.storage.transactions.sessions import expire, lists
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 UNCLEAN_STARTS: Final = "unclean_starts"
 """When the store was opened after an end that was not in order, lately."""

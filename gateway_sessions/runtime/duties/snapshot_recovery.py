@@ -50,7 +50,7 @@ from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Actor
 from gateway_sessions.storage.transactions.transfer import import_entries
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 PAGE: Final = 200
 _EMPTY: Final = SnapshotContent((), (), None, intact=False)

@@ -24,7 +24,7 @@ from gateway_sessions.runtime.duty import repeat, report_failure
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.sessions import titles
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 MAX_TEXT: Final = 500
 """So much of each side is enough to find a title."""

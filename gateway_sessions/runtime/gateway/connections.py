@@ -17,7 +17,7 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.observability.events import EventKind, Events
 from gateway_sessions.runtime.retry import Backoff
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 BACKOFF: Final = Backoff(timedelta(seconds=1), timedelta(minutes=1))
 PATIENCE: Final = timedelta(seconds=10)

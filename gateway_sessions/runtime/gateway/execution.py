@@ -45,7 +45,7 @@ from gateway_sessions.storage.transactions.transcripts import usage as uses
 
 T = TypeVar("T")
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 COMMIT_BACKOFF: Final = Backoff(timedelta(seconds=0.5), timedelta(seconds=2))
 """Between two tries to commit what an agent has done. Its lane waits meanwhile, and goes on so soon after the
@@ -80,9 +80,9 @@ class TurnExecution:
         self._streaming = Streaming(
             self._delivery, self._target, parts.clock, GrowingTurn.of(turn, parts.is_trusted)
         )
-        self.outcome = TurnOutcome.UNKNOWN
+        self.outcome: TurnOutcome = TurnOutcome.UNKNOWN
         """How the turn ended."""
-        self.settled = False
+        self.settled: bool = False
         """Whether that is stored."""
 
     async def work(self) -> Ended | None:

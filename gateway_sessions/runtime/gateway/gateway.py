@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions.adapters.protocol import Adapter
-from gateway_sessions.config.gateway_sections import UnknownCommands
+from gateway_sessions.config import Config, UnknownCommands
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
@@ -52,7 +52,7 @@ from gateway_sessions.runtime.gateway.runner import TurnRunner, TurnTasks
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.gateway.watchdog import Watchdog
-from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.observability.events import EventKind, Events
 from gateway_sessions.runtime.open_calls import OpenCalls
 from gateway_sessions.runtime.queue.admission import LaneHere
 from gateway_sessions.runtime.queue.edits import Changes
@@ -65,7 +65,7 @@ from gateway_sessions.storage.transactions.queue.admit import NO_TURN
 from gateway_sessions.storage.transactions.queue.admit import RunningTurnFacts as LaneTurn
 from gateway_sessions.storage.transactions.queue.outbox import OwedReply
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 _NO_STORE: Final = "open one first: `async with SessionStore.open(path) as store`"
 _NO_LANES: Final = "give a list of the keys of lanes, as `store.key_for` tells them"
@@ -93,6 +93,8 @@ class Gateway(Resource):
     waits on others, is owed there or was cut off is left as it is, for the gateway that serves them.
     """
 
+    commands: CommandSet
+
     def __init__(
         self,
         store: SessionStore,
@@ -112,7 +114,7 @@ class Gateway(Resource):
         super().__init__("gateway")
         check_is("store", store, SessionStore, _NO_STORE)
         self.store = store
-        self.config = store.config
+        self.config: Config = store.config
         self._clock = store.clock
         self._source = AgentSource(agent=agent, agent_factory=agent_factory)
         if agent_settings is not None:
@@ -126,11 +128,11 @@ class Gateway(Resource):
         self._observers = Observers(
             self._clock, on_message=on_message, on_turn=on_turn, after_turn=after_turn
         )
-        self.draining = False
+        self.draining: bool = False
         """Whether it is about to end: it begins no more turns."""
         self._cluster: Cluster | None = None
         self._turn_tasks, self._calls = TurnTasks("gateway"), OpenCalls("gateway")
-        self.events = store.events
+        self.events: Events = store.events
         """What happens here, for whoever listens."""
         self._connections = Connections(self._clock, self.events)
 
@@ -297,7 +299,7 @@ class Gateway(Resource):
             only=self._only,
         )
         self._remote_turns = RemoteTurns(self._lanes, ledger, self.store.db, self._cluster)
-        self.agents = AgentCache(tasks, self._clock, config.agent_cache)
+        self.agents: AgentCache = AgentCache(tasks, self._clock, config.agent_cache)
         self.store.on_erased, self.store.control.agents = self.agents.evict_all, lambda: self.agents.counts
         self._hints = Hints(self._clock, Pauses(self._clock))
         self._deliveries = {account: self._delivery(adapter) for account, adapter in self._adapters.items()}

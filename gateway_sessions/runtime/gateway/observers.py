@@ -31,7 +31,7 @@ from gateway_sessions.runtime.keyed_locks import KeyedLocks
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.user_code import problem_within
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 TIMEOUT: Final = timedelta(seconds=5)
 GRACE: Final = timedelta(seconds=1)

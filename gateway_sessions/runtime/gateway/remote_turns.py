@@ -33,7 +33,7 @@ from gateway_sessions.storage.tables.inbox import readable
 from gateway_sessions.storage.tables.lanes import load_lane
 from gateway_sessions.storage.tables.nodes import SignalRow
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 UNHEARD_SECONDS: Final = 15.0
 """As long as that, whoever has begun a turn may still be waiting to hear of it."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
 
 from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.errors import FencedError, StoreStoppedError
@@ -24,7 +24,7 @@ from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.observability.events import EventKind, Events
 from gateway_sessions.runtime.queue.turn import Turn
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 class TurnRunner:

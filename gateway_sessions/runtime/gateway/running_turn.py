@@ -25,7 +25,7 @@ from gateway_sessions.runtime.user_code import problem_within, told_to_end
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN
 from gateway_sessions.storage.transactions.queue.admit import RunningTurnFacts as Facts
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 TO_TAKE: Final = timedelta(seconds=1)
 """How long an agent may take over a message: whoever brought it waits, and all that comes behind it."""
@@ -71,8 +71,8 @@ class RunningTurn:
         self.stop_reason: StopReason | None = None
         self._departure = asyncio.Event()
         """Set when the gateway ends."""
-        self.steered = 0
-        self.scope = anyio.CancelScope()
+        self.steered: int = 0
+        self.scope: anyio.CancelScope = anyio.CancelScope()
         """What the agent works in."""
         self.successor: ReadyTurn | None = None
         """What is to take its place, if that is a turn of another lane."""

@@ -25,7 +25,7 @@ from gateway_sessions.runtime.gateway.running_turn import ReadyTurn, RunningTurn
 from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.runtime.queue.turn import Turn
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 RETRY: Final = timedelta(seconds=1)
 """After the database failed."""

@@ -149,7 +149,7 @@ class Listener:
         self._news = anyio.Event()
         self._untold = 0
         self._listens = False
-        self.missed = 0
+        self.missed: int = 0
         """How many events there was no room for, in all."""
 
     def hear(self, event: GatewayEvent) -> None:

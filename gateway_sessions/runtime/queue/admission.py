@@ -384,7 +384,7 @@ class Admissions:
         self._total_coming = 0
         self._beginning: set[str] = set()
         """Lanes to which a message is on the way whose turn may begin at once."""
-        self.pace = RefusalPace()
+        self.pace: RefusalPace = RefusalPace()
 
     async def enter(self, wish: Wish) -> Entered | Rejected:
         """Let a message go on, behind others of its owner, or refuse it; end `Entered` with `leave`."""

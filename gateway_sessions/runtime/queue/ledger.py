@@ -69,7 +69,7 @@ READY_AT_ONCE: Final = 16
 LOOK_BEHIND: Final = 4
 """So many times more are looked at where some are left to others."""
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 class NotedTries(Protocol):

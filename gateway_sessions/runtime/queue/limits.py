@@ -33,11 +33,11 @@ class QueueLimits:
         allow_unidentified: bool,
         remembered_lanes: int,
     ) -> None:
-        self.max_waiting = max_waiting
-        self.max_waiting_per_owner = max_waiting_per_owner
-        self.max_message_bytes = max_message_bytes
-        self.allow_unidentified = allow_unidentified
-        self.remembered_lanes = remembered_lanes
+        self.max_waiting: int = max_waiting
+        self.max_waiting_per_owner: int = max_waiting_per_owner
+        self.max_message_bytes: int = max_message_bytes
+        self.allow_unidentified: bool = allow_unidentified
+        self.remembered_lanes: int = remembered_lanes
 
 
 def rejected(reason: RejectReason, retry_after: float | None, session_key: str | None) -> Rejected:

@@ -41,7 +41,7 @@ from gateway_sessions.storage.transactions.queue.turn_rows import Held
 
 T = TypeVar("T")
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 MAX_PROBLEM: Final = 2000
 """So much is kept of why a turn failed."""
@@ -100,7 +100,7 @@ class Turn:
         self._is_internal = all(item.message.internal for item in claimed.items)
         self._added = False
         """Whether it may be about more than it began with, or that stands in the transcript already."""
-        self.entry = claimed.entry
+        self.entry: SessionEntry = claimed.entry
         """The session as it was when the turn began."""
 
     @property

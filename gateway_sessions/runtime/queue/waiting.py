@@ -40,10 +40,10 @@ class WaitingTurns:
         self._owners: dict[str, str] = {}
         """Whose the lanes are on which turns wait."""
         self._of_owners: Counter[str] = Counter()
-        self.total_waiting = 0
+        self.total_waiting: int = 0
         """Turns that wait on all lanes."""
         self._counted: Counted | None = None
-        self.known_events = KnownEvents()
+        self.known_events: KnownEvents = KnownEvents()
         """What was taken in lately."""
         self.on_ready: Callable[[str], object] = _nobody
         """Told of a lane on which a turn waits and none runs."""

@@ -22,7 +22,7 @@ T = TypeVar("T")
 PAGE: Final = 50
 """Lanes in one transaction: more together are quicker, and keep others waiting."""
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 class AccountMethods(Resource):

@@ -146,7 +146,7 @@ def _arguments(given: Any) -> dict[str, Any]:
     return {name: getattr(given, name) for name in given.__struct_fields__}
 
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +187,7 @@ class Control:
         self._loop = LoopWatch()
         self.agents: Callable[[], AgentCounts] | None = None
         """Counts the agents of a gateway on this store, as long as there is one."""
-        self.drain_requested = asyncio.Event()
+        self.drain_requested: asyncio.Event = asyncio.Event()
         """Set when another process would like to take over."""
         self.unavailable: str | None = None
         """Why nobody can ask this owner, if that is so."""

@@ -54,7 +54,7 @@ from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.home import owned, prepare_home
 from gateway_sessions.storage.sessions_json import SessionsJson, SnapshotForm
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 DATABASE_FILE: Final = "sessions.db"
 CONFIG_NOTE: Final = "sessions.config.path"

@@ -82,7 +82,7 @@ class SessionStore(
         """The other processes that have the store open; None where there can be none."""
         self._cache = EntryCache(config.cache.entries)
         self.on_erased: Callable[[], object] = lambda: None
-        self.events = Events(clock)
+        self.events: Events = Events(clock)
         """What happens here, and in a gateway on it, for whoever listens."""
         self._isolation = config.isolation
 

@@ -41,7 +41,7 @@ class OwnerConnection:
     def __init__(self, frames: FrameStream, home: Path) -> None:
         self._frames = frames
         self._home = home
-        self.greeting = Greeting(protocol=PROTOCOL, program="", schema=0, pid=0, database="")
+        self.greeting: Greeting = Greeting(protocol=PROTOCOL, program="", schema=0, pid=0, database="")
         """Names the program and the database of the owner."""
 
     async def greet(self) -> None:

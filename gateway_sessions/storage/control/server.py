@@ -47,7 +47,7 @@ from gateway_sessions.storage.control.socket import (
 from gateway_sessions.storage.files.private_files import bind_private
 from gateway_sessions.storage.files.threads import in_thread
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 WHAT: Final = "session store"
 MAX_CONNECTIONS: Final = 64

@@ -25,7 +25,7 @@ from gateway_sessions.storage.engines.protocol import Shared
 from gateway_sessions.storage.tables import nodes as transactions
 from gateway_sessions.storage.tables.nodes import JoinedNode, Joining, Survey
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 RETRY_SECONDS: Final = 1.0
 """The pause after a failed heartbeat: short, so that several tries fit into the time of trust."""
@@ -64,7 +64,7 @@ class Membership:
         self.name = name
         self.version = ""
         """The version of the program, which `nodes` shows to operators."""
-        self.epoch = 0
+        self.epoch: int = 0
         self.nodes: tuple[Node, ...] = ()
         """All nodes that were not declared dead when this node last looked."""
         self.lost: set[int] = set()

@@ -267,7 +267,7 @@ def _json(numbers: Sequence[int]) -> str:
     return msgspec.json.encode(numbers).decode()
 
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 TOO_LONG: Final = "the search index did not answer in time"
 STEP: Final = 200

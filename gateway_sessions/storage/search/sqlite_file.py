@@ -147,8 +147,8 @@ class IndexFile:
     def __init__(self, path: Path, *, read_only: bool = False, stems: Stems = NO_STEMS) -> None:
         self.path = path
         self._stems = stems
-        self.position = IndexPosition()
-        self.is_new = False
+        self.position: IndexPosition = IndexPosition()
+        self.is_new: bool = False
         self._queries: Mapping[str, Query] = {}
         self._words = WordList({})
         self._read_only = read_only

@@ -139,7 +139,7 @@ async def _look_instead(truth: Reader, index: Answering, question: _Question) ->
     return await _ask(truth, index, replace(question, match=replace(question.match, patient=True), seen=seen))
 
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 INDEX_FILE: Final = "search.db"
 GATHER_SECONDS: Final = 0.25

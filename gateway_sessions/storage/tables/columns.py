@@ -15,7 +15,7 @@ import msgspec
 from gateway_sessions.core.transcript.messages import Content
 from gateway_sessions.errors import StorageCorruptError
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)

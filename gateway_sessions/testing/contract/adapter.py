@@ -79,10 +79,10 @@ class Inbox:
 
     def __init__(self) -> None:
         self.messages: list[InboundMessage] = []
-        self.calls = 0
-        self.under_way = 0
+        self.calls: int = 0
+        self.under_way: int = 0
         self.failure: Exception | None = None
-        self.open = asyncio.Event()
+        self.open: asyncio.Event = asyncio.Event()
         self.open.set()
         self._changed = asyncio.Condition()
 
@@ -158,7 +158,7 @@ def said(text: str) -> OutboundMessage:
 class AdapterContract:
     """All contract tests of an adapter. If a platform lacks an ability, its absence is tested instead."""
 
-    pytestmark: ClassVar = pytest.mark.asyncio
+    pytestmark: ClassVar[pytest.MarkDecorator] = pytest.mark.asyncio
     abilities: ClassVar[frozenset[Ability]] = frozenset()
     failures: ClassVar[frozenset[SendFailure]] = frozenset()
     """The ways in which the bench can let a send fail."""

@@ -44,7 +44,7 @@ from gateway_sessions.runtime.user_code import MAX_PROBLEM, problem_within
 from gateway_sessions.storage.transactions.queue import commands as transactions
 from gateway_sessions.storage.transactions.queue.admit import Noted
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 SETTLE_BACKOFF: Final = Backoff(timedelta(seconds=0.5), timedelta(seconds=30))
 """Between two tries to write down that a command was carried out."""
@@ -101,7 +101,7 @@ class Commands:
         self._clock = host.store.clock
         self._places = CommandPlaces(host.config.gateway.max_waiting)
         self._in_background: set[tuple[str, str]] = set()
-        self.under_way = 0
+        self.under_way: int = 0
         """How many are being written down or carried out."""
         self.draining = False
         """Whether the gateway is about to end: no more are carried out."""

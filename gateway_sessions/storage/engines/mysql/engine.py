@@ -143,7 +143,7 @@ class MySQLReadingEngine(ReadServer, MySQLDriver):
 
     def __init__(self, address: str, home: Path, *, limits: ServerLimits = USUAL) -> None:
         super().__init__(address, limits=limits)
-        self.path = home / FILE_ON_SERVERS
+        self.path: Path = home / FILE_ON_SERVERS
 
     async def _prepare(self, links: Links, migrations: Sequence[Migration]) -> None:
         async with links.lent() as link:

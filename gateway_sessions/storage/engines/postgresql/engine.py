@@ -206,7 +206,7 @@ class PostgresReadingEngine(ReadServer, PostgresDriver):
     ) -> None:
         kept = CACHED_STATEMENTS if prepared_statements else 0
         super().__init__(address, limits=limits, cached_statements=kept)
-        self.path = home / FILE_ON_SERVERS
+        self.path: Path = home / FILE_ON_SERVERS
 
     async def _prepare(self, connection: PoolConnectionProxy, migrations: Sequence[Migration]) -> None:
         require_ready(WHAT, await inspect(connection), migrations)

@@ -82,7 +82,7 @@ class TransactionGroup:
         self.members = members
         self.ended: asyncio.Future[None] | None = None
         """Set when the commit begins; done when the outcome of the commit is known."""
-        self.settled = False
+        self.settled: bool = False
         """True once all members have their outcome."""
         for one in members:
             one.group = self

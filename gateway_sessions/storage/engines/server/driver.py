@@ -171,7 +171,7 @@ class ServerDriver(ABC):
         self._queries: Mapping[str, Query] = {}
         self._lend: Lend | None = None
         self._order = InOrder()
-        self.ids = RisingIds()
+        self.ids: RisingIds = RisingIds()
         self.epoch: int | None = None
         """The epoch of the node that this process is; None before it joins. The server refuses its changes
         once the node was declared dead."""
@@ -179,7 +179,7 @@ class ServerDriver(ABC):
         """Returns True while no other node can have declared this node dead."""
         self.on_call: Callable[[frozenset[int]], object] = lambda _: None
         """Called with the epochs of the nodes that another node asks to look at once."""
-        self.changes = 0
+        self.changes: int = 0
         """The number of commits of this process that have changed what sessions.json shows."""
         self.on_change: Callable[[], None] = lambda: None
         """Called after a commit of this process that has changed what sessions.json shows."""

@@ -113,7 +113,7 @@ class SharedServer(ServerDriver):
 
     def be(self, epoch: int, first_id: int, *, slot: int, earliest: Callable[[], int]) -> None:
         """Write everything as the node of that *epoch* from now on."""
-        self.epoch = epoch
+        self.epoch: int | None = epoch
         self.ids.begin_at(first_id, slot=slot, slots=SLOTS, earliest=earliest)
 
     def begin_epoch(self, epoch: int, first_id: int) -> Iterator[int]:

@@ -107,9 +107,9 @@ class TransactionRun:
         """True if it only reads: then it takes no row ids, and may work in a thread."""
         self._compose = compose
         """None if the parts of a statement are asked one after the other."""
-        self.wrote = False
+        self.wrote: bool = False
         """True if it may have changed rows, which only a rollback undoes."""
-        self.changed_snapshot = False
+        self.changed_snapshot: bool = False
         self.news: tuple[News, ...] = ()
 
     async def drive(self, begun: BegunTransaction[T]) -> T:

@@ -51,9 +51,9 @@ class TransactionDrive:
         self._queries = queries
         self._saving = saving
         self._saved = False
-        self.changed_snapshot = False
+        self.changed_snapshot: bool = False
         """True if it has changed what sessions.json shows."""
-        self.wrote = False
+        self.wrote: bool = False
         """True if it may have changed rows, which only a rollback of the whole batch undoes."""
         self.news: Sequence[News] = ()
 
@@ -146,8 +146,8 @@ class WriteRequest(Generic[T]):
     __slots__ = ("error", "future", "news", "result", "work")
 
     def __init__(self, work: TransactionFactory[T] | Statement, future: asyncio.Future[T]) -> None:
-        self.work = work
-        self.future = future
+        self.work: TransactionFactory[T] | Statement = work
+        self.future: asyncio.Future[T] = future
         self.result: T | None = None
         self.error: Exception | None = None
         self.news: Sequence[News] = ()
@@ -170,7 +170,7 @@ class WorkerCall(WriteRequest[T]):
 
     def __init__(self, do: Callable[[sqlite3.Connection], T], future: asyncio.Future[T]) -> None:
         super().__init__(Statement(""), future)
-        self.do = do
+        self.do: Callable[[sqlite3.Connection], T] = do
 
 
 class BatchConnection(sqlite3.Connection):
@@ -234,7 +234,7 @@ class Worker:
         """The number of batches in which each transaction still gets a savepoint."""
         self._unanswered: deque[WriteRequest[Any]] = deque()
         """Finished requests whose callers were not woken yet. Used on the loop alone."""
-        self.changes = 0
+        self.changes: int = 0
         """The number of batches that have changed what sessions.json shows."""
         self.on_change: Callable[[], None] = _nothing
         """Called on the loop after such a batch."""

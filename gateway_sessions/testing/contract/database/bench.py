@@ -34,7 +34,7 @@ class Capability(StrEnum):
 class DatabaseContract:
     """Gives each test an open, empty database."""
 
-    pytestmark: ClassVar = pytest.mark.asyncio
+    pytestmark: ClassVar[pytest.MarkDecorator] = pytest.mark.asyncio
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     @pytest.fixture

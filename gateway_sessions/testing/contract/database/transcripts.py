@@ -24,7 +24,9 @@ from gateway_sessions.transcripts import (
     UserTurn,
 )
 
-CALLS: Final = [{"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": "{}"}}]
+CALLS: Final[list[Any]] = [
+    {"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": "{}"}}
+]
 MEMBERS: Final[dict[str, Any]] = {
     "tool_calls": CALLS,
     "token_count": 150,

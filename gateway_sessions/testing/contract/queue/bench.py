@@ -39,7 +39,7 @@ BEGINS_HERE: Final = LaneHere(begins=lambda: True)
 class StoreContract:
     """Gives each test an open, empty store."""
 
-    pytestmark: ClassVar = pytest.mark.asyncio
+    pytestmark: ClassVar[pytest.MarkDecorator] = pytest.mark.asyncio
 
     @pytest.fixture
     def clock(self) -> FakeClock:
