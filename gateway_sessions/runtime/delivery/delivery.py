@@ -98,6 +98,10 @@ class Patience:
     timeout: timedelta
 
 
+def _nobody() -> None:
+    """Nobody waits for this."""
+
+
 @dataclass(slots=True)
 class _Lane:
     """What is known of a lane that is owed something, or is about to be."""
@@ -128,9 +132,6 @@ class _Send:
 class Delivery:
     """Sends what is owed on one account of a platform."""
 
-    command_names: Collection[str] = ()
-    """All that commands are called, as notices name them."""
-
     def __init__(
         self,
         truth: Truth,
@@ -139,7 +140,17 @@ class Delivery:
         patience: Patience,
         tell: Callable[[OwedReply, str], object],
         hints: Hints | None = None,
+        *,
+        lanes: Collection[str] | None = None,
+        alone: bool = True,
+        on_idle: Callable[[], object] = _nobody,
+        command_names: Collection[str] = (),
     ) -> None:
+        """*lanes* are the only ones whose replies are sent; None: those of all.
+
+        It is *alone* if no other node may owe the same lanes something. *on_idle* is called when there may be
+        nothing to wait for any more. *command_names* are all that commands are called, as notices name them.
+        """
         self.adapter = adapter
         self.hints: Hints = hints or Hints(clock, Pauses(clock))
         """How the platform is asked for what may be lost, and the pauses that it wants."""
@@ -148,8 +159,7 @@ class Delivery:
         self._clock = clock
         self._patience = patience
         self._tell = tell
-        self._alarm = Alarm(clock)
-        self._clock_steps = ClockSteps(clock)
+        self._alarm, self._clock_steps = Alarm(clock), ClockSteps(clock)
         self._lanes: dict[str, _Lane] = {}
         self._commits = 0  # under way that may owe something
         self._sends: dict[int, _Send] = {}
@@ -164,13 +174,9 @@ class Delivery:
         """When it looks by itself, because more is due then."""
         self._check_at = NEVER
         """When it sees whether a send has taken too long."""
-        self.lanes: Collection[str] | None = None
-        """The only lanes whose replies are sent; None: those of all."""
-        self.alone = True
-        """Whether no other node may owe the same lanes something."""
+        self._only, self._alone, self._command_names = lanes, alone, command_names
         self._sent = SentReplies(truth, self._outbox, self._noted)
-        self.on_idle: Callable[[], object] = _nobody
-        """Told when there may be nothing to wait for any more."""
+        self._on_idle = on_idle
 
     @property
     def idle(self) -> bool:
@@ -189,7 +195,7 @@ class Delivery:
         free = not (lane.expected or lane.more) and all(map(self._is_taken, lane.owed))
         lane.expected += 1
         self._commits += 1
-        return self._tasks is not None and room and free and self.alone
+        return self._tasks is not None and room and free and self._alone
 
     def _is_taken(self, reply_id: int) -> bool:
         send = self._sends.get(reply_id)
@@ -198,7 +204,7 @@ class Delivery:
     def owes(self, session_key: str) -> bool:
         """Whether a lane is owed something, or is about to be: what is not owed must not overtake that."""
         lane = self._lanes.get(session_key)
-        if lane is None or self.alone:
+        if lane is None or self._alone:
             return lane is not None
         # Nobody tells this node of what another one has sent: only what is under way here is certain.
         return lane.expected > 0 or not lane.owed.isdisjoint(self._sends)
@@ -206,7 +212,7 @@ class Delivery:
     def parts(self, message: OutboundMessage) -> Sequence[OutboundMessage]:
         """What to owe for a message that may be too long for the platform."""
         if message.is_notice and not self.adapter.capabilities.hyphens_in_commands:
-            message = message.with_text(spelled_with_underscores(message.text, self.command_names))
+            message = message.with_text(spelled_with_underscores(message.text, self._command_names))
         shown = self.adapter.capabilities.in_words(message)
         if shown is not message:
             facts = {"action": "attachment_in_words", "platform": self.adapter.platform}
@@ -246,7 +252,7 @@ class Delivery:
             self._begin(reply)
         if not all(one.under_way for one in owed):
             self.wake()
-        self.on_idle()
+        self._on_idle()
 
     def wake(self) -> None:
         """Something may be due: do not wait for the next look."""
@@ -271,7 +277,7 @@ class Delivery:
                     raise
                 finally:
                     self._tasks, self._ended = None, True
-                    self.on_idle()
+                    self._on_idle()
             noting.cancel_scope.cancel()
 
     async def sweep(self) -> None:
@@ -279,7 +285,7 @@ class Delivery:
         now = self._clock.now()
         room = max(AT_ONCE - self._with_platform, 0)
         most = 2 * AT_ONCE if room else 0
-        look = partial(outbox.due, *self._account, now, most, lanes=self.lanes, but_not=list(self._sends))
+        look = partial(outbox.due, *self._account, now, most, lanes=self._only, but_not=list(self._sends))
         due, next_at = await self._truth.read(look)
         waiting = [one for one in due if self._nobody_sends(one)]
         self._crowded = not room or len(waiting) > room
@@ -309,7 +315,7 @@ class Delivery:
         self._to_look, self._due_at = self._alarm.rings, self._clock.now() + RETRY
 
     async def _rest(self, _: None) -> None:
-        self.on_idle()
+        self._on_idle()
         await self._alarm.wait_until(min(self._due_at, self._check_at))
 
     async def _set_right(self) -> None:
@@ -401,7 +407,7 @@ class Delivery:
         lane = self._lanes.get(reply.session_key)
         if self._crowded or (lane is not None and (lane.more or not lane.owed <= self._sends.keys())):
             self.wake()
-        self.on_idle()
+        self._on_idle()
 
     async def _send(self, reply: OwedReply, send: _Send) -> tuple[str | None, Exception | None]:
         """Hand the reply to the adapter, for so long and no longer; the id it got, or what went wrong."""
@@ -477,7 +483,3 @@ class Delivery:
     @property
     def _account(self) -> tuple[str, str]:
         return self.adapter.platform, self.adapter.name
-
-
-def _nobody() -> None:
-    """Nobody waits for this."""

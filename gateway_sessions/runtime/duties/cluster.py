@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from datetime import timedelta
 from random import SystemRandom
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -28,13 +29,60 @@ _ANY: Final = SystemRandom()
 Duty: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
+class ClusterListener(Protocol):
+    """A gateway of a node, which hears what other nodes bring about."""
+
+    def look(self) -> None:
+        """Others may have left something to do."""
+        ...
+
+    def silence(self) -> None:
+        """Nothing may go on that runs here."""
+        ...
+
+
+class NodeLanes:
+    """Knows which of the nodes that have a store open each lane belongs to."""
+
+    def __init__(self, membership: Membership, sticky: timedelta) -> None:
+        self.membership = membership
+        self.sticky = sticky
+        """How long the turns of a lane are left to its own node."""
+
+    def others(self) -> list[Node]:
+        """The other nodes, but those that are silent."""
+        own = self.membership.epoch
+        return [one for one in self.membership.nodes if one.epoch != own and not one.silent]
+
+    def owner_of(self, session_key: str) -> str:
+        """The name of the node that a lane belongs to."""
+        names = frozenset((self.membership.name, *(one.name for one in self.others())))
+        return node_of(shard_of(session_key), names)
+
+    def is_mine(self, session_key: str) -> bool:
+        """Whether a lane belongs to this node."""
+        return self.owner_of(session_key) == self.membership.name
+
+
 class Cluster:
     """One node among those that have the same store open."""
 
     def __init__(
-        self, membership: Membership, shared: Shared, restart: RestartRecords, ledger: Ledger
+        self,
+        lanes: NodeLanes,
+        shared: Shared,
+        restart: RestartRecords,
+        ledger: Ledger,
+        *,
+        on_look: Callable[[], object],
+        on_lead: Callable[[], object],
     ) -> None:
-        self.membership = membership
+        """*on_look* is called whenever others may have left something to do.
+
+        *on_lead* is called now and then where this node leads others: for what they have changed.
+        """
+        self.membership: Membership = lanes.membership
+        self._lanes = lanes
         self._shared = shared
         self._restart = restart
         self._ledger = ledger
@@ -42,19 +90,21 @@ class Cluster:
         self._to_call: set[int] | None = set()
         """Who is to be called; None: everybody."""
         self._calling = asyncio.Event()
-        self.on_look: list[Callable[[], object]] = []
-        """Called whenever others may have left something to do."""
-        self.on_lead: Callable[[], object] = _nobody
-        """Called now and then where this node leads others: for what they have changed."""
-        self.on_silent: list[Callable[[], object]] = []
-        """Called when nothing may go on that runs here."""
-        membership.on_silent = lambda: [tell() for tell in self.on_silent]
+        self._on_look = on_look
+        self._on_lead = on_lead
+        self._listeners: list[ClusterListener] = []
+        """The gateways of this node."""
+        self.membership.on_silent = self._silence
         shared.on_call = self._hear
 
     def start(self, tasks: TaskGroup) -> None:
         """Begin all that a node does for the others."""
         for duty in (self._look, self._call, self._see_to_the_dead, self._count):
             tasks.start_soon(duty)
+
+    def attach(self, listener: ClusterListener) -> None:
+        """Let a gateway hear from now on what the other nodes bring about."""
+        self._listeners.append(listener)
 
     # Whose a lane is
 
@@ -65,7 +115,7 @@ class Cluster:
 
     def is_mine(self, session_key: str) -> bool:
         """Whether the turns of a lane begin here unless this node is busy."""
-        return self._owner_of(session_key) == self.membership.name
+        return self._lanes.is_mine(session_key)
 
     def begins_here(self, session_key: str) -> bool:
         """Whether a turn should begin where its message came in: else the lane's own node is called."""
@@ -73,8 +123,8 @@ class Cluster:
 
     def tell_ready(self, session_key: str) -> None:
         """A turn waits on a lane: its own node should know."""
-        owner = self._owner_of(session_key)
-        if epochs := [one.epoch for one in self._others() if one.name == owner]:
+        owner = self._lanes.owner_of(session_key)
+        if epochs := [one.epoch for one in self._lanes.others() if one.name == owner]:
             self.call(*epochs)
 
     # Calling
@@ -104,13 +154,9 @@ class Cluster:
 
     # Inside
 
-    def _others(self) -> list[Node]:
-        own = self.membership.epoch
-        return [one for one in self.membership.nodes if one.epoch != own and not one.silent]
-
-    def _owner_of(self, session_key: str) -> str:
-        names = frozenset((self.membership.name, *(one.name for one in self._others())))
-        return node_of(shard_of(session_key), names)
+    def _silence(self) -> None:
+        for listener in self._listeners:
+            listener.silence()
 
     def _hear(self, epochs: frozenset[int]) -> None:
         if not epochs or self.membership.epoch in epochs:
@@ -123,8 +169,9 @@ class Cluster:
             with anyio.move_on_after(seconds * (0.75 + 0.5 * _ANY.random())):
                 await self._called.wait()
             self._called.clear()
-            for look in self.on_look:
-                look()
+            self._on_look()
+            for listener in self._listeners:
+                listener.look()
             await asyncio.sleep(COALESCED_SECONDS)
 
     async def _call(self) -> None:
@@ -132,7 +179,7 @@ class Cluster:
             await self._calling.wait()
             self._calling.clear()
             epochs, self._to_call = self._to_call, set()
-            if self._others() and epochs != set():
+            if self._lanes.others() and epochs != set():
                 try:
                     await self._shared.call(frozenset(epochs or ()))
                 except StorageError:
@@ -148,10 +195,10 @@ class Cluster:
         await repeat(self._count_once, self._looked, failed=failed)
 
     async def _count_once(self) -> None:
-        if self._others():
+        if self._lanes.others():
             await self._ledger.count()
             if self.membership.leads:
-                self.on_lead()
+                self._on_lead()
 
     async def _looked(self, _: None) -> None:
         await self.membership.looked()
@@ -183,7 +230,3 @@ class Cluster:
         report = await self._restart.take_over()
         if report:
             self._called.set()
-
-
-def _nobody() -> None:
-    """Nothing has to follow what others do."""

@@ -8,6 +8,7 @@
   at once.
 - ``farewell``: The last call to an agent whose session ended by itself, so that it can save what it needs.
 - ``gateway``: `Gateway`: takes messages from adapters, runs an agent for each turn, and sends replies.
+- ``listeners``: What a gateway does when the queue, or another node, has news for it.
 - ``observers``: Observers of the embedding program: asked before a message and a turn, called after a turn.
 - ``remote_turns``: Signals to a running turn in this process or on another node: interrupt, roll back,
   steer.

@@ -36,7 +36,6 @@ from gateway_sessions.runtime.delivery.delivery import Delivery, Patience
 from gateway_sessions.runtime.delivery.durable_notices import Answers
 from gateway_sessions.runtime.delivery.notices import Hints, Notices
 from gateway_sessions.runtime.delivery.pauses import Pauses
-from gateway_sessions.runtime.duties.cluster import Cluster
 from gateway_sessions.runtime.gateway.assembly import TurnAdmission, TurnParts
 from gateway_sessions.runtime.gateway.budget_gate import BudgetGate
 from gateway_sessions.runtime.gateway.commands import built_in
@@ -46,6 +45,7 @@ from gateway_sessions.runtime.gateway.commands.help import UNKNOWN
 from gateway_sessions.runtime.gateway.commands.protocol import Allowed, Command, CommandSet
 from gateway_sessions.runtime.gateway.connections import Connections, by_account
 from gateway_sessions.runtime.gateway.farewell import Farewells
+from gateway_sessions.runtime.gateway.listeners import ClusterNews, QueueNews
 from gateway_sessions.runtime.gateway.observers import AfterTurn, Observers, OnMessage, OnTurn
 from gateway_sessions.runtime.gateway.remote_turns import RemoteTurns
 from gateway_sessions.runtime.gateway.runner import TurnRunner, TurnTasks
@@ -130,7 +130,7 @@ class Gateway(Resource):
         )
         self.draining: bool = False
         """Whether it is about to end: it begins no more turns."""
-        self._cluster: Cluster | None = None
+        self._cluster = store.cluster
         self._turn_tasks, self._calls = TurnTasks("gateway"), OpenCalls("gateway")
         self.events: Events = store.events
         """What happens here, for whoever listens."""
@@ -290,29 +290,27 @@ class Gateway(Resource):
         self._cluster = self.store.cluster
         if self._only is None:
             await self.store.adopt_lanes(self._adapters)
-        ledger.versioned = self._source.shared is None
-        self._lanes = LaneScheduler(
-            ledger,
-            self._clock,
-            max_turns=config.gateway.max_turns,
-            max_turns_per_owner=config.gateway.max_turns_per_owner,
-            only=self._only,
-        )
+        self._lanes = self._scheduler()
         self._remote_turns = RemoteTurns(self._lanes, ledger, self.store.db, self._cluster)
         self.agents: AgentCache = AgentCache(tasks, self._clock, config.agent_cache)
-        self.store.on_erased, self.store.control.agents = self.agents.evict_all, lambda: self.agents.counts
+        self.store.control.agents.attach(self.agents)
         self._hints = Hints(self._clock, Pauses(self._clock))
         self._deliveries = {account: self._delivery(adapter) for account, adapter in self._adapters.items()}
-        ledger.on_taken_out = self._wake_deliveries
+        self._queue_news = QueueNews(
+            self._lanes,
+            self._deliveries.values(),
+            self._cluster,
+            wants_versions=self._source.shared is None,
+        )
+        ledger.attach(self._queue_news)
         self._notices = Notices(tasks, self._clock, self._adapters, self._hints)
         await self._start_those_who_ask(tasks, cleanup)
         watchdog = Watchdog(tasks, self._clock, config.gateway.inactivity_timeout, self._hints)
         parts = self._turn_parts(watchdog)
-        self._commands = Commands(self, tasks, Answers(ledger, parts.delivery_for), self._tell_of)
-        self._commands.on_done = self._lanes.wake_watchers
+        answers = Answers(ledger, parts.delivery_for)
+        self._commands = Commands(self, tasks, answers, self._tell_of, self._lanes.wake_watchers)
         self._changes = Changes(ledger, tell_running=self._remote_turns.tell, on_rewritten=self.agents.evict)
         self._runner = TurnRunner(parts, self._lanes, self.events)
-        self._lanes.start = self._begin
         cleanup.callback(self._lanes.wake_watchers)  # whoever waits for calm learns that it has ended
         await ledger.put_aside_stale(self._only)
         deliveries = [delivery.run for delivery in self._deliveries.values()]
@@ -320,39 +318,25 @@ class Gateway(Resource):
         for duty in (self._turn_tasks.run, self._lanes.run, self.agents.run, watchdog.run, *deliveries):
             tasks.start_soon(duty)
         if self._cluster is not None:
-            self._join_others(tasks, self._cluster)
+            self._cluster.attach(ClusterNews(self._lanes, self._remote_turns, self._deliveries.values()))
+            tasks.start_soon(self._remote_turns.run)
         # Nothing is awaited from here on: an adapter that connects finds the gateway running.
         self._connections.start(tasks, self._adapters.values(), self.submit)
+
+    def _scheduler(self) -> LaneScheduler:
+        return LaneScheduler(
+            self.store.ledger,
+            self._clock,
+            max_turns=self.config.gateway.max_turns,
+            max_turns_per_owner=self.config.gateway.max_turns_per_owner,
+            start=self._begin,
+            may_begin=self._is_trusted,
+            only=self._only,
+        )
 
     def _wake_deliveries(self) -> None:
         for delivery in self._deliveries.values():
             delivery.wake()
-
-    def _join_others(self, tasks: TaskGroup, cluster: Cluster) -> None:
-        """Be called by other nodes, and call them."""
-        wake_lanes, ledger = self._lanes.wake, self.store.ledger
-
-        def ready(session_key: str) -> None:
-            wake_lanes()
-            cluster.tell_ready(session_key)
-
-        def silent() -> None:
-            for running in list(self._lanes.running.values()):
-                running.stop(StopReason.OVERTAKEN)
-
-        def overtaken(session_key: str, token: int) -> None:
-            tell_lanes(session_key, token)
-            if session_key not in self._lanes.running:
-                cluster.call()
-
-        tell_lanes, ledger.on_overtaken = ledger.on_overtaken, overtaken
-        ledger.on_ready, self._lanes.may_begin = ready, lambda: cluster.trusted
-        deliveries = self._deliveries.values()
-        cluster.on_look += [wake_lanes, self._remote_turns.look, *(one.check_soon for one in deliveries)]
-        cluster.on_silent.append(silent)
-        for delivery in deliveries:
-            delivery.alone = False
-        tasks.start_soon(self._remote_turns.run)
 
     async def _start_those_who_ask(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Whatever is asked before a turn, or tells of its end and that of its session."""
@@ -385,7 +369,7 @@ class Gateway(Resource):
             timeout=self.config.agent.gateway_timeout,
             watchdog=watchdog,
             prompts=SystemPrompts(self.store),
-            is_trusted=lambda: self._cluster is None or self._cluster.trusted,
+            is_trusted=self._is_trusted,
         )
 
     async def _finish(self) -> None:
@@ -395,7 +379,8 @@ class Gateway(Resource):
         await self._observers.finish()
         await self._farewells.finish()
         await self.agents.aclose()
-        self.store.ledger.versioned, self.store.control.agents = True, None
+        self._queue_news.end()
+        self.store.control.agents.detach()
 
     async def _admitted(self, message: InboundMessage, *, solo: bool) -> Receipt:
         if self.draining:
@@ -438,6 +423,10 @@ class Gateway(Resource):
         self._budgets.over(turn, outcome)
         self._observers.over(turn, outcome)
 
+    def _is_trusted(self) -> bool:
+        """Whether no other node can have taken this one's turns over."""
+        return self._cluster is None or self._cluster.trusted
+
     def _begin(self, turn: Turn) -> None:
         running = self._runner.begin(turn)
         self._turn_tasks.start(self._runner.run(running))
@@ -470,10 +459,18 @@ class Gateway(Resource):
 
     def _delivery(self, adapter: Adapter) -> Delivery:
         patience = Patience(rules=self.config.delivery.rules, timeout=self.config.delivery.timeout)
-        delivery = Delivery(self.store.db, adapter, self._clock, patience, self._reply_settled, self._hints)
-        delivery.on_idle, delivery.lanes = self._lanes.wake_watchers, self._only
-        delivery.command_names = self.commands.names
-        return delivery
+        return Delivery(
+            self.store.db,
+            adapter,
+            self._clock,
+            patience,
+            self._reply_settled,
+            self._hints,
+            lanes=self._only,
+            alone=self._cluster is None,
+            on_idle=self._lanes.wake_watchers,
+            command_names=self.commands.names,
+        )
 
     def _reply_settled(self, reply: OwedReply, how: str) -> None:
         kind = EventKind.REPLY_SENT if how == "sent" else EventKind.REPLY_GIVEN_UP

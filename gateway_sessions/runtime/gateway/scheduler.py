@@ -49,9 +49,14 @@ class LaneScheduler:
         *,
         max_turns: int,
         max_turns_per_owner: int,
+        start: Callable[[Turn], object],
+        may_begin: Callable[[], bool],
         only: Collection[str] | None = None,
     ) -> None:
-        """With *only*, the turns of all other lanes are left to others."""
+        """*start* begins to work on a turn; *may_begin* tells whether anything may begin here at all.
+
+        With *only*, the turns of all other lanes are left to others.
+        """
         self._ledger = ledger
         self._clock = clock
         self._only = only
@@ -77,17 +82,13 @@ class LaneScheduler:
         """Set when something ends; there is none as long as nobody waits for that."""
         self.running: dict[str, RunningTurn] = {}
         """By session key."""
-        self.may_begin: Callable[[], bool] = _always
-        """Whether anything may begin here at all."""
-        self.start: Callable[[Turn], object] = _nobody
-        """Begins to work on a turn."""
-        ledger.on_ready = lambda _: self.wake()
-        ledger.on_overtaken = self._overtaken
+        self._may_begin = may_begin
+        self.start = start
 
     @property
     def room(self) -> int:
         """How many more turns may begin."""
-        if self._stopped or not self.may_begin():
+        if self._stopped or not self._may_begin():
             return 0
         return max(self._max_turns - len(self.running) - self._reserved, 0)
 
@@ -372,18 +373,11 @@ class LaneScheduler:
     def _full_owners(self) -> list[str]:
         return [owner for owner, turns in self._owners.items() if turns >= self._max_per_owner]
 
-    def _overtaken(self, session_key: str, token: int) -> None:
+    def stop_overtaken(self, session_key: str, token: int) -> None:
+        """Stop the turn of a lane that may not write any more."""
         running = self.running.get(session_key)
         if running is not None and running.turn.token == token:
             running.stop(StopReason.OVERTAKEN)
-
-
-def _always() -> bool:
-    return True
-
-
-def _nobody(_: Turn) -> None:
-    """Nobody works on turns yet."""
 
 
 def _pause_after(error: GatewaySessionsError) -> timedelta:

@@ -85,6 +85,19 @@ class NotedTries(Protocol):
         ...
 
 
+class LanesOfOthers(Protocol):
+    """The nodes that have the same store open, and their lanes."""
+
+    @property
+    def sticky(self) -> timedelta:
+        """How long the turns of lanes that are not ours are left to others."""
+        ...
+
+    def is_mine(self, session_key: str) -> bool:
+        """Whether the turns of a lane should begin in this process."""
+        ...
+
+
 class Ledger(WaitingTurns):
     """Runs the transactions of the queue for one open store, and knows how much waits."""
 
@@ -98,8 +111,14 @@ class Ledger(WaitingTurns):
         *,
         on_turned: Callable[[str], object],
         speakers: Speakers,
+        others: LanesOfOthers | None = None,
+        shown: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """*on_turned* is told the session of each turn that was completed, whoever has run it."""
+        """*on_turned* is told the session of each turn that was completed, whoever has run it.
+
+        *others* says which lanes are left to other nodes; None: there are none. *shown* returns when whoever
+        reads sessions.json may see what has changed; None: nobody waits for that.
+        """
         super().__init__(context, most_of_a_lane=limits.max_waiting_per_owner)
         self._routing = routing
         self._limits = limits
@@ -110,14 +129,8 @@ class Ledger(WaitingTurns):
         self._admissions = Admissions(self, routing, limits, context.clock)
         self._given: WeakValueDictionary[tuple[str, int], Turn] = WeakValueDictionary()
         """The turns that somebody has, by lane and token."""
-        self.is_mine: Callable[[str], bool] = lambda _: True
-        """Whether the turns of a lane should begin in this process."""
-        self.sticky: timedelta | None = None
-        """How long those of other lanes are left to others; None: there are no others."""
-        self.shown: Callable[[], Awaitable[None]] | None = None
-        """Returns when whoever reads sessions.json may see what has changed; None: nobody waits for that."""
-        self.versioned = True
-        """Whether turns know what the transcript is like, to tell whether a warm agent has seen it."""
+        self._others = others
+        self._shown = shown
         self._calm: dict[str, KnownLane] = {}
         """Some lanes on which nothing runs or waits, as far as is known here."""
 
@@ -181,7 +194,7 @@ class Ledger(WaitingTurns):
         failpoint("message_admitted")
         self._routing.keep(admitted.entry)
         if admitted.receipt.dropped:
-            self.on_taken_out()
+            self._listener.taken_out()
         turn = self._begun(admitted.claimed) if admitted.claimed is not None else None
         if turn is None:
             self._note_lane(admitted.lane, admitted.entry.owner)
@@ -218,7 +231,7 @@ class Ledger(WaitingTurns):
 
         async def admit() -> Admitted | Duplicate:
             whole = admission
-            if self.sticky is not None:
+            if self._others is not None:
                 whole = structs.replace(whole, epoch=self._context.db.epoch)
             if (lane := self._calm.pop(routed.key, None)) is not None:
                 whole = structs.replace(whole, lane=lane)
@@ -273,7 +286,7 @@ class Ledger(WaitingTurns):
                 if lane is not None:
                     self._note_lane(lane)
             if changed.reworded.lane is not None:
-                self.on_taken_out()
+                self._listener.taken_out()
         return changed
 
     def owner_on(self, session_key: str, source: SessionSource) -> str:
@@ -314,11 +327,14 @@ class Ledger(WaitingTurns):
         self, limit: int = READY_AT_ONCE, but_not: Iterable[str] = ()
     ) -> list[tuple[str, str | None]]:
         """Lanes whose next turn may begin and their owners, but of some, those that waited longest first."""
-        now, sticky = self._context.clock.now(), self.sticky
+        now, others = self._context.clock.now(), self._others
+        sticky = None if others is None else others.sticky
         # Those of others are passed over for a while; some of ours may stand behind them.
         found = await self.look(partial(waiting.ready, now, limit * (LOOK_BEHIND if sticky else 1), but_not))
         mine = (
-            one for one in found if not sticky or self.is_mine(one.session_key) or one.since + sticky <= now
+            one
+            for one in found
+            if others is None or not sticky or others.is_mine(one.session_key) or one.since + sticky <= now
         )
         return [(one.session_key, one.owner) for one in mine][:limit]
 
@@ -384,7 +400,7 @@ class Ledger(WaitingTurns):
                 starter=self._starter(next_lane) if go_on else None,
                 next_lane=next_lane,
                 others_wait=self.is_alone and self.waiting_on(key) > 0,
-                versioned=self.versioned,
+                versioned=self._listener.wants_versions,
             )
             transaction = partial(end_turn, settlement, known=known)
             return await self._context.apply(Actor.AGENT, partial(keep_result, transaction, found))
@@ -432,14 +448,14 @@ class Ledger(WaitingTurns):
     async def _show(self, session_key: str, turn: Turn | None) -> None:
         """Wait until the files that tell of a lane may be read. Those that cannot be written stop nothing."""
         noted = session_key in self._tries.noted
-        if self.shown is None and not noted:
+        if self._shown is None and not noted:
             return
         try:
             if noted:
                 await self.tell_tries()
-            if self.shown is not None:
+            if self._shown is not None:
                 with suppress(SnapshotError):
-                    await self.shown()
+                    await self._shown()
         except asyncio.CancelledError:
             if turn is not None:
                 await asyncio.shield(turn.release())
@@ -455,7 +471,7 @@ class Ledger(WaitingTurns):
             self._remember(session_key, settled.lane)
         self._note(session_key, settled.waiting)
         if settled.waiting:
-            self.on_ready(session_key)
+            self._listener.ready(session_key)
         return following
 
     def _remember(self, session_key: str, lane: KnownLane) -> None:
@@ -535,7 +551,7 @@ class Ledger(WaitingTurns):
             epoch=self._context.db.opening.epoch,
             new_session_id=self.new_session_id(),
             flags=self._routing.isolation,
-            versioned=self.versioned,
+            versioned=self._listener.wants_versions,
             known=None if session_key is None else self._routing.known(session_key),
         )
 

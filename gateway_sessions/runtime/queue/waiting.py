@@ -13,6 +13,7 @@ from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.queue.admission import REMEMBERED_EVENTS, KnownEvents
+from gateway_sessions.runtime.queue.listener import DEAF, QueueListener
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.lanes import LaneRow, load_lane
 from gateway_sessions.storage.transactions.queue import clock_set_back, settle
@@ -45,12 +46,12 @@ class WaitingTurns:
         self._counted: Counted | None = None
         self.known_events: KnownEvents = KnownEvents()
         """What was taken in lately."""
-        self.on_ready: Callable[[str], object] = _nobody
-        """Told of a lane on which a turn waits and none runs."""
-        self.on_overtaken: Callable[[str, int], object] = _nobody
-        """Told of a lane whose turn may not write any more, and that turn's token."""
-        self.on_taken_out: Callable[[], object] = _nobody
-        """Told that what waited waits no more: people may be owed a word about it."""
+        self._listener = DEAF
+        """Whoever works on the queue in this process."""
+
+    def attach(self, listener: QueueListener) -> None:
+        """Let a gateway hear from now on what becomes of the queue, in the place of an earlier one."""
+        self._listener = listener
 
     async def count(self) -> None:
         """Find out how much waits."""
@@ -131,9 +132,9 @@ class WaitingTurns:
         both = await self._context.apply(actor, whole)
         self._note(session_key, 0)
         if both.overtaken.cancelled:
-            self.on_taken_out()
+            self._listener.taken_out()
         if both.overtaken.token is not None:
-            self.on_overtaken(session_key, both.overtaken.token)
+            self._listener.overtaken(session_key, both.overtaken.token)
         return both.outcome, both.overtaken
 
     async def stop(self, session_key: str, *, by: str) -> Overtaken:
@@ -195,13 +196,13 @@ class WaitingTurns:
         )
         outcome, lane = await self.change(whole)
         self._note_lane(lane)
-        self.on_taken_out()
+        self._listener.taken_out()
         return outcome
 
     def _note_lane(self, lane: LaneRow, owner: str | None = None) -> None:
         self._note(lane.session_key, lane.waiting, owner)
         if lane.waiting and not lane.running:
-            self.on_ready(lane.session_key)
+            self._listener.ready(lane.session_key)
 
     def _note(self, session_key: str, waiting: int, owner: str | None = None) -> None:
         before, known = self._waiting.pop(session_key, 0), self._owners.pop(session_key, None)
@@ -232,7 +233,3 @@ def _overtaking(
     session_key: str, transaction: Callable[[Change], Transaction[T]], by: str, change: Change
 ) -> Transaction[AndOvertaken[T]]:
     return overtaking(change, session_key, transaction, by)
-
-
-def _nobody(*_: object) -> None:
-    """Nobody wants to know."""

@@ -23,7 +23,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, Final, Protocol, get_args, get_origin, get_type_hints
 
 import msgspec
 from anyio.abc import TaskGroup
@@ -174,10 +174,50 @@ class OwnerStatus:
     """Of its event loop; None as long as nothing is known."""
 
 
+class WarmAgents(Protocol):
+    """The agents that a gateway keeps between turns."""
+
+    @property
+    def counts(self) -> AgentCounts:
+        """What there is now."""
+        ...
+
+    def evict_all(self) -> None:
+        """Let go of all of them."""
+        ...
+
+
+class AgentsOfGateway:
+    """The agents of the gateway on a store, as long as there is one."""
+
+    def __init__(self) -> None:
+        self._agents: WarmAgents | None = None
+
+    def attach(self, agents: WarmAgents) -> None:
+        """A gateway begins to work on the store."""
+        self._agents = agents
+
+    def detach(self) -> None:
+        """The gateway has ended."""
+        self._agents = None
+
+    @property
+    def counts(self) -> AgentCounts | None:
+        """What there is now; None without a gateway."""
+        return None if self._agents is None else self._agents.counts
+
+    def evict_all(self) -> None:
+        """Let go of all of them: nobody may remember what was erased."""
+        if self._agents is not None:
+            self._agents.evict_all()
+
+
 class Control:
     """Listens in the home of a store while the store is open."""
 
-    def __init__(self, home: Path, db: SessionDB, clock: Clock, store: object) -> None:
+    def __init__(
+        self, home: Path, db: SessionDB, clock: Clock, store: object, agents: AgentsOfGateway
+    ) -> None:
         self._home = home
         self._db = db
         self._clock = clock
@@ -185,8 +225,7 @@ class Control:
         self._parts: Mapping[str, Any] = {"control": self, "store": store, "db": db}
         self._server: ControlServer | None = None
         self._loop = LoopWatch()
-        self.agents: Callable[[], AgentCounts] | None = None
-        """Counts the agents of a gateway on this store, as long as there is one."""
+        self.agents: AgentsOfGateway = agents
         self.drain_requested: asyncio.Event = asyncio.Event()
         """Set when another process would like to take over."""
         self.unavailable: str | None = None
@@ -205,7 +244,7 @@ class Control:
             opened_at=self._opened_at,
             uptime_seconds=(self._clock.now() - self._opened_at).total_seconds(),
             draining=self.drain_requested.is_set(),
-            agents=None if self.agents is None else self.agents(),
+            agents=self.agents.counts,
             loop=self._loop.lag,
         )
 

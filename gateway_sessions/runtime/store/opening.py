@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,7 +34,7 @@ from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.duties.backups import Backups
 from gateway_sessions.runtime.duties.cleanup import Forgetting
-from gateway_sessions.runtime.duties.cluster import Cluster, Duty
+from gateway_sessions.runtime.duties.cluster import Cluster, Duty, NodeLanes
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher, Pruner, Retention
 from gateway_sessions.runtime.duties.hooks import Hook, Hooks
 from gateway_sessions.runtime.duties.restart_recovery import RestartRecords, StartReport
@@ -151,6 +151,8 @@ class Assembly:
     isolation: Isolation
     cache: EntryCache
     events: Events
+    flush: Callable[[], Awaitable[None]]
+    """Returns when sessions.json shows all that was changed before."""
 
     async def run(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> Parts:
         """Open everything; the duties run in *tasks*, *cleanup* closes the rest."""
@@ -172,9 +174,13 @@ class Assembly:
         restart = RestartRecords(context, self.home)
         routing = Routing(context, self.isolation, self._aliases(), self.cache)
         titling = Titling(db, self.clock, self.options.titler)
-        ledger = self._ledger(context, routing, restart, titling)
+        lanes = self._lanes_of_nodes(db)
+        ledger = self._ledger(context, routing, restart, titling, lanes)
         started = await restart.recover()
-        cluster = self._among_others(context, ledger, restart)
+        cluster = None
+        if lanes is not None and db.shared is not None:
+            on_lead = _nothing if snapshot is None else db.changed_elsewhere
+            cluster = Cluster(lanes, db.shared, restart, ledger, on_look=hooks.wake, on_lead=on_lead)
         await ledger.count()
         parts = Parts(
             context=context,
@@ -193,14 +199,16 @@ class Assembly:
         for duty in self._duties(parts):
             tasks.start_soon(duty)
         if cluster is not None:
-            cluster.on_look.append(hooks.wake)
-            if snapshot is not None:
-                cluster.on_lead = db.changed_elsewhere
             cluster.start(tasks)
         return parts
 
     def _ledger(
-        self, context: StoreContext, routing: Routing, tries: RestartRecords, titling: Titling
+        self,
+        context: StoreContext,
+        routing: Routing,
+        tries: RestartRecords,
+        titling: Titling,
+        lanes: NodeLanes | None,
     ) -> Ledger:
         limits, rules = self._limits(), self._rules_for()
         speakers = Speakers(
@@ -208,7 +216,17 @@ class Assembly:
             flags=self.isolation,
             redact=self.config.privacy.redact_pii,
         )
-        return Ledger(context, routing, limits, rules, tries, on_turned=titling.consider, speakers=speakers)
+        return Ledger(
+            context,
+            routing,
+            limits,
+            rules,
+            tries,
+            on_turned=titling.consider,
+            speakers=speakers,
+            others=lanes,
+            shown=self.flush if self.config.snapshot_mode is SnapshotMode.SYNC else None,
+        )
 
     def _duties(self, parts: Parts) -> list[Duty]:
         backups = Backups(parts.context.db, self.clock, self.config.backups)
@@ -223,13 +241,10 @@ class Assembly:
         shown = [] if parts.snapshot is None else [parts.snapshot.run]
         return [*once, parts.titling.run, backups.run, *shown]
 
-    def _among_others(self, context: StoreContext, ledger: Ledger, restart: RestartRecords) -> Cluster | None:
-        membership, shared = context.db.membership, context.db.shared
-        if membership is None or shared is None:
+    def _lanes_of_nodes(self, db: SessionDB) -> NodeLanes | None:
+        if db.membership is None or db.shared is None:
             return None
-        cluster = Cluster(membership, shared, restart, ledger)
-        ledger.is_mine, ledger.sticky = cluster.is_mine, self.config.cluster.sticky
-        return cluster
+        return NodeLanes(db.membership, self.config.cluster.sticky)
 
     async def _open_database(self, cleanup: AsyncExitStack, incidents: Incidents) -> SessionDB:
         settings = self.config.sessiondb
@@ -326,6 +341,10 @@ def _report_taken(incidents: Incidents, session_key: str) -> None:
     known_as = hermes_key(session_key)
     detail = f"{session_key} has its own key in sessions.json: {known_as} is another lane's"
     incidents.report("hermes_key_taken", f"{detail}, and Hermes does not tell the two apart")
+
+
+def _nothing() -> None:
+    """Nothing has to follow what other nodes have changed."""
 
 
 def _to_all(*listeners: Callable[[Sequence[News]], None]) -> Callable[[Sequence[News]], None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.duties.erasure import Erasures
 from gateway_sessions.runtime.queue.routing import EntryCache
+from gateway_sessions.runtime.store.control import AgentsOfGateway
 from gateway_sessions.runtime.store.opening import DATABASE_FILE, Parts
 from gateway_sessions.storage.api.erasure import Beside, copies_of
 from gateway_sessions.storage.database import SessionDB
@@ -34,8 +35,7 @@ class PrivacyMethods(Resource):
     _isolation: Isolation
     _cache: EntryCache
     _erasures: Erasures | None = None
-    on_erased: Callable[[], object]
-    """Told when somebody's rows are gone: whatever was made from them must go as well."""
+    _agents: AgentsOfGateway
 
     @property
     def db(self) -> SessionDB:
@@ -97,7 +97,7 @@ class PrivacyMethods(Resource):
     async def _rewrite_beside(self) -> Beside:
         """Let no other file of the store name who is not in the database any more, but copies."""
         self._cache.forget_all()
-        self.on_erased()
+        self._agents.evict_all()  # whatever was made from rows that are gone must go as well
         await self._parts.ledger.count()
         snapshot = self._parts.snapshot
         if snapshot is not None:

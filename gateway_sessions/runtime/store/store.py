@@ -48,7 +48,7 @@ from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.runtime.queue.routing import EntryCache
 from gateway_sessions.runtime.session_context import build_session_context
 from gateway_sessions.runtime.store.account_lanes import AccountMethods
-from gateway_sessions.runtime.store.control import Control
+from gateway_sessions.runtime.store.control import AgentsOfGateway, Control
 from gateway_sessions.runtime.store.conversation_api import ConversationMethods, SessionTranscripts
 from gateway_sessions.runtime.store.hermes_import import HermesMethods
 from gateway_sessions.runtime.store.opening import Assembly, Parts, StoreOptions, placed
@@ -81,7 +81,7 @@ class SessionStore(
         self.cluster: Cluster | None = None
         """The other processes that have the store open; None where there can be none."""
         self._cache = EntryCache(config.cache.entries)
-        self.on_erased: Callable[[], object] = lambda: None
+        self._agents = AgentsOfGateway()
         self.events: Events = Events(clock)
         """What happens here, and in a gateway on it, for whoever listens."""
         self._isolation = config.isolation
@@ -378,16 +378,16 @@ class SessionStore(
             isolation=self._isolation,
             cache=self._cache,
             events=self.events,
+            flush=self.flush,
         )
         self._opened = await assembly.run(tasks, cleanup)
         self.cluster = self._opened.cluster
         self.db.rewrite_beside = self._rewrite_beside
         self.db.alias_of = self._opened.routing.alias_of
-        self.ledger.shown = self.flush if self.config.snapshot_mode is SnapshotMode.SYNC else None
         self._erasures = Erasures(self.db, self._clock, self._opened.incidents)
         await self._erasures.look()
         tasks.start_soon(self._erasures.run)
-        self._control = Control(self.home, self._opened.context.db, self._clock, self)
+        self._control = Control(self.home, self._opened.context.db, self._clock, self, self._agents)
         await self._control.start(tasks, cleanup)
 
     async def _finish(self) -> None:

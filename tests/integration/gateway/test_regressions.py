@@ -79,10 +79,12 @@ class TroubledTruth:
 class Desk:
     """Somebody who owes replies to one person, and a delivery that sends them."""
 
-    def __init__(self, store: SessionStore, truth: TroubledTruth, clock: FakeClock) -> None:
+    def __init__(
+        self, store: SessionStore, truth: TroubledTruth, clock: FakeClock, *, alone: bool = True
+    ) -> None:
         self.platform = FakePlatform(clock=clock)
         patience = Patience(rules=DeliveryRules(), timeout=timedelta(seconds=30))
-        self.delivery = Delivery(truth, self.platform, clock, patience, lambda *_: None)
+        self.delivery = Delivery(truth, self.platform, clock, patience, lambda *_: None, alone=alone)
         self._store = store
 
     async def commits(self, text: str, *, tells: bool = True) -> Callable[[], None]:
@@ -142,8 +144,7 @@ async def test_a_reply_is_sent_although_nobody_heard_that_it_is_marked_as_being_
     clock = FakeClock()
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
         truth = TroubledTruth(store.db)
-        execution = Desk(store, truth, clock)
-        execution.delivery.alone = False  # so it is marked by a commit of its own
+        execution = Desk(store, truth, clock, alone=False)  # so it is marked by a commit of its own
         tasks.start_soon(execution.delivery.run)
         await execution.platform.wait_until_idle()
         truth.unheard = 1

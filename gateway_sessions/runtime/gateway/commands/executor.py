@@ -92,8 +92,9 @@ class Commands:
         tasks: TaskGroup,
         answers: Answers,
         tell: Callable[[InboundMessage, Receipt], object],
+        on_done: Callable[[], object],
     ) -> None:
-        """*tell* lets people know of what was not taken."""
+        """*tell* lets people know of what was not taken; *on_done* is called whenever a command was done."""
         self._host = host
         self._tasks = tasks
         self._answers = answers
@@ -105,8 +106,7 @@ class Commands:
         """How many are being written down or carried out."""
         self.draining = False
         """Whether the gateway is about to end: no more are carried out."""
-        self.on_done: Callable[[], object] = _nobody
-        """Told whenever one was."""
+        self._on_done = on_done
 
     async def run(self, message: InboundMessage) -> Receipt:
         """Carry a command out. It is done when this returns, unless it takes long; its answer is owed."""
@@ -216,7 +216,7 @@ class Commands:
 
     def _is_over(self) -> None:
         self.under_way -= 1
-        self.on_done()
+        self._on_done()
 
     async def _work(self, job: _Job) -> None:
         try:
@@ -337,7 +337,3 @@ def _acknowledged(receipt: Receipt) -> str | None:
 
 def _problem(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:MAX_PROBLEM]
-
-
-def _nobody() -> None:
-    """Nobody wants to know."""

@@ -26,6 +26,7 @@ from gateway_sessions import (
 from gateway_sessions.core.queue.inbound import MessageKind
 from gateway_sessions.core.usage.usage_events import usage_of
 from gateway_sessions.errors import FencedError, TurnEndedError
+from gateway_sessions.runtime.queue.listener import QueueListener
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.transactions.queue import outbox
 from gateway_sessions.storage.transactions.upkeep import status
@@ -283,7 +284,12 @@ class TurnsContract(StoreContract):
         turn = await begin(store)
         await turn.append(reply("let me see"))
         told: list[tuple[str, int]] = []
-        store.ledger.on_overtaken = lambda key, token: told.append((key, token))
+
+        class Listener(QueueListener):
+            def overtaken(self, session_key: str, token: int) -> None:
+                told.append((session_key, token))
+
+        store.ledger.attach(Listener())
         await overtakes(store)
         assert told == [(LANE, turn.token)]
         assert await fates(store) == {"turned": 1, "interrupted": 1, "cancelled": 1}

@@ -17,6 +17,7 @@ from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.receipts import Accepted
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.listeners import QueueNews
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.engines.sqlite.worker import TransactionDrive
@@ -124,18 +125,25 @@ async def test_nobody_has_more_places_than_one_owner_may_have_when_turns_follow_
 async def lanes(tmp_path: Path):
     clock = FakeClock()
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store:
-        lanes = LaneScheduler(store.ledger, clock, max_turns=1, max_turns_per_owner=1)
+        begun: list[Turn] = []
+        lanes = LaneScheduler(
+            store.ledger,
+            clock,
+            max_turns=1,
+            max_turns_per_owner=1,
+            start=begun.append,
+            may_begin=lambda: True,
+        )
+        store.ledger.attach(QueueNews(lanes, (), None, wants_versions=True))
         task = asyncio.create_task(lanes.run())
-        yield store, lanes
+        yield store, lanes, begun
         task.cancel()
 
 
 async def test_a_place_that_was_kept_and_not_used_is_given_to_whoever_waits(
-    lanes: tuple[SessionStore, LaneScheduler],
+    lanes: tuple[SessionStore, LaneScheduler, list[Turn]],
 ):
-    store, places_of = lanes
-    begun: list[Turn] = []
-    places_of.start = begun.append
+    store, places_of, begun = lanes
     bob = FakePlatform().source("bob")
     with places_of.place("ann") as free:
         assert free
@@ -150,11 +158,9 @@ async def test_a_place_that_was_kept_and_not_used_is_given_to_whoever_waits(
 
 
 async def test_those_in_line_who_gave_up_keep_no_place_from_whoever_came_later(
-    lanes: tuple[SessionStore, LaneScheduler],
+    lanes: tuple[SessionStore, LaneScheduler, list[Turn]],
 ):
-    store, places_of = lanes
-    begun: list[Turn] = []
-    places_of.start = begun.append
+    store, places_of, begun = lanes
     platform = FakePlatform()
     with places_of.place("ann"):
         for person in ("bob", "carl"):
@@ -171,9 +177,9 @@ async def test_those_in_line_who_gave_up_keep_no_place_from_whoever_came_later(
 
 
 async def test_a_place_for_which_nobody_waits_any_more_is_free_for_whoever_comes(
-    lanes: tuple[SessionStore, LaneScheduler],
+    lanes: tuple[SessionStore, LaneScheduler, list[Turn]],
 ):
-    _, places_of = lanes
+    _, places_of, _ = lanes
     with places_of.place("ann") as first, places_of.place("bob") as second:
         assert (first, second) == (True, False)
     with places_of.place("carl") as third:

@@ -24,6 +24,7 @@ from gateway_sessions.errors import FencedError, StorageCorruptError, StorageUna
 from gateway_sessions.queue import RejectReason
 from gateway_sessions.runtime.context import Entropy
 from gateway_sessions.runtime.queue.admission import LaneHere
+from gateway_sessions.runtime.queue.listener import QueueListener
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.queue.bench import (
@@ -135,6 +136,16 @@ class TestTakenIds:
             assert await in_line(store) == [3]
 
 
+class ReadyLanes(QueueListener):
+    """Keeps the lanes on which a turn can begin."""
+
+    def __init__(self) -> None:
+        self.lanes: list[str] = []
+
+    def ready(self, session_key: str) -> None:
+        self.lanes.append(session_key)
+
+
 class TestCallersWhoGiveUp:
     """Whoever is cancelled leaves no turn that nobody works on."""
 
@@ -170,15 +181,15 @@ class TestCallersWhoGiveUp:
 
     @pytest.mark.parametrize("later", [False, True])
     async def test_a_claim_is_given_back(self, store: SessionStore, later: bool):
-        ready: list[str] = []
-        store.ledger.on_ready = ready.append
+        ready = ReadyLanes()
+        store.ledger.attach(ready)
         assert await self.cancelled_everywhere(
             store,
             lambda _: store.claim(LANE),
             lambda name: accept(store, name, "and another"[: -len(name)] + name),
             later=later,
         )
-        assert LANE in ready
+        assert LANE in ready.lanes
 
     @pytest.mark.parametrize("later", [False, True])
     async def test_a_turn_that_begins_with_its_message_is_given_back(self, store: SessionStore, later: bool):
@@ -210,8 +221,8 @@ class TestCallersWhoGiveUp:
         self, store: SessionStore, later: bool
     ):
         turns: list[Turn] = []
-        ready: list[str] = []
-        store.ledger.on_ready = ready.append
+        ready = ReadyLanes()
+        store.ledger.attach(ready)
 
         async def prepare(name: str) -> None:
             await store.stop_turn(OTHER_LANE)
@@ -228,7 +239,7 @@ class TestCallersWhoGiveUp:
         )
         # The last call was not cancelled, so that turn runs.
         assert [one.running for one in await store.list_queued(OTHER_LANE)] == [True]
-        assert {LANE, OTHER_LANE} <= {*ready}
+        assert {LANE, OTHER_LANE} <= {*ready.lanes}
 
     async def test_what_was_committed_stays_committed(self, store: SessionStore):
         await accept(store, "one", "two")
@@ -353,7 +364,7 @@ class TestShown:
 
     @pytest.mark.parametrize("go_on", [False, True])
     async def test_whoever_gives_up_waiting_for_the_file_leaves_no_turn_behind(
-        self, store: SessionStore, go_on: bool
+        self, store: SessionStore, go_on: bool, monkeypatch: pytest.MonkeyPatch
     ):
         await accept(store, "one", "two")
         turn = await begin(store)
@@ -364,11 +375,11 @@ class TestShown:
             await never.wait()
 
         if go_on:
-            store.ledger.shown = shown
+            monkeypatch.setattr(store.ledger, "_shown", shown)
             task = asyncio.ensure_future(turn.commit([reply("hi")], go_on=True))
         else:
             await turn.release()
-            store.ledger.shown = shown
+            monkeypatch.setattr(store.ledger, "_shown", shown)
             task = asyncio.ensure_future(store.claim(LANE))  # type: ignore[arg-type]
         await reached.wait()
         task.cancel()
