@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tests.architecture.sources import Module, modules
 
 STILL_SET = {
-    ("runtime/duties/cluster.py", "membership.on_silent"),
+    ("runtime/duties/cluster.py", "self.membership.on_silent"),
     ("runtime/duties/cluster.py", "shared.on_call"),
     ("runtime/store/opening.py", "db.on_index_fault"),
     ("runtime/store/opening.py", "db.on_news"),
