@@ -59,8 +59,8 @@ async def test_a_node_lives_on_when_the_connections_of_its_pool_are_cut(
         async with connected(address) as admin:
             for (number,) in await admin.fetch(KILL):
                 await admin.say(f"KILL {number}")
-        heard = membership._until  # noqa: SLF001 -- what each time that it is heard moves
-        await wait_until(lambda: membership._until > heard, seconds=10)  # noqa: SLF001 -- the same
+        heard = membership._trust_ends  # noqa: SLF001 -- what each time that it is heard moves
+        await wait_until(lambda: membership._trust_ends > heard, seconds=10)  # noqa: SLF001 -- the same
         await store.get_or_create_session(ALICE)
         assert membership.epoch == store.started.epoch
 

@@ -145,9 +145,9 @@ class GatewayOnServer:
             assert membership is not None
             for _ in range(3):
                 await self.cut_others(server.url)
-                trusted_until = membership._until  # noqa: SLF001 -- what each time that it is heard moves
+                trusted_until = membership._trust_ends  # noqa: SLF001 -- what each time that it is heard moves
                 async with asyncio.timeout(15):
-                    while membership._until <= trusted_until:  # noqa: ASYNC110, SLF001 -- the same
+                    while membership._trust_ends <= trusted_until:  # noqa: ASYNC110, SLF001 -- the same
                         await asyncio.sleep(0.05)
             assert membership.trusted
             assert membership.epoch == store.started.epoch
