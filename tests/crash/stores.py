@@ -61,15 +61,17 @@ class DrivenStore(SessionStore):
     make_driver: MakeDriver = SqliteEngine
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        attributes = vars(self)
-        parts = {
-            part.name: attributes[part.name if part.name in attributes else f"_{part.name}"]
-            for part in fields(Assembly)
-        }
+        parts = {part.name: self._part(part.name) for part in fields(Assembly)}
         assembly = type("_Driven", (DrivenAssembly,), {"make_driver": staticmethod(self.make_driver)})(
             **parts
         )
         self._opened = await assembly.run(tasks, cleanup)
+
+    def _part(self, name: str) -> object:
+        """Return what `SessionStore` gives its assembly under that name: an attribute, or a method."""
+        attributes = vars(self)
+        private = f"_{name}"
+        return attributes[private] if private in attributes else getattr(self, name)
 
 
 def driven_store(
