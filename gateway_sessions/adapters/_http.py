@@ -46,7 +46,7 @@ _AMBIGUOUS: Final = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-"""What h11 reads in one way and other readers in another, anywhere in the head of a request."""
+"""Bytes in the head of a request that h11 reads in one way and other readers in another."""
 
 
 class HttpError(Exception):
@@ -118,11 +118,11 @@ MAX_CONNECTIONS: Final = 64
 BACKLOG: Final = 128
 """Connections that the system keeps for us until there is room; twice as many, for a short burst."""
 ARRIVAL_SECONDS: Final = 10.0
-"""How long a request may take to arrive, and an answer to be taken, so that no slow client keeps a place."""
+"""The limit for a request to arrive, and for its answer to be taken: no slow client keeps a place."""
 PAUSE_SECONDS: Final = 0.1
-"""How long clients wait outside that cannot be let in, because this process may open no more files."""
+"""The pause before the next client is let in, when this process may open no more files."""
 LEFTOVERS_SECONDS: Final = 1.0
-"""How long to read on behind an answer. A client that sends more after that may not see its answer."""
+"""The limit for reading on behind an answer. A client that sends for longer may not see its answer."""
 
 Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -288,11 +288,11 @@ def listen(host: str, port: int) -> socket.socket:
 # A client
 
 CONNECT_SECONDS: Final = 10.0
-"""How long a name, a connection and its TLS may take together; nothing is sent before."""
+"""The limit for a name, a connection and its TLS together; nothing is sent before."""
 ANSWER_SECONDS: Final = 30.0
-"""How long a receiver may take to say what became of a request; a webhook of ours takes as long at most."""
+"""The limit for a receiver's answer to a request; a webhook of ours takes as long at most."""
 BODY_SECONDS: Final = 5.0
-"""How long the rest of an answer may take: its status has told what counts."""
+"""The limit for the rest of an answer: its status has told what counts."""
 MAX_ANSWER: Final = 64 << 10
 """The bytes of an answer's body that are read. All that is looked for in it is an id."""
 

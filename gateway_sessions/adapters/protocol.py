@@ -48,7 +48,7 @@ class Adapter(Protocol):
 
     @property
     def capabilities(self) -> AdapterCapabilities:
-        """What the adapter can do; the same as long as it lives."""
+        """The abilities of the adapter; they stay the same as long as it lives."""
         ...
 
     def connect(self, submit: Submit) -> AbstractAsyncContextManager[None]:

@@ -59,7 +59,7 @@ logger: Final = logging.getLogger(__name__)
 MAX_BODY: Final = 1 << 20
 """The bytes of a message: far more than a person types, and little enough for 64 of them in memory."""
 SUBMIT_SECONDS: Final = 30.0
-"""How long a message may take to become durable. Senders seldom wait longer for an answer."""
+"""The longest time that a message may take to become durable. Senders seldom wait longer for an answer."""
 RETRY_SECONDS: Final = 5
 """When a sender shall bring a message again: a store that is locked or restarts is back by then."""
 
@@ -343,7 +343,7 @@ LEAST_SECRET: Final = 16
 """The bytes of the shortest secret: 128 bits cannot be guessed."""
 ENCODED: Final = "whsec_"
 WINDOW: Final = timedelta(minutes=5)
-"""How old a request may be, as libraries for Standard Webhooks have it; an older one may be a replay."""
+"""The greatest age of a request, as libraries for Standard Webhooks have it; an older one may be a replay."""
 
 _VERSION: Final = "v1,"
 _MOST_DIGITS: Final = 12  # of a timestamp: thirty thousand years
@@ -357,7 +357,7 @@ class Signer:
     secrets: Sequence[str] = field(repr=False)
     """Texts of at least sixteen bytes, or `whsec_` and such bytes in base64."""
     window: timedelta = WINDOW
-    """How old a request may be, and how far the sender's clock may differ from ours."""
+    """The greatest age of a request, and the greatest difference between the sender's clock and ours."""
 
     def __post_init__(self) -> None:
         if not self.secrets or any(len(_key_of(one)) < LEAST_SECRET for one in self.secrets):

@@ -1,4 +1,4 @@
-"""Variables of the environment override what the file says.
+"""The names of environment variables that override the configuration file; `overrides` reads their values.
 
 `GATEWAY_SESSIONS__SECTION__KEY=value` sets any key; the value is a YAML scalar, or a bracketed list or block.
 Hermes' two variables for the default reset policy are known as well, and weaker.

@@ -2,7 +2,7 @@
 
 - ``formats``: The choice of an export format by name, and the rendering of a bundle in it.
 - ``html``: Sessions as one HTML page with its style sheet, without scripts and external addresses.
-- ``jsonl``: Sessions as JSON Lines, the members of an exported session, and the choice of an export format.
+- ``jsonl``: The writer of sessions as JSON Lines, and the members that each exported session has.
 - ``markdown``: Sessions as Markdown in which nothing that was said can pose as a heading of ours.
 - ``reading``: The reader of exported sessions: each member of an untrusted JSON object is checked or
   refused.

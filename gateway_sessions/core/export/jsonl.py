@@ -1,4 +1,4 @@
-"""Sessions as JSON Lines, the members of an exported session, and the choice of an export format.
+"""The writer of sessions as JSON Lines, and the members that each exported session has.
 
 A file has one JSON object in a line for each session, in the form that an import reads: first the members of
 the established export, then our own.

@@ -1,6 +1,7 @@
 """`Gateway` and its parts: scheduling, running, streaming and stopping turns, and slash commands.
 
-- ``assembly``: Construction of a gateway from its parts, and the parts that each turn is given.
+- ``assembly``: `TurnParts`: the parts of a gateway that each turn is given, and the answer whether a turn
+  may run.
 - ``budget_gate``: The gate that asks before each turn whether its budgets allow it, and warns people.
 - ``commands``: The built-in slash commands, grouped by what they change.
 - ``connections``: Connections of adapters, made again after failures, and the adapter of each account.

@@ -1,4 +1,4 @@
-"""Construction of a gateway from its parts, and the parts that each turn is given."""
+"""`TurnParts`: the parts of a gateway that each turn is given, and the answer whether a turn may run."""
 
 from __future__ import annotations
 
