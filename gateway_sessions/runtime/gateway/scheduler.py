@@ -290,8 +290,9 @@ class LaneScheduler:
         """Begin all that may begin now; how long until the next lane is ready, None if none will be."""
         if self._clock_steps.was_set_back():
             await self._ledger.pull_forward()
-        while (room := self.room) and (ready := await self._next_in_line(room)):
-            if not await self._begin_all(ready):
+        passed_over: set[str] = set()
+        while (room := self.room) and (ready := await self._next_in_line(room, passed_over)):
+            if not await self._begin_all(ready, passed_over):
                 break
         if not self.room:
             if self._ledger.is_alone and self._others_wait and self._line_is_short:
@@ -300,25 +301,28 @@ class LaneScheduler:
         self._crowded = False
         return await self._next_ready()
 
-    async def _next_in_line(self, room: int) -> list[ReadyTurn]:
-        """So many lanes whose turns may begin, those that have waited longest."""
+    async def _next_in_line(self, room: int, passed_over: Collection[str]) -> list[ReadyTurn]:
+        """Return up to *room* lanes whose turns may begin, but of some, those that have waited longest."""
         if not self._ledger.is_alone:
-            return await self._ready(room)
+            return await self._ready(room, passed_over)
         found = [] if self._line_is_short else list(islice(self._leave_line(), room))
         if not found:  # or nobody of those in line waits any more
-            self._in_line = deque(await self._ready(room + IN_LINE * self._max_turns))
+            self._in_line = deque(await self._ready(room + IN_LINE * self._max_turns, passed_over))
             found = list(islice(self._leave_line(), room))
         return found
 
-    async def _ready(self, most: int) -> list[ReadyTurn]:
+    async def _ready(self, most: int, passed_over: Collection[str] = ()) -> list[ReadyTurn]:
         full = self._full_owners()
         if self._only is None:
-            found = [ReadyTurn(*one) for one in await self._ledger.ready(most + len(self._succeeding), full)]
+            limit = most + len(self._succeeding) + len(passed_over)
+            found = [ReadyTurn(*one) for one in await self._ledger.ready(limit, full)]
         else:
             now, waiting = self._clock.now(), await self._ledger.waiting_among(self._only)
             due = (one for one in waiting if one.since <= now and one.owner not in full)
             found = [ReadyTurn(one.session_key, one.owner) for one in due]
-        return [one for one in found if not self._begins(one.session_key)][:most]
+        return [
+            one for one in found if one.session_key not in passed_over and not self._begins(one.session_key)
+        ][:most]
 
     async def _next_ready(self) -> timedelta | None:
         if self._only is None:
@@ -326,14 +330,18 @@ class LaneScheduler:
         now, waiting = self._clock.now(), await self._ledger.waiting_among(self._only)
         return min((one.since - now for one in waiting if one.since > now), default=None)
 
-    async def _begin_all(self, ready: Sequence[ReadyTurn]) -> int:
-        """Begin the turns of some lanes, in this order and as one: they share a commit where they can."""
-        begun: list[bool] = []
+    async def _begin_all(self, ready: Sequence[ReadyTurn], passed_over: set[str]) -> bool:
+        """Begin the turns of some lanes, in this order and as one: they share a commit where they can.
+
+        Lanes on which nothing could be claimed are *passed_over* from then on: people have stopped what
+        waited there since it was found. Return whether another look may find others.
+        """
+        moved_on: list[bool] = []
         failed: list[StorageError] = []
 
         async def begin(session_key: str, owner: str | None) -> None:
             try:
-                begun.append(await self._begin(session_key, owner))
+                moved_on.append(await self._begin(session_key, owner, passed_over))
             except StorageError as error:  # told when all have been tried
                 failed.append(error)
             finally:
@@ -345,9 +353,9 @@ class LaneScheduler:
                 tasks.start_soon(begin, *lane)
         if failed:
             raise failed[0]
-        return sum(begun)
+        return any(moved_on)
 
-    async def _begin(self, session_key: str, owner: str | None) -> bool:
+    async def _begin(self, session_key: str, owner: str | None, passed_over: set[str]) -> bool:
         with self.place(owner or "", next_in_line=True) as free:
             if not free or self._begins(session_key):
                 return False
@@ -357,7 +365,8 @@ class LaneScheduler:
                 await self._leave_aside(session_key)
                 return True
             if turn is None:
-                return False
+                passed_over.add(session_key)
+                return True
             if self._stopped:  # since this was asked for
                 await turn.release()
                 return False

@@ -184,3 +184,25 @@ async def test_a_place_for_which_nobody_waits_any_more_is_free_for_whoever_comes
         assert (first, second) == (True, False)
     with places_of.place("carl") as third:
         assert third
+
+
+async def test_who_gives_up_while_the_turn_is_claimed_leaves_the_place_to_the_next_in_line(
+    lanes: tuple[SessionStore, LaneScheduler, list[Turn]], monkeypatch: pytest.MonkeyPatch
+):
+    store, places_of, begun = lanes
+    platform = FakePlatform()
+    claim = store.ledger.claim
+
+    async def claim_too_late(session_key: str | None = None) -> Turn | None:
+        if session_key == store.key_for(platform.source("bob")):
+            await store.stop_turn(session_key)
+        return await claim(session_key)
+
+    with places_of.place("ann"):
+        for person in ("bob", "carl", "dora"):
+            message = InboundMessage(source=platform.source(person), text=person, message_id=person)
+            await store.enqueue(message)
+        monkeypatch.setattr(store.ledger, "claim", claim_too_late)
+    await wait_until(lambda: begun)
+    assert begun[0].messages[0].text == "carl"
+    await begun[0].release()
