@@ -171,6 +171,6 @@ def _too_large(length: int, limit: int) -> InvalidInputError:
 
 _ERRORS: Final = {
     name: kind
-    for name, kind in (vars(errors) | vars(errors)).items()
+    for name, kind in vars(errors).items()
     if isinstance(kind, type) and issubclass(kind, GatewaySessionsError)
 }

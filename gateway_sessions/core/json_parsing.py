@@ -49,7 +49,7 @@ def decode_text(raw: bytes) -> Any:
 
 
 def unusable(what: str, problem: str) -> InvalidInputError:
-    """Return the error for a stored thing that cannot be used."""
+    """Return the error for a part of a file that cannot be used."""
     return InvalidInputError(f"{what} {problem}")
 
 

@@ -23,6 +23,7 @@ from gateway_sessions.core.export.jsonl import (
 )
 from gateway_sessions.core.identity.keys import encode_part
 from gateway_sessions.core.instants import EPOCH, instant_of
+from gateway_sessions.core.json_parsing import unusable
 from gateway_sessions.core.sessions.entry import check_reason, check_session_id, check_tokens
 from gateway_sessions.core.sessions.record import Relation, SessionRecord
 from gateway_sessions.core.sessions.titles import TitledBy
@@ -143,11 +144,6 @@ def unpacked(value: object) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError):
         return value
-
-
-def unusable(what: str, problem: str) -> InvalidInputError:
-    """Return the error for a part of a file that cannot be used."""
-    return InvalidInputError(f"{what} {problem}")
 
 
 # All messages of a session are held in memory at once; no real session has as many.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import MappingProxyType
 from typing import Final
 
-from gateway_sessions.core.notices.units import zone_of
+from gateway_sessions.core.notices.units import ago_in_words, counted, span_in_words, zone_of
 from gateway_sessions.core.queue.commands import quoted
 from gateway_sessions.core.queue.items import QueuedMessage
 from gateway_sessions.core.sessions.record import SessionSummary
@@ -28,39 +27,6 @@ COMPRESSING: Final = "I am compressing this conversation, and will tell you when
 NOTHING_TO_COMPRESS: Final = "There is nothing to compress yet."
 NOT_COMPRESSED: Final = "The conversation has gone on meanwhile, so I left it as it is."
 QUEUE_EMPTY: Final = "Nothing waits here."
-
-
-# Words for small things
-
-
-def counted(number: int, thing: str) -> str:
-    """Return a number with its noun: `1 message`, `2 messages`."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
-def span(length: timedelta) -> str:
-    """Return a length of time in its two largest units."""
-    return " ".join(_units(length))
-
-
-def ago(then: datetime, now: datetime) -> str:
-    """Return the time since an instant, in its largest unit."""
-    passed = now - then
-    return "just now" if passed < timedelta(minutes=1) else f"{_units(passed)[0]} ago"
-
-
-def _units(length: timedelta) -> list[str]:
-    """Return a length of time in neighbouring units, the largest first, without units of zero."""
-    seconds = max(int(length.total_seconds()), 0)
-    found: list[tuple[int, str]] = []
-    for name, size in _SIZES.items():
-        count, seconds = divmod(seconds, size)
-        if count or found:
-            found.append((count, name))
-    return [f"{count} {name}" for count, name in found[:2] if count] or ["0 s"]
-
-
-_SIZES: Final = MappingProxyType({"d": 86_400, "h": 3_600, "min": 60, "s": 1})
 
 
 def overtaken(*, stopped: bool, cancelled: int) -> str:
@@ -124,7 +90,7 @@ def sessions_listed(sessions: Sequence[SessionSummary], current: str | None, now
 
 def _session(one: SessionSummary, now: datetime) -> str:
     shown = quoted(one.title) if one.title else quoted(one.preview) if one.preview else one.session_id
-    return f"{shown}, {counted(one.message_count, 'message')}, {ago(one.last_active, now)}"
+    return f"{shown}, {counted(one.message_count, 'message')}, {ago_in_words(one.last_active, now)}"
 
 
 # /status
@@ -174,7 +140,7 @@ def _now(seen: Situation) -> str:
     if seen.running_for is None:
         return "idle"
     doing = f", {quoted(seen.doing)}" if seen.doing else ""
-    return f"{'stopping' if seen.stopping else 'working'}, for {span(seen.running_for)}{doing}"
+    return f"{'stopping' if seen.stopping else 'working'}, for {span_in_words(seen.running_for)}{doing}"
 
 
 # /help

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway_sessions.core.identity.keys import account_of
-from gateway_sessions.core.notices.command_replies import span
+from gateway_sessions.core.notices.units import span_in_words
 from gateway_sessions.core.queue.busy_modes import Demotion
 from gateway_sessions.core.queue.receipts import Disposition, RejectReason
 from gateway_sessions.core.sessions.entry import SessionEntry
@@ -163,8 +163,8 @@ NOT_CARRIED_OUT: Final = "I was restarted while I carried out {command}: nobody 
 def cut_off_notice(since: datetime, now: datetime) -> str:
     """Return the notice to people whose turn was cut off too long ago to begin again by itself."""
     return (
-        f"I was cut off while I worked on your last message, {span(now - since)} ago, and I did not begin "
-        "again by myself. It is kept; /retry tries it again."
+        f"I was cut off while I worked on your last message, {span_in_words(now - since)} ago, and I did not "
+        "begin again by myself. It is kept; /retry tries it again."
     )
 
 

@@ -12,6 +12,8 @@ from gateway_sessions.errors import InvalidInputError
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_LONGER: Final = {"m": "min"}
+"""The units that a sentence spells longer than a table."""
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([smhdw]?)", re.IGNORECASE)
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)b?", re.IGNORECASE)
 AT_START: Final = "at the next start"
@@ -36,22 +38,32 @@ def ago(instant: datetime | None, now: datetime) -> str:
     return f"{passed.days}d ago" if passed < 7 * DAY else f"{instant:%Y-%m-%d}"
 
 
+def ago_in_words(instant: datetime, now: datetime) -> str:
+    """Return the time since an instant in its largest unit, for a sentence: `2 h ago`."""
+    count, unit = _largest_units((now - instant).total_seconds())[0]
+    return "just now" if unit == "s" else f"{count} {_LONGER.get(unit, unit)} ago"
+
+
 def span(length: timedelta) -> str:
-    """Return a length of time in its two largest units."""
-    seconds = max(round(length.total_seconds()), 0)
-    days, hours = divmod(seconds // 3600, 24)
-    minutes = seconds // 60 % 60
-    if days:
-        return f"{days}d {hours}h" if hours else f"{days}d"
-    if hours:
-        return f"{hours}h {minutes}m" if minutes else f"{hours}h"
-    return (
-        f"{minutes}m {seconds % 60}s"
-        if minutes and seconds % 60
-        else f"{minutes}m"
-        if minutes
-        else f"{seconds}s"
-    )
+    """Return a length of time in its two largest units, for a table: `5m 3s`."""
+    return " ".join(f"{count}{unit}" for count, unit in _largest_units(round(length.total_seconds())))
+
+
+def span_in_words(length: timedelta) -> str:
+    """Return a length of time in its two largest units, for a sentence: `5 min 3 s`."""
+    found = _largest_units(length.total_seconds())
+    return " ".join(f"{count} {_LONGER.get(unit, unit)}" for count, unit in found)
+
+
+def _largest_units(seconds: float) -> list[tuple[int, str]]:
+    """Return a length of time in its largest unit and the next smaller one, without units of zero."""
+    rest = max(int(seconds), 0)
+    found: list[tuple[int, str]] = []
+    for unit in "dhms":
+        count, rest = divmod(rest, _UNITS[unit])
+        if count or found:
+            found.append((count, unit))
+    return [one for one in found[:2] if one[0]] or [(0, "s")]
 
 
 def zone_of(instant: datetime) -> str:

@@ -11,8 +11,8 @@ from gateway_sessions.core.notices.command_replies import (
     NO_COMPRESSOR,
     NOT_COMPRESSED,
     NOTHING_TO_COMPRESS,
-    counted,
 )
+from gateway_sessions.core.notices.units import counted
 from gateway_sessions.core.transcript.messages import Message, message_of
 from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.errors import StorageError

@@ -9,11 +9,11 @@ from cachetools import LRUCache
 
 from gateway_sessions.core.notices.command_replies import (
     NO_CONVERSATION,
-    counted,
     named,
     sessions_listed,
     stopped,
 )
+from gateway_sessions.core.notices.units import counted
 from gateway_sessions.core.queue.commands import quoted, unwrapped
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.record import SessionSummary

@@ -23,7 +23,7 @@ from gateway_sessions.core.sessions.erasure import Subject, tombstone_of
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.columns import from_json
+from gateway_sessions.storage.tables.columns import escaped, from_json
 from gateway_sessions.storage.tables.entries import load, put, remove
 from gateway_sessions.storage.tables.lanes import lane_lease
 from gateway_sessions.storage.tables.queries import row_of
@@ -193,7 +193,7 @@ def scrub(subject: Subject, also: Sequence[str] = ()) -> Transaction[Counter[str
 def _scrub(subject: Subject, user_id: str) -> Transaction[int]:
     """Remove one id of a person from other owners' rows; return how many rows named it."""
     whose = (subject.owner, subject.platform)
-    named = f"%{_escaped(msgspec.json.encode(user_id).decode())}%"
+    named = f"%{escaped(msgspec.json.encode(user_id).decode())}%"
     changed = 0
     for (session_key,) in (yield Statement("entries_that_name", (*whose, named))):
         entry = yield from load(session_key)
@@ -269,7 +269,3 @@ def _read_plan(text: str) -> ErasurePlan:
 
 def _is_of(origin: SessionSource, user_id: str) -> bool:
     return user_id in (origin.user_id, origin.user_id_alt)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("~", "~~").replace("%", "~%").replace("_", "~_")
