@@ -7,7 +7,12 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
-from gateway_sessions._moved import NAMES, RENAMED, find_moved_modules, find_moved_name
+from gateway_sessions._process.moved_names import (
+    PUBLIC_MODULE_OF,
+    RENAMED_CLASSES,
+    find_moved_name,
+    install_moved_module_finder,
+)
 from gateway_sessions.log_lines import UnconfiguredLogging
 
 if TYPE_CHECKING:
@@ -18,7 +23,7 @@ _NO_NAME = f"module {__name__!r} has no attribute {{!r}}"
 
 # A bug in an agent must be seen before anybody has thought of logging.
 logging.getLogger(__name__).addHandler(UnconfiguredLogging())
-find_moved_modules()
+install_moved_module_finder()
 
 
 def __getattr__(name: str) -> Any:
@@ -30,7 +35,7 @@ def __getattr__(name: str) -> Any:
     if PathFinder.find_spec(f"{__name__}.{name}", __path__) is not None:  # noqa: F405 -- every package has one
         # `from gateway_sessions import errors` asks here before it looks for a module of that name.
         raise AttributeError(_NO_NAME.format(name))
-    if name in NAMES or name in RENAMED:
+    if name in PUBLIC_MODULE_OF or name in RENAMED_CLASSES:
         return find_moved_name(name)
     public = import_module("gateway_sessions._public")
     if name != "__all__" and name not in public.__all__:

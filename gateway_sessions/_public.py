@@ -1,6 +1,6 @@
 """The names that `gateway_sessions` itself hands out, loaded when the first is asked for."""
 
-from gateway_sessions.clock import SystemClock
+from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.config import Config, load_config
 from gateway_sessions.core.delivery.outbound import Reply
 from gateway_sessions.core.identity.keys import build_session_key

@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway_sessions.core.text import visible
 
-_OF_ANY_RECORD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
+_STANDARD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "action",
     "asctime",
     "message",
@@ -24,7 +24,7 @@ class LogLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line without control characters, and behind it the traceback if there is one."""
-        facts = {name: value for name, value in vars(record).items() if name not in _OF_ANY_RECORD}
+        facts = {name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
         told = "".join(f" {name}={visible(str(value))}" for name, value in facts.items())
         action = getattr(record, "action", record.name)
         line = f"{record.levelname} {action}: {visible(record.getMessage())}{told}"
@@ -43,7 +43,7 @@ class UnconfiguredLogging(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the record, unless the program has set logging up or has no stderr."""
-        if sys.stderr is None or _another_handler(record.name, self):
+        if sys.stderr is None or _has_another_handler(record.name, self):
             return
         try:
             print(self.format(record), file=sys.stderr, flush=True)  # noqa: T201 -- nothing else would show it
@@ -52,7 +52,7 @@ class UnconfiguredLogging(logging.Handler):
 
 
 @contextmanager
-def logging_to_nobody(logger: logging.Logger) -> Generator[None]:
+def without_log_lines(logger: logging.Logger) -> Generator[None]:
     """Within the block, keep the records of a logger from stderr, because the program says errors itself."""
     handler = logging.NullHandler()
     logger.addHandler(handler)
@@ -62,7 +62,7 @@ def logging_to_nobody(logger: logging.Logger) -> Generator[None]:
         logger.removeHandler(handler)
 
 
-def _another_handler(name: str, this: logging.Handler) -> bool:
+def _has_another_handler(name: str, this: logging.Handler) -> bool:
     """Return whether a record of that logger reaches any handler besides this one."""
     logger: logging.Logger | None = logging.getLogger(name)
     while logger is not None:

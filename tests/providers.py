@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions._plugins import PROVIDERS, registered
+from gateway_sessions._process.entry_points import installed_providers
 
 PACKAGE = Path(__file__).parent / "provider_package"
 """A folder as pip would make it: a module, and what says which entry points it has."""
@@ -17,12 +17,12 @@ PACKAGE = Path(__file__).parent / "provider_package"
 @contextmanager
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let it be found like any other package."""
-    registered.cache_clear()
+    installed_providers.cache_clear()
     monkeypatch.syspath_prepend(str(PACKAGE))
-    for entry in registered(PROVIDERS).values():
+    for entry in installed_providers().values():
         with suppress(ImportError):
             entry.load()
     try:
         yield
     finally:
-        registered.cache_clear()
+        installed_providers.cache_clear()

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from gateway_sessions.resource import Resource
+from gateway_sessions._process.resource import Resource
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher
 from gateway_sessions.runtime.duties.hooks import Hooks
 from gateway_sessions.runtime.queue.turn import Turn

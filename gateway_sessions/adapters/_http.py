@@ -23,7 +23,7 @@ import anyio
 import h11
 from anyio.abc import TaskGroup
 
-from gateway_sessions._streams import accept, closing
+from gateway_sessions._process.streams import accept_connection, closing_stream
 from gateway_sessions.errors import InvalidInputError
 
 MAX_HEAD: Final = 16 << 10
@@ -238,7 +238,7 @@ class HttpServer:
         while True:
             await self._room.acquire()  # before a connection is accepted: those that wait cost nothing
             try:
-                connection = await accept(self._listener)
+                connection = await accept_connection(self._listener)
             except OSError:
                 self._room.release()
                 await anyio.sleep(PAUSE_SECONDS)
@@ -249,7 +249,7 @@ class HttpServer:
         try:
             with connection:
                 reader, writer = await asyncio.open_connection(sock=connection, limit=MAX_HEAD)
-                async with closing(writer):
+                async with closing_stream(writer):
                     exchange = ServerExchange(reader, writer, max_body=self._max_body)
                     exchange.send(await self._response(exchange))
                     with anyio.fail_after(ARRIVAL_SECONDS):
@@ -409,7 +409,7 @@ async def _connected(
     ) as error:  # a time-out, a name that is none or unknown, a wrong certificate
         raise NotConnectedError(str(error) or type(error).__name__) from error
     reader, writer = opened
-    async with closing(writer):
+    async with closing_stream(writer):
         yield reader, writer
 
 

@@ -28,6 +28,7 @@ from typing import Any, Final
 import anyio
 import msgspec
 
+from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters._http import (
     HttpServer,
     NotConnectedError,
@@ -39,7 +40,6 @@ from gateway_sessions.adapters._http import (
 )
 from gateway_sessions.adapters.protocol import Submit, in_background
 from gateway_sessions.adapters.set_aside import put_aside
-from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, InboundMessage, MessageKind, ReplyTo

@@ -17,7 +17,7 @@ from gateway_sessions.cli.commands import ALONE, GROUPS
 from gateway_sessions.cli.exit_codes import INTERRUPTED, CommandFailure, Exit
 from gateway_sessions.cli.output.json import report_failure
 from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings, name_of_program
-from gateway_sessions.log_lines import logging_to_nobody
+from gateway_sessions.log_lines import without_log_lines
 
 if TYPE_CHECKING:
     from typer.core import TyperGroup
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given.append("--help")  # whoever says no more than that wants to know what there is
     try:
         with (
-            nullcontext() if "--debug" in given else logging_to_nobody(logging.getLogger("gateway_sessions"))
+            nullcontext() if "--debug" in given else without_log_lines(logging.getLogger("gateway_sessions"))
         ):
             ended = command_line().main(args=given, prog_name=name_of_program(), standalone_mode=False)
     except TyperException as error:

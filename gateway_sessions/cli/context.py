@@ -20,11 +20,11 @@ from platformdirs import user_state_path
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.cli.exit_codes import CommandFailure, Declined, Exit, failure_of
 from gateway_sessions.cli.output.json import answer_head, report_failure, write_json
 from gateway_sessions.cli.output.terminal import ReportProgress, open_console, print_answer, progress_bar
 from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings
-from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, load_config
 from gateway_sessions.core.notices.units import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
 from gateway_sessions.core.progress import OnProgress

@@ -245,9 +245,9 @@ class OpenChoice(Choice, frozen=True):
         return self._unknown(value) or value
 
     def _known(self) -> Sequence[str]:
-        from gateway_sessions._plugins import PROVIDERS, registered  # noqa: PLC0415 -- loads what reads packages
+        from gateway_sessions._process.entry_points import installed_providers  # noqa: PLC0415 -- loads what reads packages
 
-        return [*self.words, *sorted(registered(PROVIDERS))]
+        return [*self.words, *sorted(installed_providers())]
 
     def _check(self, value: object) -> Wrong | None:
         return None  # a program may bring a database along that no package has registered

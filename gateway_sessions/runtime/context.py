@@ -16,7 +16,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, TypeVar
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.sessions.entry import SessionEntry, session_id_at
 from gateway_sessions.core.sessions.policy_rules import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.sessions.recovery import CrashLoopLimits

@@ -17,14 +17,14 @@ from typing import Final, TypeVar
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions.clock import SystemClock
+from gateway_sessions._process.clock import SystemClock
+from gateway_sessions._process.resource import Resource
 from gateway_sessions.core.cluster import LONGEST_NAME, POOL_SIZE, ClusterRules
 from gateway_sessions.core.committed_changes import News
 from gateway_sessions.core.instants import first_change_id
 from gateway_sessions.core.search.stems import NO_STEMS, Stemming, Stems, stemming_of
 from gateway_sessions.errors import OperatorsTaskError
 from gateway_sessions.ports import Clock, Reader, Statement, Transaction, TransactionFactory
-from gateway_sessions.resource import Resource
 from gateway_sessions.storage.api.erasure import ErasureMethods
 from gateway_sessions.storage.api.metadata import MetadataMethods
 from gateway_sessions.storage.api.retention import RetentionMethods, TransferMethods

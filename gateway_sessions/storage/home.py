@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.errors import StorageUnavailableError, StoreBusyError, UnsupportedStorageError
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.control.client import ask_to_drain

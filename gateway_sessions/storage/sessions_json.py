@@ -21,7 +21,7 @@ from typing import Final
 
 import anyio
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.identity.hermes_keys import spell
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.entries import Dialect

@@ -27,7 +27,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from gateway_sessions._failpoints import arm
+from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.files.atomic_file import Files
 
@@ -247,19 +247,19 @@ def crash_at(name: str, *, nth: int = 1, action: Callable[[], object] = die) -> 
             crash.fired = True
             action()
 
-    arm(passed)
+    arm_failpoints(passed)
     try:
         yield crash
     finally:
-        arm(None)
+        arm_failpoints(None)
 
 
 @contextmanager
 def count_passes() -> Generator[Counter[str]]:
     """Count how often each point is passed within the block."""
     passes: Counter[str] = Counter()
-    arm(lambda point: passes.update((point,)))
+    arm_failpoints(lambda point: passes.update((point,)))
     try:
         yield passes
     finally:
-        arm(None)
+        arm_failpoints(None)

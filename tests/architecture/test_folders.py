@@ -54,19 +54,8 @@ def imported(node: ast.ImportFrom, names: set[str]) -> Iterator[str]:
         yield known or f"{base}/__init__.py".lstrip("/")
 
 
-def only_hands_out(module: Module) -> bool:
-    """Return whether a module has no code of its own, only names that it lists for others to import."""
-    _, *code = module.tree.body
-    return all(isinstance(one, ast.ImportFrom) or lists_names(one) for one in code)
-
-
-def lists_names(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-
-
 def test_no_folder_has_more_than_fifteen_modules():
-    rooms = [one for one in modules() if not is_package(one.name) and not only_hands_out(one)]
-    sizes = Counter(folder_of(one.name) for one in rooms)
+    sizes = Counter(folder_of(one.name) for one in modules() if not is_package(one.name))
     assert {folder: size for folder, size in sizes.items() if size > FOLDER_MODULES} == {}
 
 

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from gateway_sessions._streams import closing
+from gateway_sessions._process.clock import SystemClock
+from gateway_sessions._process.streams import closing_stream
 from gateway_sessions.adapters.webhook import Signer, Webhook, WebhookSettings
-from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.delivery.retry_policy import SendFailure
 from gateway_sessions.ports import Clock
 from gateway_sessions.testing.contract.adapter import AdapterBench
@@ -92,7 +92,7 @@ class WebhookBench(AdapterBench):
     async def exchange(self, sent: bytes) -> tuple[int, bytes]:
         assert self.adapter.address is not None
         reader, writer = await asyncio.open_connection(*self.adapter.address)
-        async with closing(writer):
+        async with closing_stream(writer):
             writer.write(sent)
             head = await reader.readuntil(b"\r\n\r\n")
             self.head = head.decode("latin-1").lower()

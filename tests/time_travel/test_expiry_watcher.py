@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Config, EndReason, SessionFinalized, SessionResetPolicy, SessionSource
-from gateway_sessions._failpoints import arm
+from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.config import (
     Durability,
     ExpiryWatcherConfig,
@@ -266,11 +266,11 @@ class TestTrouble:
         async with watched.open() as store:
             anne = await store.get_or_create_session(ANNE)
             await fake_clock.advance(minutes=28)
-            arm(fail)
+            arm_failpoints(fail)
             try:
                 await fake_clock.advance(minutes=5)
             finally:
-                arm(None)
+                arm_failpoints(None)
             assert await expired(store, anne) == [False]
             assert [record.action for record in caplog.records if hasattr(record, "action")] == [
                 "sweep_failed"

@@ -19,7 +19,7 @@ from gateway_sessions import (
     SessionResetPolicy,
     SessionSource,
 )
-from gateway_sessions._failpoints import arm
+from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.config import Durability, HooksConfig, SessionDBConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.runtime.store.store import SessionStore
@@ -71,15 +71,15 @@ def crash_at() -> Iterator[Callable[[str], asyncio.Event]]:
 
         def crash(passed: str) -> None:
             if passed == name:
-                arm(None)
+                arm_failpoints(None)
                 crashed.set()
                 raise CrashError(name)
 
-        arm(crash)
+        arm_failpoints(crash)
         return crashed
 
     yield at
-    arm(None)
+    arm_failpoints(None)
 
 
 class TestEveryEnd:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gateway_sessions.log_lines import LogLines, UnconfiguredLogging, logging_to_nobody
+from gateway_sessions.log_lines import LogLines, UnconfiguredLogging, without_log_lines
 
 BUG = ZeroDivisionError("a bug of an agent")
 
@@ -43,7 +43,7 @@ def test_what_is_merely_worth_knowing_is_not_written(capsys: pytest.CaptureFixtu
 
 def test_a_handler_of_the_program_gets_it_instead(capsys: pytest.CaptureFixture[str]) -> None:
     logger = unconfigured("handler")
-    with logging_to_nobody(logger):
+    with without_log_lines(logger):
         logger.warning("heard elsewhere")
         assert capsys.readouterr().err == ""
     logger.warning("heard by nobody else")
@@ -53,7 +53,7 @@ def test_a_handler_of_the_program_gets_it_instead(capsys: pytest.CaptureFixture[
 def test_a_handler_further_down_gets_it_instead(capsys: pytest.CaptureFixture[str]) -> None:
     logger = unconfigured("further_up")
     child = logger.getChild("turns")
-    with logging_to_nobody(child):
+    with without_log_lines(child):
         child.warning("heard elsewhere")
         assert capsys.readouterr().err == ""
     child.warning("heard by nobody else")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
+from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters.protocol import in_background
 from gateway_sessions.cli.picker.model import (
     PageRequest,
@@ -21,7 +22,6 @@ from gateway_sessions.cli.picker.model import (
 )
 from gateway_sessions.cli.picker.terminal import RawTerminal
 from gateway_sessions.cli.picker.view import picker_lines, rows_in
-from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.errors import GatewaySessionsError
 

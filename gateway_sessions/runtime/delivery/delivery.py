@@ -21,7 +21,7 @@ from typing import Final
 import anyio
 from msgspec import structs
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.delivery.outbound import OutboundMessage
 from gateway_sessions.core.delivery.retry_policy import (

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, cast
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.config import HooksConfig
 from gateway_sessions.core.committed_changes import News, SessionEnd
 from gateway_sessions.core.instants import from_micros

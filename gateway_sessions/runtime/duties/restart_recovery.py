@@ -16,7 +16,7 @@ from typing import Final
 
 import anyio
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.recovery import (
     CLEAN_SHUTDOWN_FILE,

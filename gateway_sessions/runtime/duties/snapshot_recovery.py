@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.identity.keys import Isolation
 from gateway_sessions.core.sessions_json.import_plan import plan_import
 from gateway_sessions.core.sessions_json.snapshot import (

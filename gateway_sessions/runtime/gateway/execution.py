@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, TypeVar
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.delivery.outbound import OutboundMessage, Reply, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import (
     FAILED,

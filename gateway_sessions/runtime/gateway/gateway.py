@@ -14,6 +14,7 @@ from typing import Final, Self
 import anyio
 from anyio.abc import TaskGroup
 
+from gateway_sessions._process.resource import Resource
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.config import Config, UnknownCommands
 from gateway_sessions.core.identity.source import SessionSource
@@ -21,7 +22,6 @@ from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.core.queue.state_machine import TurnOutcome
-from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import Agent, AgentFactory, AgentFunction, AgentSource
 from gateway_sessions.runtime.agents.system_prompts import SystemPrompts

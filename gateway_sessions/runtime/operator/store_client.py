@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from gateway_sessions.clock import SystemClock
+from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.config import Config
 from gateway_sessions.core.control_protocol import encode
 from gateway_sessions.core.identity.scope import Scope

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from msgspec import structs
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.identity.keys import NO_ALIASES, owner_of
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import to_micros

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, Self, TypeVar
 
 import msgspec
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.delivery.outbound import Growing
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import Outcome

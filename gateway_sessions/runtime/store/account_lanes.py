@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
+from gateway_sessions._process.resource import Resource
 from gateway_sessions.core.identity.account_lanes import LaneChoice, LanesReport, choose_accounts, fallback_of
 from gateway_sessions.ports import Transaction
-from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.queue.routing import EntryCache
 from gateway_sessions.runtime.store.opening import Parts
 from gateway_sessions.storage.database import SessionDB

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+from gateway_sessions._process.resource import Resource
 from gateway_sessions.core.identity.keys import Isolation, room_of
 from gateway_sessions.core.identity.row_ids import row_id
 from gateway_sessions.core.identity.scope import Scope
@@ -22,7 +23,6 @@ from gateway_sessions.core.transcript.messages import Message, Rewind, message_o
 from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.errors import StorageError
 from gateway_sessions.ports import Transaction
-from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.queue.routing import MAX_TRIES
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.tables.change import Actor, Change

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from gateway_sessions._process.resource import Resource
 from gateway_sessions.config import Config
 from gateway_sessions.core.export.reports import FindingKind, ImportReport, Progress
 from gateway_sessions.core.identity.keys import Isolation
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError, StorageUnavailableError
-from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.store.opening import Parts
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.threads import in_thread

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gateway_sessions._process.resource import Resource
 from gateway_sessions.core.identity.keys import Isolation, room_of
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
@@ -14,7 +15,6 @@ from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.progress import OnProgress
 from gateway_sessions.core.sessions.erasure import ErasureReceipt
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.duties.erasure import Erasures
 from gateway_sessions.runtime.queue.routing import EntryCache
 from gateway_sessions.runtime.store.control import AgentsOfGateway

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from gateway_sessions._process.resource import Resource
 from gateway_sessions.core.identity.row_ids import row_id
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
 from gateway_sessions.core.queue.receipts import Receipt
-from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.argument_checks import check_message
 from gateway_sessions.runtime.queue.admission import LaneHere
 from gateway_sessions.runtime.queue.edits import Changes

@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions._failpoints import failpoint
-from gateway_sessions.clock import SystemClock
+from gateway_sessions._process.clock import SystemClock
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.config import Config, SnapshotMode
 from gateway_sessions.core.checks import check_value
 from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, session_key

@@ -12,7 +12,7 @@ from typing import Any, Final
 import anyio
 import msgspec
 
-from gateway_sessions._streams import closing
+from gateway_sessions._process.streams import closing_stream
 from gateway_sessions.core.control_protocol import (
     MAX_ANSWER_BYTES,
     MAX_REQUEST_BYTES,
@@ -105,7 +105,7 @@ async def connected(home: Path) -> AsyncGenerator[OwnerConnection | None]:
         yield None
         return
     reader, writer = opened
-    async with closing(writer):
+    async with closing_stream(writer):
         trusted = await in_thread(partial(user_of, home))
         try:
             allowed = may_talk(writer.get_extra_info("socket"), trusted=trusted)

@@ -20,7 +20,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from gateway_sessions._streams import accept, closing
+from gateway_sessions._process.streams import accept_connection, closing_stream
 from gateway_sessions.core.control_protocol import (
     MAX_ANSWER_BYTES,
     MAX_REQUEST_BYTES,
@@ -107,7 +107,7 @@ class ControlServer:
         async with anyio.create_task_group() as conversations:
             while True:
                 try:
-                    connection = await accept(listener)
+                    connection = await accept_connection(listener)
                 except OSError:
                     await anyio.sleep(PAUSE_SECONDS)
                     continue
@@ -130,7 +130,7 @@ class ControlServer:
     async def _converse(self, connection: socket.socket) -> None:
         try:
             reader, writer = await asyncio.open_unix_connection(sock=connection)
-            async with closing(writer):
+            async with closing_stream(writer):
                 frames = FrameStream(reader, writer, receives=MAX_REQUEST_BYTES, sends=MAX_ANSWER_BYTES)
                 await frames.send(self._greeting, seconds=FRAME_SECONDS)
                 while request := await self._next(frames):

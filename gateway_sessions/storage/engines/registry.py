@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from platformdirs import user_state_path
 
-from gateway_sessions._plugins import PROVIDERS, registered
+from gateway_sessions._process.entry_points import installed_providers
 from gateway_sessions.core.cluster import POOL_SIZE, ClusterRules
 from gateway_sessions.errors import (
     BrokenProviderError,
@@ -232,7 +232,7 @@ def provider_of(url_or_path: str | Path) -> SessionDBProvider:
         return SQLITE
     if isinstance(kind, SessionDBProvider):
         return kind
-    scheme, others = kind.name, registered(PROVIDERS)
+    scheme, others = kind.name, installed_providers()
     if scheme not in others:
         known = [one.name for one in OURS] + sorted(others)
         hint = "".join(f" (did you mean {one!r}?)" for one in get_close_matches(scheme, known, 1))
@@ -254,7 +254,7 @@ def server_at(url_or_path: str | Path) -> DatabaseKind | None:
 def all_providers() -> Sequence[Listing]:
     """Return all kinds of databases that are installed, ours first. Imports the other packages."""
     found = [Listing(one.name, OWN_PACKAGE) for one in OURS]
-    for name, entry in sorted(registered(PROVIDERS).items()):
+    for name, entry in sorted(installed_providers().items()):
         problem = None
         if any(one.answers_to(name) for one in OURS):
             problem = "its name is that of a kind of ours, which is used instead"

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions.clock import SystemClock
+from gateway_sessions._process.clock import SystemClock
+from gateway_sessions._process.resource import Resource
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.errors import NoStoreError, SchemaTooOldError
-from gateway_sessions.resource import Resource
 from gateway_sessions.storage.engines.protocol import Engine
 from gateway_sessions.storage.engines.registry import engine_at, reading_engine_at
 from gateway_sessions.storage.files.threads import in_thread

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway_sessions.clock import SystemClock
+from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.core.notices.units import counted
 from gateway_sessions.errors import InvalidInputError, MigrationError, NoStoreError, StoreBusyError
 from gateway_sessions.ports import Clock

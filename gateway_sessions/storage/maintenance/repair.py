@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from gateway_sessions.clock import SystemClock
+from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.core.notices.units import counted
 from gateway_sessions.core.progress import OnProgress, Steps, WorkProgress
 from gateway_sessions.core.search.documents import IndexPosition

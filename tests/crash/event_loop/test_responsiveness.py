@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Accepted, BusyRules, Config, SessionStore
-from gateway_sessions.clock import SystemClock
+from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway

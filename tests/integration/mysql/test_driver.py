@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gateway_sessions._failpoints import arm
+from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.errors import InvalidInputError, StorageUnavailableError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
@@ -200,12 +200,12 @@ class TestMySQL(DriverContract):
     async def test_who_is_cancelled_during_a_commit_finds_it_done(self, address: str):
         async with self.running(address) as driver:
             writing = asyncio.create_task(driver.write(make_session))
-            arm(lambda point: writing.cancel() and None if point == "before_commit" else None)
+            arm_failpoints(lambda point: writing.cancel() and None if point == "before_commit" else None)
             try:
                 with pytest.raises(asyncio.CancelledError):
                     await writing
             finally:
-                arm(None)
+                arm_failpoints(None)
             assert await driver.read(exists)
 
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from gateway_sessions._failpoints import arm
+from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.errors import ForeignDatabaseError, SchemaTooNewError, UnsupportedStorageError
 from gateway_sessions.storage.engines.migrations import SchemaVersion
 from gateway_sessions.storage.engines.mysql import schema
@@ -54,14 +54,14 @@ async def test_a_migration_goes_on_where_the_process_before_came_to_its_end(addr
     crashes = 0
     while True:
         async with connected(address) as link:
-            arm(crash_at(points))
+            arm_failpoints(crash_at(points))
             try:
                 await prepare(link, MIGRATIONS)
                 break
             except CrashError:
                 crashes += 1
             finally:
-                arm(None)
+                arm_failpoints(None)
     assert crashes > 10
     async with connected(address) as link, empty_database() as other, connected(other) as fresh:
         await prepare(fresh, MIGRATIONS)
@@ -75,13 +75,13 @@ async def test_what_a_step_does_to_rows_is_done_once(address: str, point: int):
     known = [MIGRATIONS[0], ROWS]
     async with connected(address) as link:
         await prepare(link, known[:1])
-    arm(crash_at(point))
+    arm_failpoints(crash_at(point))
     try:
         with pytest.raises(CrashError):
             async with connected(address) as link:
                 await prepare(link, known)
     finally:
-        arm(None)
+        arm_failpoints(None)
     async with connected(address) as link:
         await prepare(link, known)
         assert await link.fetch("SELECT count(*) FROM meta WHERE name = 'moved'") == [(1,)]
@@ -92,11 +92,11 @@ async def test_a_database_that_is_up_to_date_is_left_as_it_is(address: str):
         assert (await inspect(link)).version is None
         await prepare(link, MIGRATIONS)
     async with connected(address) as link:
-        arm(crash_at(1))
+        arm_failpoints(crash_at(1))
         try:
             await prepare(link, MIGRATIONS)
         finally:
-            arm(None)
+            arm_failpoints(None)
 
 
 @pytest.mark.parametrize(

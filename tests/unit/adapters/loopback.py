@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from gateway_sessions._streams import closing
+from gateway_sessions._process.streams import closing_stream
 
 CERTIFICATE = Path(__file__).parents[2] / "data" / "localhost.pem"
 Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -53,6 +53,6 @@ async def hold(connection: socket.socket, converse: Conversation, tls: ssl.SSLCo
     with connection, contextlib.suppress(OSError, EOFError):
         transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=tls)
         writer = asyncio.StreamWriter(transport, protocol, reader, loop)
-        async with closing(writer):
+        async with closing_stream(writer):
             await converse(reader, writer)
             await writer.drain()

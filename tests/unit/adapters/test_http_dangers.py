@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 import pytest
 
-from gateway_sessions._streams import closing
+from gateway_sessions._process.streams import closing_stream
 from gateway_sessions.adapters._http import (
     MAX_ANSWER,
     MAX_HEAD,
@@ -60,7 +60,7 @@ async def exchanged(*pieces: bytes, leaving: bool = False) -> Exchange:
     with listen("127.0.0.1", 0) as listener:
         serving = asyncio.create_task(HttpServer(listener, answer, max_body=MAX_BODY).serve())
         reader, writer = await asyncio.open_connection(*listener.getsockname())
-        async with closing(writer):
+        async with closing_stream(writer):
             for piece in pieces:
                 writer.write(piece)
                 await writer.drain()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions._streams import accept
+from gateway_sessions._process.streams import accept_connection
 from gateway_sessions.adapters import _http
 from gateway_sessions.adapters import webhook as webhook_module
 from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
@@ -431,7 +431,7 @@ async def test_it_goes_on_when_nobody_could_be_let_in_for_a_moment(
     async def fail_once(listener: socket.socket) -> socket.socket:
         if failures:
             raise failures.pop()
-        return await accept(listener)
+        return await accept_connection(listener)
 
     monkeypatch.setattr(_http, "accept", fail_once)
     async with bench.adapter.connect(gateway):

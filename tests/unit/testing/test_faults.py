@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.testing.faults import count_passes, crash_at, raising
 
@@ -48,7 +48,7 @@ def test_a_point_that_does_not_exist_is_refused_with_those_that_do():
 def test_by_default_the_process_dies_without_cleaning_up():
     program = (
         "import atexit\n"
-        "from gateway_sessions._failpoints import failpoint\n"
+        "from gateway_sessions._process.failpoints import failpoint\n"
         "from gateway_sessions.testing.faults import crash_at\n"
         "atexit.register(print, 'cleaned up')\n"
         "with crash_at('before_commit'):\n"

@@ -18,7 +18,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.notices.command_replies import NOT_ALLOWED, TOOK_TOO_LONG, WENT_WRONG
 from gateway_sessions.core.notices.notice_texts import acknowledgement

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.errors import (
     ForeignDatabaseError,
     MissingRightError,

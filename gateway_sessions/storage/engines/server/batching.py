@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Hashable, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.ports import Row, Statement, TransactionFactory
 from gateway_sessions.storage.engines.server.driver import IN_DOUBT, ServerConnection, ServerDriver

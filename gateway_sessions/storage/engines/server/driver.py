@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.cluster import POOL_SIZE
 from gateway_sessions.core.committed_changes import News
 from gateway_sessions.core.search.stems import Stems

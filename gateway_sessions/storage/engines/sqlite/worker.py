@@ -25,7 +25,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import aiosqlite
 
-from gateway_sessions._failpoints import failpoint
+from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.committed_changes import News
 from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.ports import Row, Statement, Transaction, TransactionFactory

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway_sessions._failpoints import arm
+from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.notices.notice_texts import FAILED, NO_SIGN_OF_LIFE, TOOK_TOO_LONG
 from gateway_sessions.core.sessions.busy_mode import BusyMode
@@ -315,12 +315,12 @@ class TestStoppedBefore:
                 if point == "turn_working" and running is not None:
                     asyncio.get_running_loop().call_soon(running.stop, StopReason.MESSAGE)
 
-            arm(stop)
+            arm_failpoints(stop)
             try:
                 await harness.platform.says("ann", "transfer the money")
                 await harness.wait_until_idle()
             finally:
-                arm(None)
+                arm_failpoints(None)
             assert agent.turns == []
             assert await harness.outcomes("ann") == {"interrupted": 1}
 

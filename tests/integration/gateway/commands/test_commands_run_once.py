@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from gateway_sessions import GatewaySessionsError, InvalidInputError, SessionStore
-from gateway_sessions._failpoints import arm
+from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.config import AgentConfig, GatewayConfig
 from gateway_sessions.core.delivery.outbound import AdapterCapabilities
 from gateway_sessions.core.notices.notice_texts import GIVEN_UP
@@ -464,11 +464,11 @@ def unwritable(when: Callable[[], object] = lambda: True) -> Iterator[None]:
         if point == "before_commit" and when():
             raise StorageUnavailableError("sessions.db", "is locked")
 
-    arm(fail)
+    arm_failpoints(fail)
     try:
         yield
     finally:
-        arm(None)
+        arm_failpoints(None)
 
 
 async def test_what_cannot_be_written_down_is_not_carried_out(tmp_path: Path):

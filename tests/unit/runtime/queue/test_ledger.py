@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Rejected, SessionStore, StorageError
-from gateway_sessions._failpoints import arm
+from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.config import SnapshotMode
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import ItemKind
@@ -419,9 +419,9 @@ class TestLeaving:
             await accept(store, "one")
             try:
                 async with await begin(store):
-                    arm(no_commit)
+                    arm_failpoints(no_commit)
             finally:
-                arm(None)
+                arm_failpoints(None)
             assert "turn_kept" in {getattr(one, "action", None) for one in caplog.records}
         async with open_store(home, clock=fake_clock) as store:
             assert store.started.resumed == (LANE,)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gateway_sessions import StoreBusyError
-from gateway_sessions._failpoints import arm
+from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.config import Durability, SessionDBConfig
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.runtime.context import Entropy
@@ -50,13 +50,13 @@ class TestInterruptedImport:
             if name == "import_page" and next(passed) == "b":
                 raise InterruptedError(4, name)
 
-        arm(fail)
+        arm_failpoints(fail)
         try:
             with pytest.raises(StorageUnavailableError):
                 async with open_store(home, clock=clock):
                     pass
         finally:
-            arm(None)
+            arm_failpoints(None)
         async with open_store(home, clock=clock) as store:
             lanes = await everything(store)
         assert set(lanes) == set(keys)

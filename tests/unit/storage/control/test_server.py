@@ -13,10 +13,10 @@ import msgspec
 import pytest
 from anyio.abc import TaskGroup
 
-from gateway_sessions._streams import accept
+from gateway_sessions._process.resource import Resource
+from gateway_sessions._process.streams import accept_connection
 from gateway_sessions.core.control_protocol import PROTOCOL, ControlAnswer, Greeting, decode, encode, frame
 from gateway_sessions.errors import ControlError, UnsupportedStorageError
-from gateway_sessions.resource import Resource
 from gateway_sessions.storage.control import client
 from gateway_sessions.storage.control import server as control_server
 from gateway_sessions.storage.control import socket as control_address
@@ -262,7 +262,7 @@ async def test_a_process_without_free_files_lets_clients_in_later(
     async def failing(listener: socket.socket) -> socket.socket:
         if failures:
             raise failures.pop()
-        return await accept(listener)
+        return await accept_connection(listener)
 
     monkeypatch.setattr(control_server, "accept", failing)
     assert await works(home)

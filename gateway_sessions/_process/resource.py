@@ -41,12 +41,12 @@ class Resource:
         self._closing = asyncio.Event()
         await asyncio.get_running_loop().run_in_executor(None, _load_event_loop_support)
         opened = asyncio.get_running_loop().create_future()
-        self._host = asyncio.create_task(self._serve(opened), name=self._name)
+        self._host = asyncio.create_task(self._run_host(opened), name=self._name)
         try:
             await asyncio.wait({self._host, opened}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             self._host.cancel()
-            await _until_done(self._host)
+            await _wait_for_host(self._host)
             raise
         if self._host.done():
             _raise_crash(self._host)
@@ -59,7 +59,7 @@ class Resource:
         if self._host is None or self._closing is None:
             return
         self._closing.set()
-        interrupted = await _until_done(self._host)
+        interrupted = await _wait_for_host(self._host)
         if exc is None and interrupted is None:
             _raise_crash(self._host)
         if interrupted is not None:
@@ -72,7 +72,7 @@ class Resource:
         crash = _crash_of(self._host) if self._host is not None and self._host.done() else None
         raise StoreStoppedError(self._name) from crash
 
-    async def _serve(self, opened: asyncio.Future[None]) -> None:
+    async def _run_host(self, opened: asyncio.Future[None]) -> None:
         assert self._closing is not None  # noqa: S101 -- set before this task was made
         async with AsyncExitStack() as cleanup:
             try:
@@ -93,7 +93,7 @@ def _load_event_loop_support() -> None:
     anyio.run(anyio.sleep, 0)
 
 
-async def _until_done(host: asyncio.Task[None]) -> asyncio.CancelledError | None:
+async def _wait_for_host(host: asyncio.Task[None]) -> asyncio.CancelledError | None:
     """Wait for the end of *host*, whatever happens; return a cancellation of the caller."""
     interrupted: asyncio.CancelledError | None = None
     while not host.done():
@@ -107,15 +107,15 @@ async def _until_done(host: asyncio.Task[None]) -> asyncio.CancelledError | None
 def _crash_of(host: asyncio.Task[None]) -> BaseException | None:
     if host.cancelled():
         return None
-    return _innermost(host.exception())
+    return _only_error_of_group(host.exception())
 
 
-def _innermost(crash: BaseException | None) -> BaseException | None:
+def _only_error_of_group(crash: BaseException | None) -> BaseException | None:
     """Return the only error of a group, so that callers can catch it by its class."""
     if not isinstance(crash, BaseExceptionGroup):
         return crash
     group = cast("BaseExceptionGroup[BaseException]", crash)
-    return _innermost(group.exceptions[0]) if len(group.exceptions) == 1 else group
+    return _only_error_of_group(group.exceptions[0]) if len(group.exceptions) == 1 else group
 
 
 def _raise_crash(host: asyncio.Task[None]) -> None:

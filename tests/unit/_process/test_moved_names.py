@@ -7,10 +7,16 @@ from importlib import import_module
 import pytest
 
 import gateway_sessions
-from gateway_sessions._moved import MOVED, NAMES, RENAMED, MovedModules, find_moved_modules
+from gateway_sessions._process.moved_names import (
+    MOVED_MODULES,
+    PUBLIC_MODULE_OF,
+    RENAMED_CLASSES,
+    MovedModuleFinder,
+    install_moved_module_finder,
+)
 
 
-@pytest.mark.parametrize(("old", "new"), MOVED.items())
+@pytest.mark.parametrize(("old", "new"), MOVED_MODULES.items())
 def test_an_old_name_is_the_new_module_and_warns(old: str, new: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delitem(sys.modules, old, raising=False)
     with pytest.warns(DeprecationWarning, match=f"{old} is {new} now") as caught:
@@ -33,15 +39,16 @@ def test_names_that_never_were_are_not_found():
 
 
 def test_old_names_are_looked_up_once():
-    find_moved_modules()
-    assert sum(isinstance(one, MovedModules) for one in sys.meta_path) == 1
+    install_moved_module_finder()
+    assert sum(isinstance(one, MovedModuleFinder) for one in sys.meta_path) == 1
 
 
 @pytest.mark.parametrize(
-    ("old", "module"), [*NAMES.items(), *((old, NAMES[new]) for old, new in RENAMED.items())]
+    ("old", "module"),
+    [*PUBLIC_MODULE_OF.items(), *((old, PUBLIC_MODULE_OF[new]) for old, new in RENAMED_CLASSES.items())],
 )
 def test_a_name_that_has_moved_is_the_same_object_and_warns(old: str, module: str):
-    new = RENAMED.get(old, old)
+    new = RENAMED_CLASSES.get(old, old)
     with pytest.warns(DeprecationWarning, match=rf"gateway_sessions\.{old} is {module}\.{new} now") as caught:
         found = getattr(gateway_sessions, old)
     assert found is getattr(import_module(module), new)
@@ -50,7 +57,10 @@ def test_a_name_that_has_moved_is_the_same_object_and_warns(old: str, module: st
 
 
 def test_names_that_have_moved_are_no_longer_listed():
-    assert {*NAMES, *RENAMED} & {*gateway_sessions.__all__, *dir(gateway_sessions)} == set()
+    assert {*PUBLIC_MODULE_OF, *RENAMED_CLASSES} & {
+        *gateway_sessions.__all__,
+        *dir(gateway_sessions),
+    } == set()
 
 
 def test_a_name_that_never_was_is_no_attribute():

@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 import pytest
 from anyio.abc import TaskGroup
 
+from gateway_sessions._process.resource import Resource
 from gateway_sessions.errors import StoreStoppedError
-from gateway_sessions.resource import Resource
 
 
 class FaultError(Exception):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions._streams import accept
+from gateway_sessions._process.streams import accept_connection
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def come_in(listener: socket.socket) -> socket.socket:
 
 
 async def test_who_comes_is_let_in(listener: socket.socket):
-    waiting = asyncio.create_task(accept(listener))
+    waiting = asyncio.create_task(accept_connection(listener))
     await asyncio.sleep(0)
     with come_in(listener) as client, await waiting as connection:
         client.sendall(b"hello")
@@ -48,7 +48,7 @@ async def test_who_has_gone_before_being_let_in_is_not_waited_for(listener: sock
 
     with come_in(listener):
         shared: Any = Shared()
-        (await accept(shared)).close()
+        (await accept_connection(shared)).close()
     assert not came
 
 
@@ -60,7 +60,7 @@ async def test_a_wait_that_is_cancelled_just_as_somebody_comes_says_nothing_and_
     loop = asyncio.get_running_loop()
     said: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: said.append(context))
-    waiting = asyncio.create_task(accept(listener))
+    waiting = asyncio.create_task(accept_connection(listener))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     with come_in(listener) as client:
@@ -73,7 +73,7 @@ async def test_a_wait_that_is_cancelled_just_as_somebody_comes_says_nothing_and_
 
         cancel(turns)
         done, _ = await asyncio.wait([waiting])
-        connection = await accept(listener) if waiting.cancelled() else done.pop().result()
+        connection = await accept_connection(listener) if waiting.cancelled() else done.pop().result()
         with connection:
             client.sendall(b"hello")
             assert await loop.sock_recv(connection, 5) == b"hello"

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import anyio
 
 
-async def accept(listener: socket.socket) -> socket.socket:
+async def accept_connection(listener: socket.socket) -> socket.socket:
     """Return the next connection. If the wait is cancelled, the connection is left to the next call.
 
     The loop's own `sock_accept` would accept the connection for a caller that is gone, and log an error.
@@ -25,7 +25,7 @@ async def accept(listener: socket.socket) -> socket.socket:
 
 
 @asynccontextmanager
-async def closing(writer: asyncio.StreamWriter) -> AsyncGenerator[None]:
+async def closing_stream(writer: asyncio.StreamWriter) -> AsyncGenerator[None]:
     """Close the connection at the end of the block, without waiting for the other side to read."""
     try:
         yield

@@ -13,7 +13,7 @@ def failpoint(name: str) -> None:
         _armed(name)
 
 
-def arm(action: Callable[[str], None] | None) -> None:
+def arm_failpoints(action: Callable[[str], None] | None) -> None:
     """Call *action* at every point that is passed from now on; None disarms all points."""
     global _armed  # noqa: PLW0603 -- one process-wide switch, set only by tests
     _armed = action

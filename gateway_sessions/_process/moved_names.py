@@ -1,6 +1,7 @@
-"""Old places of modules and names still work: whoever imports from one is warned, and gets what has moved.
+"""The old places of modules and names still work, with a warning at the line that imports from them.
 
-Both places have one object, so that a class is the same wherever it was imported from.
+An old place hands out the very object of the new place, so that a class is the same wherever it was imported
+from.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
 
-MOVED: Final = {
+MOVED_MODULES: Final = {
     f"gateway_sessions.{old}": f"gateway_sessions.{new}"
     for old, new in {
         "adapters.aside": "adapters.set_aside",
@@ -32,7 +33,7 @@ MOVED: Final = {
 }
 """The old name of each module, and its new one. They go in the release after 0.2."""
 
-NAMES: Final = {
+PUBLIC_MODULE_OF: Final = {
     name: f"gateway_sessions.{module}"
     for module, names in {
         "adapters": """
@@ -91,27 +92,27 @@ NAMES: Final = {
 }
 """Each name that the package itself handed out once, and the public module that has it now."""
 
-RENAMED: Final = {"Seat": "StoreClient"}
+RENAMED_CLASSES: Final = {"Seat": "StoreClient"}
 """The old name of each public class that has another one now. They go in the release after 0.2, too."""
 
-PACKAGES: Final = frozenset({"gateway_sessions.storage.drivers"})
+REMOVED_PACKAGES: Final = frozenset({"gateway_sessions.storage.drivers"})
 """Folders that are gone, but on the way to a module that has moved."""
 
 
-class MovedModules(MetaPathFinder, Loader):
+class MovedModuleFinder(MetaPathFinder, Loader):
     """Finds modules by their old names, after every other finder has found nothing."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return a spec for the old name of a module, and nothing for any other name."""
-        if fullname in MOVED or fullname in PACKAGES:
-            return ModuleSpec(fullname, self, is_package=fullname in PACKAGES)
+        if fullname in MOVED_MODULES or fullname in REMOVED_PACKAGES:
+            return ModuleSpec(fullname, self, is_package=fullname in REMOVED_PACKAGES)
         return None
 
     def exec_module(self, module: ModuleType) -> None:
         """Put the module of the new name in the place of *module*, and warn."""
-        new = MOVED.get(module.__name__)
+        new = MOVED_MODULES.get(module.__name__)
         if new is None:
             return
         # The import system leaves out its own frames: this is the line that has the import.
@@ -121,13 +122,13 @@ class MovedModules(MetaPathFinder, Loader):
 
 def find_moved_name(name: str) -> Any:
     """Return what the package itself handed out as *name*, and warn at the line that asks."""
-    new = RENAMED.get(name, name)
-    module = NAMES[new]
+    new = RENAMED_CLASSES.get(name, name)
+    module = PUBLIC_MODULE_OF[new]
     warnings.warn(f"gateway_sessions.{name} is {module}.{new} now.", DeprecationWarning, stacklevel=3)
     return getattr(import_module(module), new)
 
 
-def find_moved_modules() -> None:
-    """Let imports of old names succeed, once in a process."""
-    if not any(isinstance(one, MovedModules) for one in sys.meta_path):
-        sys.meta_path.append(MovedModules())
+def install_moved_module_finder() -> None:
+    """Let imports of old module names succeed, once in a process."""
+    if not any(isinstance(one, MovedModuleFinder) for one in sys.meta_path):
+        sys.meta_path.append(MovedModuleFinder())
