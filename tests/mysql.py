@@ -15,7 +15,7 @@ from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError, OwnPool, 
 from gateway_sessions.storage.engines.mysql.connection import Links, MySQLConnection
 from gateway_sessions.storage.engines.mysql.schema import prepare
 from gateway_sessions.storage.engines.server.driver import USUAL
-from gateway_sessions.storage.tables.queries import load_migrations
+from gateway_sessions.storage.tables.sql_files import load_migrations
 
 SERVER = os.environ.get("GATEWAY_SESSIONS_MYSQL", "mysql://root@127.0.0.1:3306/mysql")
 """Whoever this names may create databases."""

@@ -10,7 +10,7 @@ import pytest
 
 from gateway_sessions.storage.engines.sqlite import schema
 from gateway_sessions.storage.engines.sqlite.engine import ENGINE
-from gateway_sessions.storage.tables.queries import Migration, load_migrations
+from gateway_sessions.storage.tables.sql_files import Migration, load_migrations
 
 
 class MigratedOnce:

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from gateway_sessions.storage.engines.postgresql.schema import prepare
-from gateway_sessions.storage.tables.queries import load_migrations
+from gateway_sessions.storage.tables.sql_files import load_migrations
 
 SERVER = os.environ.get("GATEWAY_SESSIONS_POSTGRESQL", "postgresql://postgres@127.0.0.1:5432/postgres")
 """Whoever this names may create databases."""

@@ -22,7 +22,7 @@ from gateway_sessions.core.queue.state_machine import (
     reply_state,
 )
 from gateway_sessions.ports import Statement, Transaction, TransactionFactory
-from gateway_sessions.storage.tables.queries import load_queries
+from gateway_sessions.storage.tables.sql_files import load_queries
 
 T = TypeVar("T")
 

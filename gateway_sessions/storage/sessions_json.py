@@ -32,7 +32,7 @@ from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.atomic_file import AtomicFile, Files, read_all
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.columns import leave_aside
+from gateway_sessions.storage.tables.column_decoding import leave_aside
 from gateway_sessions.storage.transactions.sessions import expire
 from gateway_sessions.storage.transactions.sessions.expire import KeyPage
 

@@ -43,7 +43,7 @@ from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder
 from gateway_sessions.sessions import ResumeReason
 from gateway_sessions.storage.api.sessions import SessionRowMethods
 from gateway_sessions.storage.api.transcripts import TranscriptMethods
-from gateway_sessions.storage.tables.queries import load_migrations
+from gateway_sessions.storage.tables.sql_files import load_migrations
 from gateway_sessions.testing import clock as testing_clock
 from tests.architecture.sources import PUBLIC_MODULES, modules
 from tests.programs import WarmPython

@@ -21,7 +21,7 @@ STILL_ABOVE = {
     "runtime/store/opening.py": 34,
     "runtime/store/store.py": 42,
     "storage/database.py": 27,
-    "storage/transactions/queue/commands.py": 28,
+    "storage/transactions/queue/slash_commands.py": 28,
     "storage/transactions/queue/settle.py": 27,
 }
 """They put too much together in one place; none of them may know more."""

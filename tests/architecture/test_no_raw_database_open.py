@@ -17,7 +17,7 @@ MAY_OPEN_FILES = {
     "config/zones.py": "the machine's time zone",
     "runtime/queue/aliases.py": "the alias file",
     "storage/home.py": "the note of who owns the store, and the table of mounts",
-    "storage/tables/queries.py": "the package's own .sql files",
+    "storage/tables/sql_files.py": "the package's own .sql files",
     "storage/engines/sqlite/backup.py": "a finished copy of the database, which nobody else knows of yet",
     "cli/context.py": "the null device, for an output that nobody reads any more",
     "cli/demo/bot_process.py": "the chat and the taxis of the demo, in its temporary directory",

@@ -5,7 +5,7 @@ A `msgspec.DecodeError` from the middle of a transaction says nothing, and ended
 
 from tests.architecture.sources import modules
 
-READS = "storage/tables/columns.py"
+READS = "storage/tables/column_decoding.py"
 READERS = ("storage/tables/", "storage/transactions/")
 
 

@@ -19,7 +19,7 @@ from gateway_sessions.runtime.duties.hooks import Hook
 from gateway_sessions.runtime.observability.incidents import Incidents
 from gateway_sessions.runtime.store.opening import DATABASE_FILE, Assembly
 from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
-from gateway_sessions.storage.tables.queries import Migration
+from gateway_sessions.storage.tables.sql_files import Migration
 
 OpenedStore = SessionStore
 MakeDriver = Callable[[Path], SqliteEngine]

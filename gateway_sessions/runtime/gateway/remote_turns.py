@@ -28,7 +28,7 @@ from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.tables import nodes as transactions
-from gateway_sessions.storage.tables.columns import from_json
+from gateway_sessions.storage.tables.column_decoding import from_json
 from gateway_sessions.storage.tables.inbox import readable
 from gateway_sessions.storage.tables.lanes import load_lane
 from gateway_sessions.storage.tables.nodes import SignalRow

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway_sessions.errors import NoStoreError, SchemaTooNewError, SchemaTooOldError
-from gateway_sessions.storage.tables.queries import Migration
+from gateway_sessions.storage.tables.sql_files import Migration
 
 
 @dataclass(frozen=True, slots=True)

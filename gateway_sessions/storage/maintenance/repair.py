@@ -51,7 +51,7 @@ from gateway_sessions.storage.search.sqlite_file import (
 )
 from gateway_sessions.storage.search.sqlite_index import INDEX_FILE, SAMPLES
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.queries import load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
 from gateway_sessions.storage.transactions.search import scan
 from gateway_sessions.storage.transactions.upkeep import consistency
 

@@ -31,7 +31,7 @@ from gateway_sessions.storage.files.atomic_file import read_all, write_atomicall
 from gateway_sessions.storage.files.private_files import make_private_directory
 from gateway_sessions.storage.sessions_json import FILE_NAME
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.queries import Query
+from gateway_sessions.storage.tables.sql_files import Query
 from gateway_sessions.storage.transactions.upkeep import unreadable_rows
 
 FACTS: Final = "meta"

@@ -42,7 +42,7 @@ from gateway_sessions.storage.files.private_files import (
     replace_file,
 )
 from gateway_sessions.storage.search.sqlite_match import Match, parts_of
-from gateway_sessions.storage.tables.queries import Query, load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import Query, load_migrations, load_queries
 
 MOST_KNOWN: Final = 30_000
 """The most words that are remembered as listed. Most text consists of few words, so nearly all are found

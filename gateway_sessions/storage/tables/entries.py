@@ -23,9 +23,9 @@ from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Transaction
-from gateway_sessions.storage.tables.columns import DAMAGE, leave_aside, tell_damage
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, leave_aside, tell_damage
 from gateway_sessions.storage.tables.locks import of_lane
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sql_files import row_of
 
 
 @row_of(

@@ -14,10 +14,10 @@ from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Transaction
-from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.lanes import LaneRow, count_waiting
 from gateway_sessions.storage.tables.moves import move_items
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sql_files import row_of
 
 PLACES: Final = 1 << 20
 """Room behind each message for dead letters that are tried again and wait behind it."""

@@ -9,7 +9,7 @@ import msgspec
 from gateway_sessions.errors import FencedError
 from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.locks import of_lane
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sql_files import row_of
 
 COLUMNS: Final = 8
 """The number of columns of a lane besides its key."""

@@ -9,7 +9,7 @@ from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.sessions.lineage import chain_of, family_of, root_of
 from gateway_sessions.errors import SessionNotFoundError
 from gateway_sessions.ports import Rows, Statement, Transaction
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sql_files import row_of
 
 
 @row_of("continuations")

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 from gateway_sessions.core.search.stems import NO_STEMS
 from gateway_sessions.errors import MigrationError
 from gateway_sessions.ports import Statement, Transaction
-from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
 
 T = TypeVar("T")
 

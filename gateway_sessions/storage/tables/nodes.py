@@ -15,7 +15,7 @@ from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.locks import of_signals
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sql_files import row_of
 
 SIGNALS_PAGE: Final = 200
 """The number of signals read at a time; the next read gets the rest."""

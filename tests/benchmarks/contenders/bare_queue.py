@@ -19,7 +19,7 @@ import asyncpg
 
 from gateway_sessions import SessionStore
 from gateway_sessions.storage.engines.server.driver import USUAL
-from gateway_sessions.storage.tables.queries import load_migrations
+from gateway_sessions.storage.tables.sql_files import load_migrations
 from tests.benchmarks.child import Figures, answer, latencies
 from tests.benchmarks.contenders import our_queue
 from tests.benchmarks.servers import own_database

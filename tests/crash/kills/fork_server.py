@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway_sessions import GatewaySessionsError
-from gateway_sessions.storage.tables.queries import load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
 from gateway_sessions.testing.faults import count_passes, crash_at, die
 from tests.crash.kills.invariants import check_everything
 from tests.crash.kills.store_workload import SCENARIOS, Journal, StoreWorkload, lay_out, prepare

@@ -17,7 +17,7 @@ import anyio
 
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions_json.snapshot import parse, verify
-from gateway_sessions.storage.tables.queries import load_queries
+from gateway_sessions.storage.tables.sql_files import load_queries
 from tests.crash.kills.gateway_workload import check_gateway
 from tests.crash.kills.queue_workload import check_queue
 from tests.crash.kills.store_workload import (

@@ -28,7 +28,7 @@ from gateway_sessions import (
     SessionSource,
 )
 from gateway_sessions.config import HooksConfig, SessionsJsonConfig, SnapshotMode
-from gateway_sessions.storage.tables.queries import Migration, load_migrations
+from gateway_sessions.storage.tables.sql_files import Migration, load_migrations
 from tests.crash.kills.gateway_workload import GatewayWorkload
 from tests.crash.kills.queue_workload import QueueWorkload
 from tests.crash.stores import OpenedStore, SteppedClock, open_store

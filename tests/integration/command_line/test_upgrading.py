@@ -12,7 +12,7 @@ from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.storage.engines.mysql.engine import MySQLDriver
 from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from gateway_sessions.storage.engines.sqlite.schema import prepare
-from gateway_sessions.storage.tables.queries import load_migrations
+from gateway_sessions.storage.tables.sql_files import load_migrations
 from tests import mysql, postgresql
 from tests.integration.command_line.conftest import Gsess
 from tests.integration.servers.running_drivers import running_driver

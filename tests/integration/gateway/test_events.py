@@ -24,7 +24,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.runtime.observability.events import EventKind, GatewayEvent
 from gateway_sessions.storage.transactions.queue import settle
-from gateway_sessions.storage.transactions.sessions.replace import logged
+from gateway_sessions.storage.transactions.sessions.session_transitions import logged
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, ScriptedAgents, answers, fails, waits_at
 from gateway_sessions.testing.fake_platform import FakePlatform

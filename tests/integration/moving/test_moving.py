@@ -28,7 +28,7 @@ from gateway_sessions.storage.engines import registry
 from gateway_sessions.storage.engines.server.driver import USUAL
 from gateway_sessions.storage.engines.sqlite.engine import FileUpkeep
 from gateway_sessions.storage.maintenance import copy_store
-from gateway_sessions.storage.tables.queries import load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
 from gateway_sessions.storage.transactions.upkeep.copy_store import BEGINNINGS
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import ScriptedAgent

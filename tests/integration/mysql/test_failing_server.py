@@ -15,7 +15,7 @@ from gateway_sessions.config import Provider
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError
 from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
-from gateway_sessions.storage.tables.queries import load_queries
+from gateway_sessions.storage.tables.sql_files import load_queries
 from tests.cluster.server import MySQLServer, server_in
 from tests.integration.servers.nodes import BRISK, wait_until
 from tests.mysql import connected

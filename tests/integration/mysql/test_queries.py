@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
 from gateway_sessions.storage.engines.sqlite.schema import statements
-from gateway_sessions.storage.tables.queries import Query, load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import Query, load_migrations, load_queries
 from tests.mysql import a_pool, connected, migrated_database_at
 
 EMBEDDED = load_queries("sqlite")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
-from gateway_sessions.storage.tables.queries import load_queries
+from gateway_sessions.storage.tables.sql_files import load_queries
 from tests.mysql import connected, migrated_database_at
 
 QUERIES = load_queries("mysql", "store", "search_column")

@@ -10,7 +10,7 @@ from gateway_sessions.storage.engines.migrations import SchemaVersion
 from gateway_sessions.storage.engines.mysql import schema
 from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
 from gateway_sessions.storage.engines.mysql.schema import inspect, prepare
-from gateway_sessions.storage.tables.queries import Migration
+from gateway_sessions.storage.tables.sql_files import Migration
 from tests.mysql import MIGRATIONS, connected, empty_database
 
 NEWEST = SchemaVersion(MIGRATIONS[-1].version, schema.READABLE_FROM)

@@ -13,7 +13,7 @@ from gateway_sessions import Config, SessionDB
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from gateway_sessions.storage.engines.server.driver import ServerLimits
-from gateway_sessions.storage.tables.queries import load_migrations
+from gateway_sessions.storage.tables.sql_files import load_migrations
 from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.postgresql.test_driver import PostgresRival, rival_at
 from tests.integration.servers.driver_contract import DriverContract, make_session

@@ -11,7 +11,7 @@ from gateway_sessions.storage.engines.index_column import TSVECTOR
 from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
 from gateway_sessions.storage.engines.server.driver import USUAL
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
-from gateway_sessions.storage.tables.queries import load_queries
+from gateway_sessions.storage.tables.sql_files import load_queries
 from tests.integration.servers.long_queues import Bench, LongQueues
 from tests.postgresql import migrated_database
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway_sessions.storage.engines.postgresql import schema as postgresql_schema
-from gateway_sessions.storage.tables.queries import load_migrations
+from gateway_sessions.storage.tables.sql_files import load_migrations
 from tests.integration.servers.cluster_agents_and_duties import LeaderDuties, WarmAgents
 from tests.integration.servers.cluster_replies import ClusterReplies
 from tests.integration.servers.cluster_turns import ClusterTurns

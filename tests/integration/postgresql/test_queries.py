@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from gateway_sessions.storage.engines.sqlite.schema import statements
-from gateway_sessions.storage.tables.queries import load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
 from tests.postgresql import migrated_database
 
 EMBEDDED = load_queries("sqlite")

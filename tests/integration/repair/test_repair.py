@@ -20,7 +20,7 @@ from gateway_sessions.storage.engines.sqlite.backup import back_up
 from gateway_sessions.storage.engines.sqlite.salvage import rebuild
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.maintenance.repair import check_store, repair_store
-from gateway_sessions.storage.tables.queries import load_migrations
+from gateway_sessions.storage.tables.sql_files import load_migrations
 from gateway_sessions.testing import FakeClock
 from tests.crash.kills.store_workload import key, source
 

@@ -18,7 +18,7 @@ import pytest
 from gateway_sessions import SessionDB
 from gateway_sessions.errors import SchemaTooNewError
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.queries import Migration
+from gateway_sessions.storage.tables.sql_files import Migration
 from tests.integration.servers.nodes import BRISK, know_memberships
 
 WITH_NODES = 5

@@ -10,7 +10,7 @@ import pytest
 
 from gateway_sessions import SessionSource, SessionStore
 from gateway_sessions.storage.engines.sqlite.schema import prepare, statements
-from gateway_sessions.storage.tables.queries import load_migrations
+from gateway_sessions.storage.tables.sql_files import load_migrations
 from gateway_sessions.testing import FakeClock
 from tests.mysql import connected, migrated_database_at
 from tests.postgresql import migrated_database

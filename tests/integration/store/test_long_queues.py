@@ -12,7 +12,7 @@ from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.engines.sqlite.schema import statements
 from gateway_sessions.storage.engines.sqlite.worker import drive
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.tables.queries import load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
 from tests.integration.servers.long_queues import Bench, LongQueues
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from gateway_sessions import SessionDB, SessionStore, StorageError
 from gateway_sessions.errors import SchemaTooNewError, StorageCorruptError
 from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.queries import Migration, load_migrations
+from gateway_sessions.storage.tables.sql_files import Migration, load_migrations
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.faults import crash_at, raising
 from tests.crash.kills.store_workload import NEXT, key, source

@@ -14,7 +14,7 @@ from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue.receipts import Receipt, Rejected
 from gateway_sessions.operator import migrate_store
 from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
-from gateway_sessions.storage.tables.queries import load_migrations
+from gateway_sessions.storage.tables.sql_files import load_migrations
 from gateway_sessions.storage.transactions.upkeep import consistency
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.queue.bench import ALICE, COLLECTING, LANE, begin, reply, said

@@ -13,7 +13,7 @@ from gateway_sessions.core.instants import to_micros
 from gateway_sessions.errors import StorageError
 from gateway_sessions.ports import Rows, Statement, Transaction, TransactionFactory
 from gateway_sessions.storage.engines.sqlite.schema import statements
-from gateway_sessions.storage.tables.queries import load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ from gateway_sessions.errors import StorageError
 from gateway_sessions.runtime.argument_checks import check_function
 from gateway_sessions.runtime.gateway.commands.protocol import IN_BACKGROUND, Command, CommandCall
 from gateway_sessions.runtime.queue.routing import MAX_TRIES
-from gateway_sessions.storage.transactions.queue import commands as transactions
-from gateway_sessions.storage.transactions.queue.commands import Compressible
+from gateway_sessions.storage.transactions.queue import slash_commands as transactions
+from gateway_sessions.storage.transactions.queue.slash_commands import Compressible
 from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
 from gateway_sessions.storage.transactions.sessions.switch_lane import Compression
 

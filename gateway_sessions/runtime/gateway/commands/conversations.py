@@ -21,7 +21,7 @@ from gateway_sessions.core.sessions.titles import clean_title
 from gateway_sessions.errors import NothingToUndoError, SessionNotFoundError
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 from gateway_sessions.runtime.gateway.commands.steps import led_elsewhere, led_to_new, session_here
-from gateway_sessions.storage.transactions.queue import commands as transactions
+from gateway_sessions.storage.transactions.queue import slash_commands as transactions
 from gateway_sessions.storage.transactions.sessions import lane_changes
 from gateway_sessions.storage.transactions.sessions.session_rows import TOOL_SOURCE
 

@@ -41,7 +41,7 @@ from gateway_sessions.runtime.queue.limits import DRAINING, OVERLOADED
 from gateway_sessions.runtime.queue.storage_faults import PASSING
 from gateway_sessions.runtime.retry import Backoff, retry
 from gateway_sessions.runtime.user_code import MAX_PROBLEM, problem_within
-from gateway_sessions.storage.transactions.queue import commands as transactions
+from gateway_sessions.storage.transactions.queue import slash_commands as transactions
 from gateway_sessions.storage.transactions.queue.admit import Noted
 
 logger: Final = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from gateway_sessions.core.queue.receipts import Rejected
 from gateway_sessions.errors import NothingToUndoError
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 from gateway_sessions.storage.tables.lanes import LaneRow
-from gateway_sessions.storage.transactions.queue import commands as transactions
-from gateway_sessions.storage.transactions.queue.commands import TakenBack
+from gateway_sessions.storage.transactions.queue import slash_commands as transactions
+from gateway_sessions.storage.transactions.queue.slash_commands import TakenBack
 
 
 async def _undo(call: CommandCall) -> str:

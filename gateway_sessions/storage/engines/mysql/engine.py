@@ -32,7 +32,7 @@ from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, Ser
 from gateway_sessions.storage.engines.server.engine import ReadServer, SharedServer
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.tables.queries import Migration, Query
+from gateway_sessions.storage.tables.sql_files import Migration, Query
 
 CACHED_STATEMENTS: Final = 96
 """Prepared statements per connection: enough for the frequent ones. The server's limit counts those of all

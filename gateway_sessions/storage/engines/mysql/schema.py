@@ -23,7 +23,7 @@ from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
 from gateway_sessions.storage.engines.mysql.connection import MARIADB, MYSQL, MySQLConnection, kind_of
 from gateway_sessions.storage.engines.mysql.errors import WHAT, translate
 from gateway_sessions.storage.engines.sqlite.schema import statements
-from gateway_sessions.storage.tables.queries import Migration
+from gateway_sessions.storage.tables.sql_files import Migration
 
 OLDEST_SERVERS: Final = {MYSQL: (8, 0), MARIADB: (10, 6)}
 """The first versions with SKIP LOCKED and JSON_TABLE."""

@@ -22,7 +22,7 @@ from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, WHAT, is
 from gateway_sessions.storage.engines.postgresql.locks import who_holds_locks
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.engines.server.executor import DECLARED_DEAD
-from gateway_sessions.storage.tables.queries import Query
+from gateway_sessions.storage.tables.sql_files import Query
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy

@@ -34,7 +34,7 @@ from gateway_sessions.storage.engines.server.batching import GroupingDriver
 from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, ServerLimits
 from gateway_sessions.storage.engines.server.engine import ReadServer, SharedServer
 from gateway_sessions.storage.engines.server.executor import Compose
-from gateway_sessions.storage.tables.queries import Migration
+from gateway_sessions.storage.tables.sql_files import Migration
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy

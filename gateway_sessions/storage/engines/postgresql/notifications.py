@@ -16,7 +16,7 @@ from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
 from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, translate
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
-from gateway_sessions.storage.tables.queries import Query
+from gateway_sessions.storage.tables.sql_files import Query
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy

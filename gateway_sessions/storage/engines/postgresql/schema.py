@@ -17,7 +17,7 @@ from gateway_sessions.errors import (
 from gateway_sessions.storage.engines.migrations import SchemaVersion, plan_migrations
 from gateway_sessions.storage.engines.postgresql.errors import WHAT
 from gateway_sessions.storage.engines.postgresql.locks import MIGRATING, TAKE, who_holds_locks
-from gateway_sessions.storage.tables.queries import Migration
+from gateway_sessions.storage.tables.sql_files import Migration
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy

@@ -38,7 +38,7 @@ from gateway_sessions.storage.engines.server.executor import (
 )
 from gateway_sessions.storage.engines.server.ordering import InOrder, RisingIds
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.tables.queries import (
+from gateway_sessions.storage.tables.sql_files import (
     SEARCH,
     STORE,
     Migration,

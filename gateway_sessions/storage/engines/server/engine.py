@@ -18,7 +18,7 @@ from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS, Shared, U
 from gateway_sessions.storage.engines.server.driver import ServerDriver
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.home import owned, prepare_home
-from gateway_sessions.storage.tables.queries import Query
+from gateway_sessions.storage.tables.sql_files import Query
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Row, Statement, Transaction, TransactionFactory
 from gateway_sessions.storage.engines.index_column import Language, with_tokens
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.tables.queries import Query
+from gateway_sessions.storage.tables.sql_files import Query
 
 DECLARED_DEAD: Final = "this node was silent for so long that others have its turns; it joins them anew"
 

@@ -48,7 +48,7 @@ from gateway_sessions.storage.engines.sqlite.worker import (
 from gateway_sessions.storage.files.private_files import prepare_database_file, prepare_to_read
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.home import owned, prepare_home, refuse_unfinished_repair
-from gateway_sessions.storage.tables.queries import Migration, Query, load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import Migration, Query, load_migrations, load_queries
 
 ENGINE: Final = "sqlite"
 BUSY_SECONDS: Final = 15.0

@@ -26,7 +26,7 @@ from gateway_sessions.ports import Row
 from gateway_sessions.storage.engines.sqlite.backup import make_durable, read_only
 from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID, prepare
 from gateway_sessions.storage.files.private_files import prepare_database_file
-from gateway_sessions.storage.tables.queries import Migration
+from gateway_sessions.storage.tables.sql_files import Migration
 from gateway_sessions.storage.transactions.transfer.import_entries import IMPORTED
 
 Key: TypeAlias = tuple[Any, ...]

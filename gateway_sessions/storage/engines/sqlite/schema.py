@@ -16,7 +16,7 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.storage.engines.migrations import SchemaVersion, plan_migrations
 from gateway_sessions.storage.files.private_files import fill_private_file
-from gateway_sessions.storage.tables.queries import Migration
+from gateway_sessions.storage.tables.sql_files import Migration
 
 APPLICATION_ID: Final = 0x67736573
 """Marks the file as ours: "gses"."""

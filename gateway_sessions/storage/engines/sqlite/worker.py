@@ -30,7 +30,7 @@ from gateway_sessions.core.committed_changes import News
 from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.ports import Row, Statement, Transaction, TransactionFactory
 from gateway_sessions.storage.engines.sqlite.errors import translate
-from gateway_sessions.storage.tables.queries import Query
+from gateway_sessions.storage.tables.sql_files import Query
 
 T = TypeVar("T")
 

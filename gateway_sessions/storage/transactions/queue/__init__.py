@@ -2,19 +2,20 @@
 
 - ``admit``: Admit a message in one transaction: deduplicate it, find its session, let it wait or start its
   turn.
-- ``arrival_lookup``: One lookup of all rows that a new message meets: a duplicate, the lane's session, and
-  its queue.
 - ``claim``: Claim a lane for its next turn: take the lease, collect the turn's messages, find the session.
 - ``clock_set_back``: Repair of due times that a clock wrote while it was ahead, after it was set back.
-- ``commands``: Transactions of slash commands such as `/new`, `/branch`, `/undo`, `/retry` and `/compress`.
 - ``edits``: Edits and deletions of accepted messages, in the queue, a running turn and every transcript.
 - ``erasure``: Erasure of the messages that a person queued and of the replies that they are owed.
 - ``growing_replies``: The platform message in which a reply grows, stored so that the next try continues or
   closes it.
+- ``lane_and_queue_lookup``: One lookup of all rows that a new message meets: a duplicate, the lane's
+  session, and its queue.
 - ``outbox``: The outbox: replies are owed in the transaction of their turn, then sent, retried or given up.
 - ``recover``: Recovery of turns, commands and replies that a process left behind when it ended.
 - ``settle``: A running turn: its conversation, appended messages, steering, and its end or return to the
   queue.
+- ``slash_commands``: Transactions of slash commands such as `/new`, `/branch`, `/undo`, `/retry` and
+  `/compress`.
 - ``turn_rows``: The transcript rows of a turn: each message has one visible row, however often the turn is
   tried.
 - ``waiting``: List, cancel, move and clear waiting turns, requeue dead letters, and stop all work on a

@@ -47,13 +47,6 @@ from gateway_sessions.storage.tables.lanes import (
 )
 from gateway_sessions.storage.tables.locks import of_lane
 from gateway_sessions.storage.tables.moves import move_items, moving
-from gateway_sessions.storage.transactions.queue.arrival_lookup import (
-    Queue,
-    look_around,
-    look_at_head,
-    look_at_oldest,
-    look_at_queue,
-)
 from gateway_sessions.storage.transactions.queue.claim import (
     ClaimedTurn,
     Starter,
@@ -62,6 +55,13 @@ from gateway_sessions.storage.transactions.queue.claim import (
     begin_with,
 )
 from gateway_sessions.storage.transactions.queue.growing_replies import owe_unfinished
+from gateway_sessions.storage.transactions.queue.lane_and_queue_lookup import (
+    Queue,
+    look_around,
+    look_at_head,
+    look_at_oldest,
+    look_at_queue,
+)
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     AliasesFirst,
     AskedFirst,

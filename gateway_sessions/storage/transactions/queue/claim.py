@@ -28,10 +28,10 @@ from gateway_sessions.storage.tables.inbox import (
 )
 from gateway_sessions.storage.tables.lanes import LaneRow, put_lane
 from gateway_sessions.storage.tables.moves import move_items
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.queue import turn_rows
-from gateway_sessions.storage.transactions.queue.arrival_lookup import look_at_queue
 from gateway_sessions.storage.transactions.queue.growing_replies import growing_in
+from gateway_sessions.storage.transactions.queue.lane_and_queue_lookup import look_at_queue
 from gateway_sessions.storage.transactions.queue.turn_rows import Held
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     Granted,

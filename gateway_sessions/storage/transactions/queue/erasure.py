@@ -21,7 +21,7 @@ from gateway_sessions.core.queue.state_machine import ItemEvent, ReplyEvent
 from gateway_sessions.core.sessions.erasure import Subject
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Row, Statement, Transaction
-from gateway_sessions.storage.tables.columns import from_json
+from gateway_sessions.storage.tables.column_decoding import from_json
 from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.tables.inbox import NextTurn, next_turn, readable, recount
 from gateway_sessions.storage.tables.lanes import load_lane, put_lane

@@ -15,7 +15,7 @@ from gateway_sessions.core.delivery.outbound import Growing, OutboundMessage, Re
 from gateway_sessions.core.notices.notice_texts import UNFINISHED
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
-from gateway_sessions.storage.tables.columns import DAMAGE
+from gateway_sessions.storage.tables.column_decoding import DAMAGE
 from gateway_sessions.storage.tables.inbox import InboxItem, inbox_item, readable
 from gateway_sessions.storage.transactions.queue.outbox import Owed, owe
 

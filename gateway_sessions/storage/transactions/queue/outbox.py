@@ -16,7 +16,7 @@ from gateway_sessions.core.storable_text import brief_text, record_text
 from gateway_sessions.errors import NotGivenUpError, StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
-from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.locks import of_reply
 from gateway_sessions.storage.tables.moves import moving
 

@@ -49,7 +49,7 @@ from gateway_sessions.storage.transactions.queue.outbox import Owed, owe
 from gateway_sessions.storage.transactions.queue.turn_rows import Held, Speaker, items_of
 from gateway_sessions.storage.transactions.sessions.find_or_create import touching
 from gateway_sessions.storage.transactions.sessions.lane_changes import answered, merely_answered, worked
-from gateway_sessions.storage.transactions.sessions.replace import move_to
+from gateway_sessions.storage.transactions.sessions.session_transitions import move_to
 from gateway_sessions.storage.transactions.transcripts import conversation as conversations
 from gateway_sessions.storage.transactions.transcripts import usage as uses
 

@@ -34,7 +34,7 @@ from gateway_sessions.storage.tables.inbox import (
 )
 from gateway_sessions.storage.tables.lanes import LaneRow, believable, load_lane, put_lane
 from gateway_sessions.storage.tables.moves import move_items, moving
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.queue import settle, turn_rows
 from gateway_sessions.storage.transactions.queue.admit import take_out
 from gateway_sessions.storage.transactions.queue.growing_replies import owe_unfinished, owe_unfinished_waiting

@@ -27,7 +27,7 @@ from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.transcript.messages import Hidden
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import lineage
-from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
 from gateway_sessions.storage.transactions.search.scan import Candidate
 
 CONTEXT_CHARACTERS: Final = 200

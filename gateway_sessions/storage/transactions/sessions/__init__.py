@@ -9,9 +9,9 @@
 - ``lane_changes``: Changes of a lane on request: reset, undo, switch, suspend, mark for resume, configure.
 - ``lists``: Lists of sessions, entries, transitions and active lanes, page by page and within a scope.
 - ``remove``: Remove sessions: choose those to prune, then delete their rows piece by piece.
-- ``replace``: Steps that every change of a lane shares: begin, end or succeed a session, and log the
-  transition.
 - ``session_rows``: The rows of sessions: create, read, end and reopen one, and change its columns.
+- ``session_transitions``: Steps that every change of a lane shares: begin, end or succeed a session, and
+  log the transition.
 - ``split``: Create a session from another one: the continuation of a compressed session, or a branch.
 - ``switch_lane``: Switch a lane to a related session: its continuation, a branch of it, or a resumed one.
 - ``titles``: Set titles, keep them unique for each owner, and find the session that a title or id prefix

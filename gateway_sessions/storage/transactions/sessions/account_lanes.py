@@ -21,12 +21,12 @@ from gateway_sessions.core.queue.inbound import SEPARATOR
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Change, LaneEvent
-from gateway_sessions.storage.tables.columns import from_json
+from gateway_sessions.storage.tables.column_decoding import from_json
 from gateway_sessions.storage.tables.entries import load, put
 from gateway_sessions.storage.tables.index_notes import note_move
 from gateway_sessions.storage.tables.lanes import load_lane
 from gateway_sessions.storage.transactions.sessions import titles
-from gateway_sessions.storage.transactions.sessions.replace import transition
+from gateway_sessions.storage.transactions.sessions.session_transitions import transition
 
 PAGE: Final = 1000
 """The number of lanes read in one page."""

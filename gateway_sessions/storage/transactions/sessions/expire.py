@@ -16,7 +16,7 @@ from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.entries import EntryRow, load, readable, remove, sorted_out
 from gateway_sessions.storage.tables.lanes import is_busy, lane_lease
 from gateway_sessions.storage.transactions.sessions.lane_changes import cut_off
-from gateway_sessions.storage.transactions.sessions.replace import end, move_to, transition
+from gateway_sessions.storage.transactions.sessions.session_transitions import end, move_to, transition
 
 PAGE = 100
 """The number of entries per page: so few that other writes never wait long for one page."""

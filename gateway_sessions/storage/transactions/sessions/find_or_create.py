@@ -38,7 +38,12 @@ from gateway_sessions.storage.tables.entries import load, put
 from gateway_sessions.storage.tables.index_notes import note_move
 from gateway_sessions.storage.tables.lanes import is_busy, lane_lease
 from gateway_sessions.storage.tables.locks import of_lane
-from gateway_sessions.storage.transactions.sessions.replace import begin, interaction_at, succeed, transition
+from gateway_sessions.storage.transactions.sessions.session_transitions import (
+    begin,
+    interaction_at,
+    succeed,
+    transition,
+)
 
 
 class SessionRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,8 +12,8 @@ import msgspec
 from gateway_sessions.core.instants import nearest, to_micros
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Statement, Transaction
-from gateway_sessions.storage.tables.columns import from_json
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.column_decoding import from_json
+from gateway_sessions.storage.tables.sql_files import row_of
 
 
 @row_of("owed_hook_calls", "dead_hook_calls")

@@ -20,7 +20,7 @@ from gateway_sessions.storage.tables.lanes import lane_lease
 from gateway_sessions.storage.tables.sessions import StoredSession, stored_session
 from gateway_sessions.storage.transactions.sessions import split, titles
 from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
-from gateway_sessions.storage.transactions.sessions.replace import (
+from gateway_sessions.storage.transactions.sessions.session_transitions import (
     displaced,
     end,
     interaction_at,

@@ -21,11 +21,11 @@ from gateway_sessions.core.sessions.record import Relation, SessionSummary
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
-from gateway_sessions.storage.tables.columns import DAMAGE, escaped, leave_aside, member, tell_damage
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, escaped, leave_aside, member, tell_damage
 from gateway_sessions.storage.tables.entries import EntryRow, load_by_session, readable, unarchive
 from gateway_sessions.storage.tables.lanes import load_lane
-from gateway_sessions.storage.tables.queries import row_of
 from gateway_sessions.storage.tables.sessions import stored_session
+from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.sessions.titles import in_scope
 
 BEFORE_ALL: Final = (1 << 62, "")

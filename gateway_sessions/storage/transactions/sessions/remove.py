@@ -20,7 +20,7 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.index_notes import note_changes
 from gateway_sessions.storage.tables.lanes import lane_lease
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sql_files import row_of
 
 PAGE: Final = 500
 """The number of sessions read in one page."""

@@ -26,7 +26,7 @@ from gateway_sessions.storage.tables.entries import load_by_session, put
 from gateway_sessions.storage.tables.sessions import AncestorRow, ancestor
 from gateway_sessions.storage.transactions.sessions import titles
 from gateway_sessions.storage.transactions.sessions.remove import make_way
-from gateway_sessions.storage.transactions.sessions.replace import end_of, logged
+from gateway_sessions.storage.transactions.sessions.session_transitions import end_of, logged
 from gateway_sessions.storage.transactions.transcripts import messages as transcript
 from gateway_sessions.storage.transactions.transcripts.authors import in_place_of
 from gateway_sessions.storage.transactions.transcripts.messages import MessagePage

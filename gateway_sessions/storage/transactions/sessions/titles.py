@@ -25,7 +25,7 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sql_files import row_of
 
 MAX_CANDIDATES: Final = 10
 """The number of candidates that an error names."""

@@ -14,8 +14,8 @@ import msgspec
 
 from gateway_sessions.core.transcript.messages import SEVERAL_IDS, Message
 from gateway_sessions.ports import Statement, Transaction
-from gateway_sessions.storage.tables.columns import from_json
-from gateway_sessions.storage.tables.messages import decode_all
+from gateway_sessions.storage.tables.column_decoding import from_json
+from gateway_sessions.storage.tables.message_rows import decode_all
 from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.transactions.transcripts.messages import MessagePage, page
 

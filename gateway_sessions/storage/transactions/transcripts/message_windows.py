@@ -18,8 +18,8 @@ from gateway_sessions.core.transcript.messages import (
     brief,
 )
 from gateway_sessions.ports import Statement, Transaction
-from gateway_sessions.storage.tables.messages import decode_all
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.message_rows import decode_all
+from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.transcripts.messages import must_exist, rows_of
 from gateway_sessions.storage.transactions.transcripts.rewind import UserTurnRow
 from gateway_sessions.storage.transactions.transcripts.rewrite import rows_made_of

@@ -15,7 +15,7 @@ from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.locks import of_session
-from gateway_sessions.storage.tables.messages import Stored, decode_all, encode
+from gateway_sessions.storage.tables.message_rows import Stored, decode_all, encode
 from gateway_sessions.storage.tables.sessions import ancestor
 
 EVERYTHING: Final = 1 << 62

@@ -15,10 +15,10 @@ from gateway_sessions.core.storable_text import Intake
 from gateway_sessions.core.transcript.messages import STEERED, Content, Hidden, Message, MessageVersion
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
-from gateway_sessions.storage.tables.columns import content_of, escaped
+from gateway_sessions.storage.tables.column_decoding import content_of, escaped
 from gateway_sessions.storage.tables.index_notes import note_changes
-from gateway_sessions.storage.tables.messages import content_columns, decode_all, kept_of
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.message_rows import content_columns, decode_all, kept_of
+from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.transcripts.authors import in_place_of
 from gateway_sessions.storage.transactions.transcripts.messages import Appended, append, must_exist
 from gateway_sessions.storage.transactions.transcripts.rewind import adjust, hide_from

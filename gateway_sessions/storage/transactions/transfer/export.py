@@ -15,10 +15,10 @@ from gateway_sessions.core.usage.usage_events import CostStatus, Usage
 from gateway_sessions.errors import SessionNotFoundError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
-from gateway_sessions.storage.tables.columns import content_of, from_json, member
-from gateway_sessions.storage.tables.messages import decode_all
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.column_decoding import content_of, from_json, member
+from gateway_sessions.storage.tables.message_rows import decode_all
 from gateway_sessions.storage.tables.sessions import stored_session
+from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.sessions.session_rows import decode_record
 from gateway_sessions.storage.transactions.sessions.titles import in_scope
 from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING

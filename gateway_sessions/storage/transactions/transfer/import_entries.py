@@ -14,11 +14,11 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.change import Change, LaneEvent
-from gateway_sessions.storage.tables.columns import from_json
+from gateway_sessions.storage.tables.column_decoding import from_json
 from gateway_sessions.storage.tables.entries import put
 from gateway_sessions.storage.tables.meta import remember
-from gateway_sessions.storage.transactions.sessions.replace import transition
 from gateway_sessions.storage.transactions.sessions.session_rows import add_row
+from gateway_sessions.storage.transactions.sessions.session_transitions import transition
 from gateway_sessions.storage.transactions.transfer.import_session import columns_of, note_in
 
 IMPORTED = "index_imported"

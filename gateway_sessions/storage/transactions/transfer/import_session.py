@@ -26,9 +26,9 @@ from gateway_sessions.core.usage.usage_events import COUNTS, Usage
 from gateway_sessions.errors import InvalidInputError, StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
-from gateway_sessions.storage.tables.columns import from_json
+from gateway_sessions.storage.tables.column_decoding import from_json
 from gateway_sessions.storage.tables.entries import archive, unarchive
-from gateway_sessions.storage.tables.messages import content_columns, encode, searchable
+from gateway_sessions.storage.tables.message_rows import content_columns, encode, searchable
 from gateway_sessions.storage.transactions.sessions.remove import make_way
 from gateway_sessions.storage.transactions.sessions.titles import taken_in_lineage
 

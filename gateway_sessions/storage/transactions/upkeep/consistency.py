@@ -17,7 +17,7 @@ from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.inbox import recount
 from gateway_sessions.storage.tables.lanes import load_lane, put_lane
 from gateway_sessions.storage.tables.moves import moving
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sql_files import row_of
 
 _ORPHANS: Final = ("entries_without_session", "messages_without_session", "usage_without_session")
 _CIRCLES: Final = "circles"

@@ -23,8 +23,8 @@ import msgspec
 from gateway_sessions.core.search.documents import Searchable
 from gateway_sessions.ports import Row, Rows, Statement, Transaction
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.columns import from_json
-from gateway_sessions.storage.tables.messages import searchable
+from gateway_sessions.storage.tables.column_decoding import from_json
+from gateway_sessions.storage.tables.message_rows import searchable
 from gateway_sessions.storage.transactions.search import stemming
 
 Key: TypeAlias = tuple[int | str, ...]

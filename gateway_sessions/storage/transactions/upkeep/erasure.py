@@ -23,15 +23,15 @@ from gateway_sessions.core.sessions.erasure import Subject, tombstone_of
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.columns import escaped, from_json
+from gateway_sessions.storage.tables.column_decoding import escaped, from_json
 from gateway_sessions.storage.tables.entries import load, put, remove
 from gateway_sessions.storage.tables.lanes import lane_lease
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.tables.tombstones import ERASING
 from gateway_sessions.storage.transactions.queue import erasure
 from gateway_sessions.storage.transactions.sessions.remove import group_of
 from gateway_sessions.storage.transactions.sessions.remove import remove as remove_session
-from gateway_sessions.storage.transactions.sessions.replace import end_of
+from gateway_sessions.storage.transactions.sessions.session_transitions import end_of
 from gateway_sessions.storage.transactions.upkeep import message_erasure
 
 PAGE: Final = 5

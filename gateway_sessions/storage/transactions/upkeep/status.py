@@ -10,7 +10,7 @@ from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import entries, meta
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.sql_files import row_of
 
 
 @row_of("lanes_in_use")

@@ -31,7 +31,7 @@ from gateway_sessions.core.transcript.messages import Hidden
 from gateway_sessions.core.usage.usage_events import CostStatus
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import entries, meta
-from gateway_sessions.storage.tables.columns import DAMAGE
+from gateway_sessions.storage.tables.column_decoding import DAMAGE
 from gateway_sessions.storage.tables.tombstones import ERASING
 from gateway_sessions.storage.transactions.upkeep.copy_store import BEGINNINGS, Key
 from gateway_sessions.storage.transactions.upkeep.erasure import ErasurePlan

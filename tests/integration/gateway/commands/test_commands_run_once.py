@@ -28,7 +28,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall, CommandSet
 from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.storage.transactions.queue.admit import Noted
-from gateway_sessions.storage.transactions.queue.commands import MOST_OWED
+from gateway_sessions.storage.transactions.queue.slash_commands import MOST_OWED
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import (
     Gate,

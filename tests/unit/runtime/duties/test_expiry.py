@@ -20,7 +20,7 @@ from gateway_sessions.runtime.duties.expiry import ExpiryWatcher, Pruner, Sweep
 from gateway_sessions.storage.tables import entries
 from gateway_sessions.storage.tables.change import Actor
 from gateway_sessions.storage.transactions.sessions import expire, lane_changes
-from gateway_sessions.storage.transactions.sessions.replace import begin
+from gateway_sessions.storage.transactions.sessions.session_transitions import begin
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.memory_database import MemoryDatabase
 

@@ -35,7 +35,7 @@ from gateway_sessions.storage.tables.moves import (
     move_items,
     moving,
 )
-from gateway_sessions.storage.tables.queries import load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
 
 QUERIES = load_queries("sqlite")
 TOKEN, HEAD, LATE = 7, 1, 1 << 40

@@ -11,7 +11,7 @@ import pytest
 
 import gateway_sessions.storage
 from gateway_sessions.storage.engines.sqlite.schema import statements
-from gateway_sessions.storage.tables.queries import ROW_TYPES, load_migrations, load_queries, row_of
+from gateway_sessions.storage.tables.sql_files import ROW_TYPES, load_migrations, load_queries, row_of
 
 QUERIES = load_queries("sqlite")
 FEW = 2

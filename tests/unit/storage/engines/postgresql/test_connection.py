@@ -1,7 +1,7 @@
 """Several queries become one that answers in a single row."""
 
 from gateway_sessions.storage.engines.postgresql.connection import as_one
-from gateway_sessions.storage.tables.queries import Query
+from gateway_sessions.storage.tables.sql_files import Query
 
 FIND = Query("SELECT a FROM t WHERE b = $1 AND c = $2")
 PUT = Query("UPDATE t SET a = $2 WHERE b = $1")

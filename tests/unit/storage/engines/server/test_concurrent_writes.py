@@ -10,7 +10,7 @@ from gateway_sessions.storage.engines.index_column import TSVECTOR
 from gateway_sessions.storage.engines.postgresql.connection import as_one
 from gateway_sessions.storage.engines.server.batching import ParallelTransaction, run_side_by_side
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
-from gateway_sessions.storage.tables.queries import Query
+from gateway_sessions.storage.tables.sql_files import Query
 
 QUERIES = {
     "find": Query("SELECT a FROM t WHERE b = $1"),

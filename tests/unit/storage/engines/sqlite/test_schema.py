@@ -5,7 +5,7 @@ import pytest
 from gateway_sessions.errors import SchemaTooNewError, UnsupportedStorageError
 from gateway_sessions.storage.engines.migrations import SchemaVersion, plan_migrations
 from gateway_sessions.storage.engines.sqlite.schema import OLDEST_SQLITE, check_library, statements
-from gateway_sessions.storage.tables.queries import Migration
+from gateway_sessions.storage.tables.sql_files import Migration
 
 STEPS = tuple(Migration(version, f"000{version}_step", "") for version in (1, 2, 3))
 

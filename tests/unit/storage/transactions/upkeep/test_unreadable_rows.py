@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.storage.tables.columns import DAMAGE
-from gateway_sessions.storage.tables.queries import load_queries
+from gateway_sessions.storage.tables.column_decoding import DAMAGE
+from gateway_sessions.storage.tables.sql_files import load_queries
 from gateway_sessions.storage.transactions.upkeep import unreadable_rows
 from gateway_sessions.storage.transactions.upkeep.copy_store import BEGINNINGS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.storage.engines.sqlite.schema import statements
-from gateway_sessions.storage.tables.queries import ROOT, load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import ROOT, load_migrations, load_queries
 
 QUERIES = load_queries("sqlite")
 ENGINES = ("sqlite", "postgresql", "mysql")

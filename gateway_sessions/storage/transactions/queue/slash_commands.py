@@ -18,7 +18,7 @@ from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
-from gateway_sessions.storage.tables.columns import from_json
+from gateway_sessions.storage.tables.column_decoding import from_json
 from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.tables.inbox import decode_message, place_of, reckon_ready
 from gateway_sessions.storage.tables.lanes import LaneRow, is_running, load_lane, put_lane

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gateway_sessions import Message
-from gateway_sessions.storage.tables.messages import encode
+from gateway_sessions.storage.tables.message_rows import encode
 from gateway_sessions.transcripts import Hidden
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

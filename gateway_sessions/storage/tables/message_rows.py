@@ -27,8 +27,8 @@ from gateway_sessions.core.transcript.messages import (
 )
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Row
-from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
-from gateway_sessions.storage.tables.queries import row_of
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
+from gateway_sessions.storage.tables.sql_files import row_of
 
 T = TypeVar("T")
 
