@@ -1,6 +1,6 @@
 """A transcript is looked at, taken back, exported and imported with these records."""
 
-from gateway_sessions.core.export.reports import (
+from gateway_sessions.core.export.transfer_reports import (
     ExportReport,
     Finding,
     FindingKind,

@@ -13,7 +13,7 @@ from typing import Any, Literal, Unpack
 
 from gateway_sessions.blocking._loop_thread import BlockingResource
 from gateway_sessions.core.cluster import ClusterRules
-from gateway_sessions.core.export.reports import ExportReport, ImportReport, Progress
+from gateway_sessions.core.export.transfer_reports import ExportReport, ImportReport, Progress
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.progress import OnProgress
 from gateway_sessions.core.search.results import SearchResult, SessionSearchResult
@@ -33,7 +33,7 @@ from gateway_sessions.core.transcript.messages import (
     Role,
     UserTurn,
 )
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.core.usage.budgets import Spent
 from gateway_sessions.core.usage.insights import Insights
 from gateway_sessions.core.usage.usage_events import SessionUsage, UsageFacts

@@ -14,10 +14,10 @@ from gateway_sessions.blocking._generated_database import BlockingSessionDB
 from gateway_sessions.blocking._loop_thread import BlockingPart, BlockingResource, BlockingScope
 from gateway_sessions.config import Config
 from gateway_sessions.core.committed_changes import News
-from gateway_sessions.core.export.reports import ImportReport, Progress
-from gateway_sessions.core.identity.account_lanes import LanesReport
+from gateway_sessions.core.export.transfer_reports import ImportReport, Progress
 from gateway_sessions.core.identity.keys import Isolation
 from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.identity.shared_lane_upgrade import LanesReport
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.progress import OnProgress
 from gateway_sessions.core.queue.busy_modes import BusyRules
@@ -30,7 +30,7 @@ from gateway_sessions.core.sessions.erasure import ErasureReceipt
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 from gateway_sessions.core.transcript.messages import Message, Rewind
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.core.usage.usage_events import Usage
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher, Sweep

@@ -23,9 +23,9 @@ from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.interrupts import CtrlC
 from gateway_sessions.cli.output.terminal import print_answer
 from gateway_sessions.cli.settings import name_of_program
+from gateway_sessions.core.display_text import visible
 from gateway_sessions.core.identity.keys import is_of_terminal
 from gateway_sessions.core.notices.units import counted
-from gateway_sessions.core.text import visible
 from gateway_sessions.core.transcript.messages import Role
 from gateway_sessions.core.transcript.recap import Recap, RecapForm, recap
 

@@ -17,8 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway_sessions.config.zones import similar_zone
-from gateway_sessions.core.addresses import without_secrets
 from gateway_sessions.core.checks import MOST, time
+from gateway_sessions.core.display_text import without_secrets
 from gateway_sessions.core.sessions.boundaries import zone_named
 from gateway_sessions.core.usage.budgets import BudgetLimit
 from gateway_sessions.errors import InvalidInputError, InvalidPolicyError, InvalidSourceError

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from gateway_sessions.core.checks import plain_text, plain_value
-from gateway_sessions.core.json_parsing import MAX_DEPTH, nesting
+from gateway_sessions.core.damaged_json import MAX_DEPTH, nesting
 from gateway_sessions.errors import InvalidInputError
 
 Choice = TypeVar("Choice", bound=StrEnum)

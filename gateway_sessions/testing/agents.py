@@ -18,7 +18,7 @@ import msgspec
 from gateway_sessions.core.delivery.outbound import Reply
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.core.usage.usage_events import UsageFacts
 from gateway_sessions.runtime.agents.protocol import Answer, SessionEnding
 from gateway_sessions.runtime.agents.turn_context import TurnContext

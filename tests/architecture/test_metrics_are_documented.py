@@ -4,7 +4,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from gateway_sessions.core.status import AgentCounts, LoopLag
+from gateway_sessions.core.process_load import AgentCounts, LoopLag
 from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.runtime.store.control import OwnerStatus
 from gateway_sessions.storage.transactions.upkeep.status import PendingWork

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from gateway_sessions.core.text import shortened, visible
+from gateway_sessions.core.display_text import shortened, visible
 from gateway_sessions.errors import ContextTooLongError, ModelError, ModelRefusedError, ModelUnavailableError
 
 MAX_TOLD: Final = 300

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from gateway_sessions.core.transcript.chat_rows import model_rows
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat, model_rows
 
 OURS: Final = frozenset({"messages", "model", "stream", "stream_options"})
 """Members that nobody else may set: the agent relies on them when it reads the answer."""

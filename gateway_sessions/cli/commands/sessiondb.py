@@ -10,15 +10,15 @@ import typer
 
 from gateway_sessions.cli.declare import DryRun, command
 from gateway_sessions.cli.exit_codes import Exit
+from gateway_sessions.core.display_text import visible
 from gateway_sessions.core.notices.units import MEND_FILE, MEND_SERVER, counted
-from gateway_sessions.core.text import visible
 from gateway_sessions.errors import InvalidInputError, NoStoreError, OperatorsTaskError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gateway_sessions.cli.context import CommandContext
-    from gateway_sessions.core.identity.account_lanes import LanesReport
+    from gateway_sessions.core.identity.shared_lane_upgrade import LanesReport
     from gateway_sessions.storage.maintenance.copy_store import MigrationProgress
 
 app: Final = typer.Typer(help="Look after the database: check, repair, move, upgrade it.")

@@ -11,14 +11,14 @@ import typer
 
 from gateway_sessions.cli.declare import DryRun, Force, Source, Target, command
 from gateway_sessions.cli.exit_codes import Exit
+from gateway_sessions.core.display_text import visible
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.notices.units import counted
-from gateway_sessions.core.text import visible
 from gateway_sessions.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gateway_sessions.cli.context import CommandContext
-    from gateway_sessions.core.export.reports import ImportReport, TransferProgress
+    from gateway_sessions.core.export.transfer_reports import ImportReport, TransferProgress
 
 files_app: Final = typer.Typer()
 """Commands of the group `sessions`."""

@@ -10,8 +10,8 @@ import msgspec
 
 from gateway_sessions.cli.exit_codes import CommandFailure, Exit
 from gateway_sessions.cli.settings import name_of_program
+from gateway_sessions.core.display_text import visible
 from gateway_sessions.core.identity.row_ids import with_text_ids
-from gateway_sessions.core.text import visible
 
 ENVELOPE: Final = 1
 """The version of what --json writes; it rises when a member goes or means something else."""

@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import NONE, Column, facts, inline, table
+from gateway_sessions.core.display_text import shortened, visible
 from gateway_sessions.core.notices.units import ago, counted, size
-from gateway_sessions.core.text import shortened, visible
 from gateway_sessions.core.transcript.messages import Message, Role
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rich.table import Column as RichColumn
 from rich.table import Table
 from rich.text import Text
 
-from gateway_sessions.core.text import visible
+from gateway_sessions.core.display_text import visible
 
 PIPED_WIDTH: Final = 4096
 """Whoever reads from a pipe wants lines that are not cut."""

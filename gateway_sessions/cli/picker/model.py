@@ -15,8 +15,8 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from gateway_sessions.core.display_text import visible
 from gateway_sessions.core.sessions.record import SessionSummary
-from gateway_sessions.core.text import visible
 
 LONGEST_TEXT: Final = 200
 """Longer than any title; a paste by mistake is not sent to the database whole."""

@@ -1,4 +1,4 @@
-"""The choice of an export format by name, and the rendering of a bundle in it."""
+"""The formats of an export by name, and the JSON Lines that an import reads: one line for each session."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, Protocol
 
+import msgspec
+
 from gateway_sessions.core.export.html import Html
-from gateway_sessions.core.export.jsonl import JsonLines
 from gateway_sessions.core.export.markdown import Markdown
-from gateway_sessions.core.export.wording import Exported
+from gateway_sessions.core.export.page_texts import Exported
 from gateway_sessions.errors import InvalidInputError
+
+_JSON: Final = msgspec.json.Encoder()
 
 
 class ExportFormat(StrEnum):
@@ -43,6 +46,38 @@ class Renderer(Protocol):
     def end_file(self) -> bytes:
         """Return the end of the file."""
         ...
+
+
+class JsonLines:
+    """Writes sessions as lines, each with its messages as the last member."""
+
+    def __init__(self) -> None:
+        self._empty = True
+
+    def begin_file(self) -> bytes:
+        """Return the beginning of the file, which is empty."""
+        return b""
+
+    def begin_session(self, session: Exported) -> bytes:
+        """Return the session's own members."""
+        self._empty = True
+        return _JSON.encode(session)[:-1] + b',"messages":['
+
+    def messages(self, page: Sequence[Exported]) -> bytes:
+        """Return some of the session's messages."""
+        if not page:
+            return b""
+        start = b"" if self._empty else b","
+        self._empty = False
+        return start + b",".join(map(_JSON.encode, page))
+
+    def end_session(self) -> bytes:
+        """Return the end of the line."""
+        return b"]}\n"
+
+    def end_file(self) -> bytes:
+        """Return the end of the file, which is empty."""
+        return b""
 
 
 _RENDERERS: Final[Mapping[ExportFormat, Callable[[], Renderer]]] = {

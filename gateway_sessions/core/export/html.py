@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
-from gateway_sessions.core.export.wording import (
+from gateway_sessions.core.export.page_texts import (
     MAX_GLIMPSE,
     ROLES,
     Exported,

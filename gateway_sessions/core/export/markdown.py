@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gateway_sessions.core.export.wording import (
+from gateway_sessions.core.export.page_texts import (
     Exported,
     Piece,
     PieceKind,

@@ -14,12 +14,12 @@ from typing import Final
 
 import msgspec
 
+from gateway_sessions.core.display_text import shortened
 from gateway_sessions.core.identity.keys import is_room, participant_in
 from gateway_sessions.core.queue.edits import PlatformMessage, messages_of
 from gateway_sessions.core.queue.inbound import NAME, Attachment, InboundMessage
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.titles import one_line
-from gateway_sessions.core.text import shortened
 from gateway_sessions.core.transcript.messages import Content, Message, Role
 from gateway_sessions.errors import (
     AmbiguousSessionError,

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from gateway_sessions.core.text import attributed
+from gateway_sessions.core.display_text import attributed
 from gateway_sessions.core.transcript.messages import SEVERAL_IDS, Content, Hidden, Message, text_of
 
 _LABEL: Final = re.compile(r"\[([^\[\]\n]*)\] ?\Z")

@@ -17,10 +17,10 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from gateway_sessions.core.checks import check_each, check_types
+from gateway_sessions.core.display_text import attributed, inline_name, shortened, visible
 from gateway_sessions.core.identity.source import SessionSource, check_identifier
 from gateway_sessions.core.queue.edits import PlatformMessage, Rewording, joined_content, joined_text, kept
 from gateway_sessions.core.storable_text import REPLACEMENT, record_text, storable_text
-from gateway_sessions.core.text import attributed, inline_name, shortened, visible
 from gateway_sessions.core.transcript.messages import NO_EXTRA, SEVERAL_IDS, STEERED, Content, Message, Role
 from gateway_sessions.errors import InvalidInputError
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from gateway_sessions.core.display_text import visible
 from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, participant_of
 from gateway_sessions.core.identity.pseudonyms import Pseudonyms, should_redact
 from gateway_sessions.core.queue.inbound import InboundMessage, ReplyTo
-from gateway_sessions.core.text import visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

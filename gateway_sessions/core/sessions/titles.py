@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import Final
 
-from gateway_sessions.core.text import without_invisible
+from gateway_sessions.core.display_text import without_invisible
 from gateway_sessions.errors import InvalidTitleError
 
 MAX_TITLE: Final = 100

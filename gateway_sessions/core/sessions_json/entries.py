@@ -22,9 +22,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
+from gateway_sessions.core.damaged_json import decode_text, unusable
 from gateway_sessions.core.identity.source import SessionSource, storable_name
 from gateway_sessions.core.instants import as_utc
-from gateway_sessions.core.json_parsing import decode_text, unusable
 from gateway_sessions.core.sessions.boundaries import zone_named
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.entry import (

@@ -26,8 +26,8 @@ from typing import Any, Final
 
 import msgspec
 
+from gateway_sessions.core.damaged_json import Member, decode_text, members_of
 from gateway_sessions.core.instants import as_utc
-from gateway_sessions.core.json_parsing import Member, decode_text, members_of
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.entries import (
     Dialect,

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias, TypedDict, cast
 
 import msgspec
 
+from gateway_sessions.core.display_text import shortened
 from gateway_sessions.core.instants import instant_of, to_micros
-from gateway_sessions.core.text import shortened
 from gateway_sessions.errors import InvalidInputError
 
 Content: TypeAlias = str | list[Any] | dict[str, Any] | None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, cast
 
-from gateway_sessions.core.text import shortened, visible
+from gateway_sessions.core.display_text import shortened, visible
 from gateway_sessions.core.transcript.messages import Message, Role
 
 MOST: Final = 20

@@ -12,11 +12,11 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
+from gateway_sessions.core.display_text import inert, visible
 from gateway_sessions.core.identity.keys import is_shared_multi_user_session
 from gateway_sessions.core.identity.pseudonyms import RAW_ID_PLATFORMS, Pseudonyms, Scrubber, should_redact
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.text import inert, visible
 
 _HEADING: Final = """\
 ## Current Session Context

@@ -30,10 +30,10 @@ from anyio.abc import TaskGroup
 from cachetools import TTLCache
 
 from gateway_sessions.config import AgentCacheConfig
+from gateway_sessions.core.process_load import AgentCounts
 from gateway_sessions.core.sessions.agent_validity import AgentValidity, agent_config_hash
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.status import AgentCounts
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, Closable

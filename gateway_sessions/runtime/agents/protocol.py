@@ -19,8 +19,7 @@ from gateway_sessions.core.delivery.outbound import Reply
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
-from gateway_sessions.core.transcript.chat_rows import model_rows
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat, model_rows
 from gateway_sessions.core.usage.usage_events import UsageFacts
 from gateway_sessions.errors import InvalidInputError, NoTurnError
 from gateway_sessions.runtime.agents.turn_context import TurnContext

@@ -18,9 +18,8 @@ from gateway_sessions.core.delivery.outbound import Reply
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import InboundMessage, turn_text
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.transcript.chat_rows import model_rows
 from gateway_sessions.core.transcript.messages import Message, message_of
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat, model_rows
 from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, check_usage, usage_of
 from gateway_sessions.errors import FencedError
 from gateway_sessions.ports import Clock

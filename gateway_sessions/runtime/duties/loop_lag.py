@@ -11,7 +11,7 @@ from typing import Final
 
 import anyio
 
-from gateway_sessions.core.status import LoopLag
+from gateway_sessions.core.process_load import LoopLag
 
 NAP: Final = 0.25
 REMEMBERED: Final = 240

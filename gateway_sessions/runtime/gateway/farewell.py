@@ -16,8 +16,7 @@ import anyio
 
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
-from gateway_sessions.core.transcript.chat_rows import model_rows
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat, model_rows
 from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, usage_of
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings, made, validity_of
 from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, Farewelling, SessionEnding

@@ -24,7 +24,7 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.core.storable_text import brief_text
 from gateway_sessions.core.transcript.messages import Message, message_of
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.core.usage.usage_events import Usage
 from gateway_sessions.errors import CancelledItselfError, FencedError, StorageError, TurnEndedError
 from gateway_sessions.ports import Transaction

@@ -8,7 +8,12 @@ from functools import partial
 from typing import Final, TypeVar
 
 from gateway_sessions._process.resource import Resource
-from gateway_sessions.core.identity.account_lanes import LaneChoice, LanesReport, choose_accounts, fallback_of
+from gateway_sessions.core.identity.shared_lane_upgrade import (
+    LaneChoice,
+    LanesReport,
+    choose_accounts,
+    fallback_of,
+)
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.queue.routing import EntryCache
 from gateway_sessions.runtime.store.opening import Parts

@@ -29,7 +29,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from gateway_sessions.core.control_protocol import PROTOCOL, Greeting, decode
-from gateway_sessions.core.status import AgentCounts, LoopLag
+from gateway_sessions.core.process_load import AgentCounts, LoopLag
 from gateway_sessions.errors import InvalidInputError, UnsupportedStorageError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.duties.loop_lag import LoopWatch

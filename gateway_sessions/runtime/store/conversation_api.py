@@ -20,7 +20,7 @@ from gateway_sessions.core.queue.busy_modes import check_mode
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.entry import SessionEntry, check_session_id
 from gateway_sessions.core.transcript.messages import Message, Rewind, message_of
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import StorageError
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.queue.routing import MAX_TRIES

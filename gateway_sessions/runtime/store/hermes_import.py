@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from gateway_sessions._process.resource import Resource
 from gateway_sessions.config import Config
-from gateway_sessions.core.export.reports import FindingKind, ImportReport, Progress
+from gateway_sessions.core.export.transfer_reports import FindingKind, ImportReport, Progress
 from gateway_sessions.core.identity.keys import Isolation
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError, StorageUnavailableError

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from gateway_sessions.core.export.formats import renderer
-from gateway_sessions.core.export.reports import ExportReport, ImportReport, Progress
+from gateway_sessions.core.export.transfer_reports import ExportReport, ImportReport, Progress
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.progress import OnProgress, WorkProgress

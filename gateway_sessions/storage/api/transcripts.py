@@ -23,7 +23,7 @@ from gateway_sessions.core.transcript.messages import (
     UserTurn,
     message_of,
 )
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.transaction_runner import TransactionRunner
 from gateway_sessions.storage.transactions.transcripts import conversation, message_windows, rewind, rewrite

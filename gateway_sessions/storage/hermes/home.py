@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import quote
 
-from gateway_sessions.core.export.reading import bundle_of, unpacked
+from gateway_sessions.core.export.session_reader import bundle_of, unpacked
 from gateway_sessions.core.identity.keys import Isolation, encode_part, owner_of
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import EPOCH

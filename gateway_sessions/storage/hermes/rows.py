@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, cast
 
-from gateway_sessions.core.export.reading import MESSAGE_MEMBERS, SESSION_MEMBERS, unpacked
+from gateway_sessions.core.export.session_reader import MESSAGE_MEMBERS, SESSION_MEMBERS, unpacked
 from gateway_sessions.core.instants import LARGEST_SECONDS
 from gateway_sessions.core.sessions.entry import MAX_REASON, check_session_id
 from gateway_sessions.core.sessions.record import Relation

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
 from gateway_sessions.core.export.formats import Renderer
-from gateway_sessions.core.export.reports import ExportReport, Progress, TransferProgress
+from gateway_sessions.core.export.transfer_reports import ExportReport, Progress, TransferProgress
 from gateway_sessions.errors import InvalidInputError, StorageFullError, StorageUnavailableError
 from gateway_sessions.ports import Reader
 from gateway_sessions.storage.files.atomic_file import AtomicFile, followed

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
-from gateway_sessions.core.export.reading import bundle_of
-from gateway_sessions.core.export.reports import (
+from gateway_sessions.core.export.session_reader import bundle_of
+from gateway_sessions.core.export.transfer_reports import (
     Finding,
     FindingKind,
     ImportReport,

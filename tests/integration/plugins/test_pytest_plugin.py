@@ -120,7 +120,7 @@ def test_nothing_is_loaded_before_somebody_asks_and_then_with_asserts_that_expla
             return {name for name in sys.modules if name.startswith("gateway_sessions.")}
 
         def test_nothing_was_loaded_that_no_fixture_asked_for():
-            log = {"gateway_sessions.log_lines", "gateway_sessions.core", "gateway_sessions.core.text"}
+            log = {f"gateway_sessions.{name}" for name in ("log_lines", "core", "core.display_text")}
             log |= {"gateway_sessions._process", "gateway_sessions._process.moved_names"}
             assert ours() == {"gateway_sessions.pytest_plugin", *log}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import InvalidInputError, Scope, SessionDB
-from gateway_sessions.core.export.reports import TransferProgress
+from gateway_sessions.core.export.transfer_reports import TransferProgress
 from gateway_sessions.errors import StorageCorruptError, StorageUnavailableError
 
 OPERATOR = Scope.operator()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions import InvalidInputError, Scope, SessionSource, SessionStore
-from gateway_sessions.core.export.reports import FindingKind, ImportReport, TransferProgress
+from gateway_sessions.core.export.transfer_reports import FindingKind, ImportReport, TransferProgress
 from gateway_sessions.errors import ForeignDatabaseError, StorageCorruptError, StorageUnavailableError
 from gateway_sessions.storage.transactions.upkeep import status
 from gateway_sessions.testing import FakeClock

@@ -17,7 +17,7 @@ from gateway_sessions import Config, SessionEntry, SessionSource, SessionStore
 from gateway_sessions.core.delivery.outbound import AdapterCapabilities
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import FencedError
 from gateway_sessions.runtime.agents.protocol import Answer
 from gateway_sessions.runtime.agents.turn_context import TurnContext

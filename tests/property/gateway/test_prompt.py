@@ -8,10 +8,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway_sessions.core.display_text import MAX_SHOWN, attributed, inert, inline_name
 from gateway_sessions.core.identity.pseudonyms import Pseudonyms
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.titles import MAX_TITLE, base_title, clean_title, next_title
-from gateway_sessions.core.text import MAX_SHOWN, attributed, inert, inline_name
 from gateway_sessions.core.transcript.system_prompt import (
     HomeChannel,
     build_session_context,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.addresses import without_secrets
+from gateway_sessions.core.display_text import without_secrets
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions import InvalidInputError
-from gateway_sessions.core.json_parsing import MAX_DEPTH
+from gateway_sessions.core.damaged_json import MAX_DEPTH
 from gateway_sessions.core.storable_text import MAX_TEXT_BYTES, Intake, check_choice, check_word
 from gateway_sessions.sessions import Relation
 

@@ -11,7 +11,7 @@ from gateway_sessions import Message, SessionEntry, SessionSource
 from gateway_sessions.core.delivery.outbound import Reply
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.sessions.agent_validity import AgentValidity
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.core.usage.usage_events import Usage
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts

@@ -14,7 +14,7 @@ from gateway_sessions.core.notices.command_replies import (
 )
 from gateway_sessions.core.notices.units import counted
 from gateway_sessions.core.transcript.messages import Message, message_of
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import StorageError
 from gateway_sessions.runtime.argument_checks import check_function
 from gateway_sessions.runtime.gateway.commands.protocol import IN_BACKGROUND, Command, CommandCall

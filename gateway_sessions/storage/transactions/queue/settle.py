@@ -17,7 +17,7 @@ from gateway_sessions.core.queue.state_machine import TURN_EVENTS, ItemEvent
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.state_machine import Event, allows
 from gateway_sessions.core.transcript.messages import Message
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.core.usage.usage_events import Usage
 from gateway_sessions.errors import FencedError, GatewaySessionsError, StorageCorruptError
 from gateway_sessions.ports import Statement, Transaction

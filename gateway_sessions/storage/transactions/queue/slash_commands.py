@@ -14,7 +14,7 @@ from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.transcript.messages import STEERED, Message, Rewind
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.transcript.messages import Message, Spoken
-from gateway_sessions.core.transcript.replay import Chat, conversation_of
+from gateway_sessions.core.transcript.model_history import Chat, conversation_of
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.message_rows import decode_spoken
 from gateway_sessions.storage.transactions.transcripts.messages import must_exist, rows_of

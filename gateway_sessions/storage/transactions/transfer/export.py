@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from gateway_sessions.core.export.jsonl import Version, message_members, session_members, usage_members
+from gateway_sessions.core.export.session_members import (
+    Version,
+    message_members,
+    session_members,
+    usage_members,
+)
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions.record import Relation

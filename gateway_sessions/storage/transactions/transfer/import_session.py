@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from gateway_sessions.core.export.reading import Bundle
+from gateway_sessions.core.export.session_reader import Bundle
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.search.documents import Searchable
 from gateway_sessions.core.sessions.record import Relation

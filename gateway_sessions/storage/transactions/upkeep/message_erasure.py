@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from gateway_sessions.core.export.jsonl import message_members
+from gateway_sessions.core.export.session_members import message_members
 from gateway_sessions.core.identity.keys import is_room
 from gateway_sessions.core.queue.state_machine import ReplyEvent
 from gateway_sessions.core.transcript.messages import Message

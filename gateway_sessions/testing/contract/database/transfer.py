@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from gateway_sessions import InvalidInputError, Message, SessionDB, SessionNotFoundError
-from gateway_sessions.core.export.jsonl import ESTABLISHED
+from gateway_sessions.core.export.session_members import ESTABLISHED
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.bench import (
     ALICE,

@@ -11,8 +11,8 @@ from msgspec.structs import force_setattr
 
 from gateway_sessions import Scope, SessionSource, SessionStore
 from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
-from gateway_sessions.core.identity.account_lanes import LaneChoice, LanesReport
 from gateway_sessions.core.identity.keys import Isolation, key_at_account, owner_of
+from gateway_sessions.core.identity.shared_lane_upgrade import LaneChoice, LanesReport
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.receipts import Accepted, Duplicate
 from gateway_sessions.core.sessions.reasons import EndReason

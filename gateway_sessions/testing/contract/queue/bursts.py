@@ -23,7 +23,7 @@ from gateway_sessions import (
 )
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue.receipts import Disposition, Receipt, RejectReason
-from gateway_sessions.core.transcript.replay import BEGINNING
+from gateway_sessions.core.transcript.model_history import BEGINNING
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.transactions.queue.claim import version_of
 from gateway_sessions.storage.transactions.upkeep import consistency

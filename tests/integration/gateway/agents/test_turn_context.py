@@ -14,7 +14,7 @@ from gateway_sessions.adapters import Submit
 from gateway_sessions.config.sections import PrivacyConfig
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import AdapterUnavailableError
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing import FakeClock

@@ -26,7 +26,7 @@ from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, Inbo
 from gateway_sessions.core.queue.receipts import Accepted, Disposition, Rejected, RejectReason
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.transcript.messages import Hidden
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, calls_tool, fails, waits_at
 from tests.integration.gateway.gateway_harness import GatewayHarness, busy_config, open_harness

@@ -13,7 +13,7 @@ import pytest_asyncio
 from gateway_sessions import Accepted, Duplicate, Scope, SessionEntry
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.sessions.busy_mode import BusyMode
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing import FakePlatform
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, fails, hangs, waits_at

@@ -17,7 +17,7 @@ from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.receipts import Accepted
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from tests.integration.gateway.gateway_harness import GatewayHarness, busy_config, open_harness
 

@@ -33,7 +33,7 @@ from gateway_sessions.core.notices.notice_texts import GIVEN_UP, cut_off_notice
 from gateway_sessions.core.queue.receipts import Accepted, Disposition, Duplicate
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.recovery import ResumeReason
-from gateway_sessions.core.transcript.replay import INTERRUPTED
+from gateway_sessions.core.transcript.model_history import INTERRUPTED
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.duties.restart_recovery import RestartRecords
 from gateway_sessions.storage.transactions.queue.recover import TOO_OLD

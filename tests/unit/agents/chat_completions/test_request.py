@@ -4,7 +4,7 @@ import pytest
 
 from gateway_sessions.agents.chat_completions.request import question
 from gateway_sessions.core.transcript.messages import message_of
-from gateway_sessions.core.transcript.replay import conversation_of
+from gateway_sessions.core.transcript.model_history import conversation_of
 
 KNOWN = {
     "system": {"role", "content"},

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from gateway_sessions.cli.output.live import overview_page
-from gateway_sessions.core.status import AgentCounts, LoopLag
+from gateway_sessions.core.process_load import AgentCounts, LoopLag
 from gateway_sessions.operator import OwnerStatus
 from gateway_sessions.runtime.operator.overview import Overview
 from gateway_sessions.storage.transactions.upkeep.status import PendingWork

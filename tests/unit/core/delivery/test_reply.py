@@ -5,7 +5,7 @@ import pytest
 from gateway_sessions.core.delivery.outbound import NOTHING, OutboundMessage, Reply, TextFormat
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.transcript.messages import Message
-from gateway_sessions.core.transcript.replay import conversation_of
+from gateway_sessions.core.transcript.model_history import conversation_of
 from gateway_sessions.errors import InvalidInputError
 
 PHOTO = Attachment(kind=AttachmentKind.PHOTO, url="file:///a.png")

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from gateway_sessions import InvalidInputError
-from gateway_sessions.core.export.formats import rendered
-from gateway_sessions.core.export.jsonl import JsonLines
+from gateway_sessions.core.export.formats import JsonLines, rendered
 from tests.unit.core.export.export_sample import MESSAGES, SESSION
 
 

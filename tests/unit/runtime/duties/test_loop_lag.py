@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from gateway_sessions.core.status import LoopLag
+from gateway_sessions.core.process_load import LoopLag
 from gateway_sessions.runtime.duties.loop_lag import NAP, REMEMBERED, LoopWatch
 
 STALL = NAP + 0.1

@@ -14,14 +14,20 @@ So one pass over the messages ensures:
 - a message that was only observed in a room becomes a quotation in the next turn addressed to the agent.
 
 A conversation that is valid already comes out unchanged.
+
+Its rows have more members than models know: times, names, reasoning, the text shown to people. Strict
+endpoints refuse unknown members, so `model_rows` passes only members of the chat completions protocol on. An
+attachment is named in words: a model could not open it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from gateway_sessions.core.text import attributed
+import msgspec
+
+from gateway_sessions.core.display_text import attributed
 from gateway_sessions.core.transcript.messages import STEERED, Content, Message, Role, Spoken, text_of
 
 Chat: TypeAlias = dict[str, Any]
@@ -38,6 +44,10 @@ EMPTY: Final = "[empty message]"
 OVERHEARD: Final = "[Said in the room before this, and not to you:]"
 MAX_OVERHEARD: Final = 20_000
 """The characters of observed messages that one turn quotes, the latest ones: about 5,000 tokens."""
+
+MEDIA: Final = frozenset({"image_url", "input_audio", "file"})
+"""The parts that some models take as they are; a program that puts them into a transcript knows its model."""
+UNNAMED: Final = "unnamed"
 
 _ASSISTANT, _TOOL = str(Role.ASSISTANT), str(Role.TOOL)
 _SPEAKING: Final = frozenset({str(Role.USER), _ASSISTANT, _TOOL})
@@ -290,3 +300,69 @@ def _quotation(overheard: Sequence[Said]) -> str:
             break
         lines.append("\n".join(f"> {line}" for line in spoken[:MAX_OVERHEARD].splitlines() or [""]))
     return "\n".join([OVERHEARD, *reversed(lines)])
+
+
+def model_rows(history: Iterable[Chat]) -> list[Chat]:
+    """Return the conversation as a model accepts it; rows of that form are returned unchanged."""
+    return [_model_row(one) for one in history]
+
+
+def _model_row(chat_row: Chat) -> Chat:
+    role, content = chat_row["role"], chat_row.get("content")
+    match role:
+        case "assistant":
+            calls = [_model_call(one) for one in chat_row.get("tool_calls") or ()]
+            text = _words_of(content)
+            empty = None if calls else EMPTY
+            row: Chat = {"role": role, "content": text or empty}
+            return row | {"tool_calls": calls} if calls else row
+        case "tool":
+            return {"role": role, "content": _words_of(content), "tool_call_id": chat_row["tool_call_id"]}
+        case _:
+            return {"role": role, "content": _user_content(content) or EMPTY}
+
+
+def _words_of(content: object) -> str:
+    return "\n".join(filter(None, map(_part_in_words, _as_list(content))))
+
+
+def _user_content(content: object) -> str | list[object]:
+    """Return a person's words as one text, or as parts if some of them go to the model as they are."""
+    parts = _as_list(content)
+    if not any(_part_type(one) in MEDIA for one in parts):
+        return _words_of(content)
+    found: list[object] = []
+    for one in parts:
+        if _part_type(one) in MEDIA:
+            found.append(one)
+        elif text := _part_in_words(one):
+            found.append({"type": "text", "text": text})
+    return found
+
+
+def _as_list(content: object) -> list[object]:
+    return cast("list[object]", content) if isinstance(content, list) else [content]
+
+
+def _part_in_words(part: Any) -> str:
+    """Return the text of a part, or the name of an attachment.
+
+    The attachment's address stays out: it may hold credentials, and a model cannot open it.
+    """
+    if _part_type(part) != "attachment":
+        return text_of(part)
+    return f"[{part.get('kind', 'attachment')}: {part.get('name') or UNNAMED}]"
+
+
+def _part_type(part: object) -> str | None:
+    return cast("Mapping[str, Any]", part).get("type") if isinstance(part, dict) else None
+
+
+def _model_call(call: Any) -> dict[str, Any]:
+    members: Mapping[str, Any] = cast("Mapping[str, Any]", call) if isinstance(call, dict) else {}
+    function: Mapping[str, Any] = members.get("function") or members
+    arguments = function.get("arguments", {})
+    if not isinstance(arguments, str):
+        arguments = msgspec.json.encode(arguments).decode()
+    name = function.get("name") or UNNAMED
+    return {"id": members.get("id"), "type": "function", "function": {"name": name, "arguments": arguments}}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway_sessions.core.export.wording import calls, facts, marks, name_of, pieces, thoughts
+from gateway_sessions.core.export.page_texts import calls, facts, marks, name_of, pieces, thoughts
 
 
 @pytest.mark.parametrize(

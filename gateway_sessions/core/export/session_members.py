@@ -1,7 +1,6 @@
-"""The writer of sessions as JSON Lines, and the members that each exported session has.
+"""The members that each exported session, message and use has, and their order.
 
-A file has one JSON object in a line for each session, in the form that an import reads: first the members of
-the established export, then our own.
+The members of the established export come first, then our own.
 
 Times are seconds since 1970, as floats. Beyond the year 2242 a float no longer tells every microsecond; the
 exact number then stands beside it as `<name>_micros`.
@@ -9,52 +8,14 @@ exact number then stands beside it as `<name>_micros`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-import msgspec
-
-from gateway_sessions.core.export.wording import Exported
 from gateway_sessions.core.instants import LARGEST_SECONDS, to_micros
 from gateway_sessions.core.sessions.record import SessionRecord
 from gateway_sessions.core.transcript.messages import Content, Message
 from gateway_sessions.core.usage.usage_events import Usage
-
-_JSON: Final = msgspec.json.Encoder()
-
-
-class JsonLines:
-    """Writes sessions as lines, each with its messages as the last member."""
-
-    def __init__(self) -> None:
-        self._empty = True
-
-    def begin_file(self) -> bytes:
-        """Return the beginning of the file, which is empty."""
-        return b""
-
-    def begin_session(self, session: Exported) -> bytes:
-        """Return the session's own members."""
-        self._empty = True
-        return _JSON.encode(session)[:-1] + b',"messages":['
-
-    def messages(self, page: Sequence[Exported]) -> bytes:
-        """Return some of the session's messages."""
-        if not page:
-            return b""
-        start = b"" if self._empty else b","
-        self._empty = False
-        return start + b",".join(map(_JSON.encode, page))
-
-    def end_session(self) -> bytes:
-        """Return the end of the line."""
-        return b"]}\n"
-
-    def end_file(self) -> bytes:
-        """Return the end of the file, which is empty."""
-        return b""
-
 
 FORMAT: Final = "gateway-sessions/1"
 """The mark of an export that is exact; other exports are read more leniently."""

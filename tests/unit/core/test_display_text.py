@@ -4,8 +4,7 @@ import unicodedata
 
 import pytest
 
-from gateway_sessions.core.sessions.titles import clean_title
-from gateway_sessions.core.text import (
+from gateway_sessions.core.display_text import (
     MAX_SHOWN,
     attributed,
     inert,
@@ -14,6 +13,7 @@ from gateway_sessions.core.text import (
     visible,
     without_invisible,
 )
+from gateway_sessions.core.sessions.titles import clean_title
 
 HIDDEN = {
     "soft hyphen": "\u00ad",

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.identity.account_lanes import AccountUse, LaneChoice, choose_accounts, fallback_of
 from gateway_sessions.core.identity.keys import key_at_account
+from gateway_sessions.core.identity.shared_lane_upgrade import (
+    AccountUse,
+    LaneChoice,
+    choose_accounts,
+    fallback_of,
+)
 
 ANN = "agent:main:telegram:dm:ann"
 BOB = "agent:main:telegram:dm:bob"

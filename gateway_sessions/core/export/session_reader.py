@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
-from gateway_sessions.core.export.jsonl import (
+from gateway_sessions.core.damaged_json import unusable
+from gateway_sessions.core.export.session_members import (
     ESTABLISHED,
     FORMAT,
     IN_MESSAGE,
@@ -23,7 +24,6 @@ from gateway_sessions.core.export.jsonl import (
 )
 from gateway_sessions.core.identity.keys import encode_part
 from gateway_sessions.core.instants import EPOCH, instant_of
-from gateway_sessions.core.json_parsing import unusable
 from gateway_sessions.core.sessions.entry import check_reason, check_session_id, check_tokens
 from gateway_sessions.core.sessions.record import Relation, SessionRecord
 from gateway_sessions.core.sessions.titles import TitledBy

@@ -1,4 +1,4 @@
-"""Displayed text: names that strangers typed are bounded, stay on their line and pose as nothing else.
+"""Displayed text: names of strangers, bounded and unable to pose as something else, and masked addresses.
 
 Display names, topics and titles reach an agent as data. Each rendering here shows every character that it
 holds, so that a name can neither pose as an instruction nor hide one.
@@ -101,3 +101,34 @@ def attributed(name: str | None, text: str) -> str:
 def _quoted_if_prefixed(line: str) -> str:
     shown = unicodedata.normalize("NFKC", visible(line))
     return f"> {line}" if _LIKE_A_PREFIX.match(shown) else line
+
+
+HIDDEN: Final = "***"
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)(\S*)")
+_PLACE = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:@/?#\[\]]*)(?::[0-9]{0,5})?")
+"""The pattern of a host, with or without a port."""
+_PARTS = re.compile(r"([^/?#]*)([^?#]*)(.*)", re.DOTALL)
+_SECRET_PART = re.compile(r"(?=[^/]*[0-9])(?=[^/]*[A-Za-z])[^/]{20,}|[^/]*:[^/]*")
+"""The pattern of a path's part that is long and random, or holds a name and a key, as addresses of bots
+do."""
+_SECRET_OPTION = re.compile(r"((?:pass\w*|pwd|secret|token|key)\s*=\s*)[^&\s]+", re.IGNORECASE)
+
+
+def without_secrets(text: str) -> str:
+    """Return the text with every address in it masked: only host and path are shown."""
+    return _SECRET_OPTION.sub(
+        rf"\1{HIDDEN}", _ADDRESS.sub(lambda found: found[1] + _masked_address(found[2]), text)
+    )
+
+
+def _masked_address(rest: str) -> str:
+    """Return the masked rest after `scheme://`; of an irregular address any part may be a password."""
+    parts = _PARTS.fullmatch(rest)
+    authority, path, options = parts.groups() if parts else ("", "", "")
+    _, at, place = authority.rpartition("@")
+    # A password with `/`, `?` or `#` in it goes on after the part that looks like the host.
+    if "@" in path + options or not _PLACE.fullmatch(place):
+        return HIDDEN
+    user = f"{HIDDEN}@" if at else ""
+    shown = "/".join(HIDDEN if _SECRET_PART.fullmatch(part) else part for part in path.split("/"))
+    return f"{user}{place}{shown}{options[:1]}{HIDDEN if options[1:] else ''}"

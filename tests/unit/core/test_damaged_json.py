@@ -3,7 +3,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from gateway_sessions.core.json_parsing import MAX_DEPTH, decode_text, members_of
+from gateway_sessions.core.damaged_json import MAX_DEPTH, decode_text, members_of
 from gateway_sessions.errors import InvalidInputError
 
 LINES = b'{\n"a":{"n":1},\n"b":{"n":2},\n"c":{"n":3},\n"_meta":{}}\n'

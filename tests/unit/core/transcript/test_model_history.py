@@ -9,7 +9,7 @@ import pytest
 
 from gateway_sessions import Message
 from gateway_sessions.core.transcript.messages import STEERED, message_of
-from gateway_sessions.core.transcript.replay import (
+from gateway_sessions.core.transcript.model_history import (
     BEGINNING,
     EMPTY,
     INTERRUPTED,

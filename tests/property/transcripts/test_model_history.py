@@ -13,9 +13,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway_sessions import Message
-from gateway_sessions.core.transcript.chat_rows import model_rows
 from gateway_sessions.core.transcript.messages import message_of, text_of
-from gateway_sessions.core.transcript.replay import INTERRUPTED, UNANSWERED, conversation_of
+from gateway_sessions.core.transcript.model_history import (
+    INTERRUPTED,
+    UNANSWERED,
+    conversation_of,
+    model_rows,
+)
 from gateway_sessions.transcripts import Hidden
 
 IDS = st.sampled_from(["a", "b", "c", "", None, 7])

@@ -13,8 +13,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, cast
 
+from gateway_sessions.core.display_text import shortened
 from gateway_sessions.core.instants import EPOCH
-from gateway_sessions.core.text import shortened
 
 Exported = Mapping[str, Any]
 
