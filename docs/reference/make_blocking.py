@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from gateway_sessions._process.resource import Resource
+from gateway_sessions._process.background import Resource
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher
 from gateway_sessions.runtime.duties.hooks import Hooks
 from gateway_sessions.runtime.queue.turn import Turn
@@ -235,22 +235,25 @@ class _Method:
         if (part := PARTS.get(returns.removesuffix(" | None"))) is not None:
             self._import_part(part, imports)
             if isinstance(self.node, ast.AsyncFunctionDef):
-                return f"{part} | None", f"return self._part({part}, lambda: {call}({self._passed()}))"
+                return (
+                    f"{part} | None",
+                    f"return self._run_for_part({part}, lambda: {call}({self._passed()}))",
+                )
             return part, f"return {part}({call}, self._loop)"
         if returns == WAITS_ANOTHER_WAY:
-            return "bool", f"return self._ask({call}.is_set)"
+            return "bool", f"return self._call_on_loop({call}.is_set)"
         imports.add_used(annotation, self.origin)
         return self._passed_on(call, returns, imports)
 
     def _passed_on(self, call: str, returns: str, imports: Imports) -> tuple[str, str]:
         """The same of what has no blocking form of its own."""
         if any(ast.unparse(one) == "property" for one in self.node.decorator_list):
-            return returns, f"return self._ask(lambda: {call})"
+            return returns, f"return self._call_on_loop(lambda: {call})"
         work = f"lambda: {call}({self._passed()})" if self._passed() else call
         if returns.startswith("AsyncIterator["):
             imports.add("collections.abc", "Iterator")
-            return returns.removeprefix("Async"), f"return self._each({work})"
-        how = "_wait" if isinstance(self.node, ast.AsyncFunctionDef) else "_ask"
+            return returns.removeprefix("Async"), f"return self._iterate({work})"
+        how = "_run_and_wait" if isinstance(self.node, ast.AsyncFunctionDef) else "_call_on_loop"
         answer = "" if returns == "None" else "return "
         return returns, f"{answer}self.{how}({work})"
 

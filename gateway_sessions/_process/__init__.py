@@ -1,12 +1,13 @@
 """The process below all layers: its clock, host tasks, connections, installed providers and old names.
 
+- ``background``: Background work ends with a block: a `Resource` has a host task for it, and
+  `in_background` runs beside it.
 - ``clock``: `SystemClock`: the machine's time. No other module asks what time it is.
 - ``entry_points``: The entry points by which other packages bring kinds of databases.
 - ``failpoints``: Named points at which a test can stop, kill or fail the program; nothing happens unless
   one is armed.
 - ``moved_names``: The old places of modules and names still work, with a warning at the line that imports
   from them.
-- ``resource``: `Resource`: opened with `async with`, it runs its background work in one host task.
 - ``streams``: Connections that are accepted and closed in the same way by all servers and clients of the
   package.
 """

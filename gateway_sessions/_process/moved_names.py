@@ -19,7 +19,7 @@ MOVED_MODULES: Final = {
     f"gateway_sessions.{old}": f"gateway_sessions.{new}"
     for old, new in {
         "adapters.aside": "adapters.set_aside",
-        "adapters.background": "adapters.protocol",
+        "adapters.background": "adapters",
         "adapters.port": "adapters.protocol",
         "model_errors": "errors",
         "storage.drivers.server": "storage.engines.server.driver",

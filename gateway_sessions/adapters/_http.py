@@ -82,7 +82,7 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-async def _feed(protocol: h11.Connection, reader: asyncio.StreamReader) -> bytes:
+async def _receive_into_protocol(protocol: h11.Connection, reader: asyncio.StreamReader) -> bytes:
     """Pass the next bytes of a connection to h11, and return them; there are none at its end."""
     # h11 never holds more than MAX_HEAD bytes: it refuses a head at one length, however the network cuts it.
     unread, _ = protocol.trailing_data
@@ -91,12 +91,12 @@ async def _feed(protocol: h11.Connection, reader: asyncio.StreamReader) -> bytes
     return received
 
 
-def _protocol(role: type[h11.CLIENT] | type[h11.SERVER]) -> h11.Connection:
-    # One less: h11 refuses what is longer than this, and _feed needs room for at least one more byte.
+def _new_protocol(role: type[h11.CLIENT] | type[h11.SERVER]) -> h11.Connection:
+    # One less: h11 refuses what is longer, and `_receive_into_protocol` needs room for one more byte.
     return h11.Connection(role, max_incomplete_event_size=MAX_HEAD - 1)
 
 
-def _decoded(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def _headers_by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return headers by name; one that occurs several times holds all its values, separated by commas."""
     decoded: dict[str, str] = {}
     for raw_name, raw_value in headers:
@@ -105,7 +105,7 @@ def _decoded(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return decoded
 
 
-def _encoded(headers: Mapping[str, str], body: bytes) -> list[tuple[bytes, bytes]]:
+def _headers_to_send(headers: Mapping[str, str], body: bytes) -> list[tuple[bytes, bytes]]:
     """Return the headers that go out with a body, on a connection that ends behind it."""
     sent = {**headers, "content-length": str(len(body)), "connection": "close"}
     return [(name.encode("ascii"), value.encode("latin-1")) for name, value in sent.items()]
@@ -134,7 +134,7 @@ class ServerExchange:
         self._reader = reader
         self._writer = writer
         self._max_body = max_body
-        self._protocol = _protocol(h11.SERVER)
+        self._protocol = _new_protocol(h11.SERVER)
         self._is_head = False
 
     async def receive(self) -> Request:
@@ -142,13 +142,13 @@ class ServerExchange:
         try:
             head = await self._receive_head()
             self._is_head = head.method == b"HEAD"
-            headers = self._checked(head)
+            headers = self._checked_headers(head)
             if self._protocol.they_are_waiting_for_100_continue:  # and so has not sent its body yet
                 go_on = h11.InformationalResponse(status_code=100, reason=b"Continue", headers=[])
                 self._writer.write(self._protocol.send(go_on))
             body = await self._receive_body()
         except h11.RemoteProtocolError as error:
-            raise _refusal(error) from error
+            raise _error_for_bad_request(error) from error
         return Request(head.method.decode("ascii"), head.target.decode("ascii"), headers, body)
 
     def send(self, response: Response) -> None:
@@ -157,7 +157,7 @@ class ServerExchange:
         head = h11.Response(
             status_code=response.status,
             reason=HTTPStatus(response.status).phrase.encode("ascii"),
-            headers=_encoded(response.headers, body),
+            headers=_headers_to_send(response.headers, body),
         )
         self._writer.write(self._protocol.send(head))
         self._writer.write(self._protocol.send(h11.Data(data=b"" if self._is_head else body)))
@@ -176,9 +176,9 @@ class ServerExchange:
             raise HttpError(HTTPStatus.BAD_REQUEST, "a header is malformed")
         return head
 
-    def _checked(self, head: h11.Request) -> dict[str, str]:
+    def _checked_headers(self, head: h11.Request) -> dict[str, str]:
         """Return the headers of a request that is taken, or raise `HttpError` before its body is read."""
-        headers = _decoded(head.headers)
+        headers = _headers_by_name(head.headers)
         unusual = not _METHOD.fullmatch(head.method) or head.method == b"CONNECT"  # we are nobody's tunnel
         if unusual or head.http_version not in _VERSIONS or len(head.target) > MAX_TARGET:
             raise HttpError(HTTPStatus.BAD_REQUEST, "this is no request")
@@ -201,14 +201,14 @@ class ServerExchange:
                     await self._receive_more()
 
     async def _receive_more(self) -> bytes:
-        received = await _feed(self._protocol, self._reader)
+        received = await _receive_into_protocol(self._protocol, self._reader)
         if not received:
             problem = "the client has left"
             raise EOFError(problem)
         return received
 
 
-def _refusal(error: h11.RemoteProtocolError) -> HttpError:
+def _error_for_bad_request(error: h11.RemoteProtocolError) -> HttpError:
     """Return why h11 refuses a request, in our words: its own may repeat what a stranger has sent."""
     match error.error_status_hint:
         case HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
@@ -232,9 +232,9 @@ class HttpServer:
     async def serve(self) -> None:
         """Answer for ever. A client that comes while there is no room waits outside."""
         async with anyio.create_task_group() as conversations:
-            await self._accept(conversations)
+            await self._accept_connections(conversations)
 
-    async def _accept(self, conversations: TaskGroup) -> None:
+    async def _accept_connections(self, conversations: TaskGroup) -> None:
         while True:
             await self._room.acquire()  # before a connection is accepted: those that wait cost nothing
             try:
@@ -243,24 +243,24 @@ class HttpServer:
                 self._room.release()
                 await anyio.sleep(PAUSE_SECONDS)
                 continue
-            conversations.start_soon(self._converse, connection)
+            conversations.start_soon(self._answer_connection, connection)
 
-    async def _converse(self, connection: socket.socket) -> None:
+    async def _answer_connection(self, connection: socket.socket) -> None:
         try:
             with connection:
                 reader, writer = await asyncio.open_connection(sock=connection, limit=MAX_HEAD)
                 async with closing_stream(writer):
                     exchange = ServerExchange(reader, writer, max_body=self._max_body)
-                    exchange.send(await self._response(exchange))
+                    exchange.send(await self._response_to_request(exchange))
                     with anyio.fail_after(ARRIVAL_SECONDS):
                         await writer.drain()
-                    await _take_leftovers(reader, writer)
+                    await _discard_unread_bytes(reader, writer)
         except (OSError, EOFError):
             pass  # the client went away, or was too slow: there is nobody to answer
         finally:
             self._room.release()
 
-    async def _response(self, exchange: ServerExchange) -> Response:
+    async def _response_to_request(self, exchange: ServerExchange) -> Response:
         try:
             with anyio.fail_after(ARRIVAL_SECONDS):
                 request = await exchange.receive()
@@ -269,7 +269,7 @@ class HttpServer:
         return await self._answer(request)
 
 
-async def _take_leftovers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _discard_unread_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Read what still comes: to close on unread bytes may throw away an answer that is on its way."""
     writer.write_eof()
     with anyio.move_on_after(LEFTOVERS_SECONDS):
@@ -277,7 +277,7 @@ async def _take_leftovers(reader: asyncio.StreamReader, writer: asyncio.StreamWr
             pass
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int) -> socket.socket:
     """Return a socket that listens at an address; `OSError` if that is not possible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -321,11 +321,11 @@ class Url:
             parts = urlsplit(text)
             port = parts.port or _PORTS[parts.scheme]
         except (KeyError, ValueError):
-            raise _no_url(text) from None
+            raise _invalid_url_error(text) from None
         target = f"{parts.path or '/'}?{parts.query}".removesuffix("?")
         plain = (parts.hostname or "").isprintable() and target.isascii() and target.isprintable()
         if not parts.hostname or not plain or " " in text or parts.username is not None:
-            raise _no_url(text)
+            raise _invalid_url_error(text)
         return cls(parts.scheme, parts.hostname, port, target)
 
     @property
@@ -340,25 +340,25 @@ async def post(url: Url, headers: Mapping[str, str], body: bytes, *, tls: ssl.SS
 
     `NotConnectedError`: nothing was sent. Any other error: nobody knows whether it has arrived.
     """
-    protocol = _protocol(h11.CLIENT)
+    protocol = _new_protocol(h11.CLIENT)
     request = h11.Request(
-        method=b"POST", target=url.target, headers=_encoded({"host": url.authority, **headers}, body)
+        method=b"POST", target=url.target, headers=_headers_to_send({"host": url.authority, **headers}, body)
     )
     events = (request, h11.Data(data=body), h11.EndOfMessage())
     sent = b"".join(protocol.send(event) for event in events)
-    async with _connected(url, tls) as (reader, writer):
+    async with _open_connection(url, tls) as (reader, writer):
         with anyio.fail_after(ANSWER_SECONDS):
             writer.write(sent)
             await writer.drain()
-            head = await _answer_head(protocol, reader)
-        answered, answer = _decoded(head.headers), b""
+            head = await _read_answer_head(protocol, reader)
+        answered, answer = _headers_by_name(head.headers), b""
         # The status tells what became of the request; a body that never comes changes nothing about that.
         with anyio.move_on_after(BODY_SECONDS), contextlib.suppress(*_BROKEN):
-            answer = await _answer_body(protocol, reader, int(answered.get("content-length", "0")))
+            answer = await _read_answer_body(protocol, reader, int(answered.get("content-length", "0")))
         return Response(head.status_code, answer, answered)
 
 
-async def _answer_head(protocol: h11.Connection, reader: asyncio.StreamReader) -> h11.Response:
+async def _read_answer_head(protocol: h11.Connection, reader: asyncio.StreamReader) -> h11.Response:
     """Return status and headers of the final answer; those before it only say that there will be one."""
     try:
         while True:
@@ -368,7 +368,7 @@ async def _answer_head(protocol: h11.Connection, reader: asyncio.StreamReader) -
                 case h11.InformationalResponse():
                     continue
                 case _:
-                    if not await _feed(protocol, reader):
+                    if not await _receive_into_protocol(protocol, reader):
                         problem = "the server has left"
                         raise EOFError(problem)
     except h11.RemoteProtocolError as error:
@@ -378,7 +378,7 @@ async def _answer_head(protocol: h11.Connection, reader: asyncio.StreamReader) -
     return head
 
 
-async def _answer_body(protocol: h11.Connection, reader: asyncio.StreamReader, length: int) -> bytes:
+async def _read_answer_body(protocol: h11.Connection, reader: asyncio.StreamReader, length: int) -> bytes:
     """Return the body of an answer, cut off behind MAX_ANSWER; nothing if it says that it is longer."""
     body = bytearray()
     while length <= MAX_ANSWER and len(body) <= MAX_ANSWER:
@@ -388,7 +388,7 @@ async def _answer_body(protocol: h11.Connection, reader: asyncio.StreamReader, l
             case h11.EndOfMessage():
                 break
             case _:
-                if not await _feed(protocol, reader):
+                if not await _receive_into_protocol(protocol, reader):
                     protocol.receive_data(
                         b""
                     )  # the end of the connection may be that of the body: h11 decides
@@ -396,7 +396,7 @@ async def _answer_body(protocol: h11.Connection, reader: asyncio.StreamReader, l
 
 
 @asynccontextmanager
-async def _connected(
+async def _open_connection(
     url: Url, tls: ssl.SSLContext | None
 ) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     context = tls if url.scheme == "https" else None
@@ -413,6 +413,6 @@ async def _connected(
         yield reader, writer
 
 
-def _no_url(text: str) -> InvalidInputError:
+def _invalid_url_error(text: str) -> InvalidInputError:
     problem = f"{text!r} is no address of the form http://host/path or https://host/path"
     return InvalidInputError(problem)

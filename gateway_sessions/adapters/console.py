@@ -18,7 +18,8 @@ from typing import Final
 
 import anyio
 
-from gateway_sessions.adapters.protocol import Submit, in_background
+from gateway_sessions._process.background import in_background
+from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.core.delivery.outbound import (
     GROWING,
     AdapterCapabilities,
@@ -71,8 +72,8 @@ class Console:
         self._source = SessionSource(platform=self.platform, chat_id=person, user_id=person)
         self._before_first = before_first
         self._ended = asyncio.Event()
-        self._speaking = asyncio.Lock()  # a text goes out in pieces: two at a time would be mixed
-        self._begun: tuple[str, str] | None = None
+        self._output_lock = asyncio.Lock()  # a text goes out in pieces: two at a time would be mixed
+        self._growing_reply: tuple[str, str] | None = None
         """The key of the reply whose last line has no end yet, and what is written of it."""
 
     async def ended(self) -> None:
@@ -83,7 +84,7 @@ class Console:
     async def connect(self, submit: Submit) -> AsyncGenerator[None]:
         """Hand each line over, one after the other, until the input or the block ends."""
         self._ended.clear()
-        async with in_background(partial(self._listen, submit)):
+        async with in_background(partial(self._submit_lines, submit)):
             yield
 
     async def send(
@@ -91,34 +92,38 @@ class Console:
     ) -> str | None:
         """Write a message on lines of its own; only a reply that is still to grow has an id."""
         grows = self.capabilities.edit and idempotency_key.startswith(GROWING)
-        async with self._speaking:
-            await self._begin(_shown(message), idempotency_key if grows else None)
+        async with self._output_lock:
+            await self._write_on_new_line(_text_to_show(message), idempotency_key if grows else None)
         return idempotency_key if grows else None
 
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
         """Write what a reply has more than before; what is written stays."""
         if not self.capabilities.edit:
             raise DeliveryRefusedError(self.platform, "what is written cannot be changed")
-        shown, whole = _shown(message), message.replaces is not None
-        async with self._speaking:
-            begun = self._begun[1] if self._begun is not None and self._begun[0] == message_id else None
+        shown, whole = _text_to_show(message), message.replaces is not None
+        async with self._output_lock:
+            begun = (
+                self._growing_reply[1]
+                if self._growing_reply is not None and self._growing_reply[0] == message_id
+                else None
+            )
             if begun is not None and shown.startswith(begun):
                 await self._write(shown.removeprefix(begun) + ("\n" if whole else ""))
-                self._begun = None if whole else (message_id, shown)
+                self._growing_reply = None if whole else (message_id, shown)
             elif whole:
-                await self._begin(shown)
+                await self._write_on_new_line(shown)
 
     async def typing(self, target: ReplyTarget) -> None:
         """Do nothing: a person at a terminal sees that there is no answer yet."""
 
-    async def _listen(self, submit: Submit) -> None:
-        lines = _Lines(self._stdin)
-        while (line := await lines.next()) is not None:
+    async def _submit_lines(self, submit: Submit) -> None:
+        lines = _LineReader(self._stdin)
+        while (line := await lines.next_line()) is not None:
             if line.strip():
-                await self._hand_over(submit, line)
+                await self._submit_line(submit, line)
         self._ended.set()
 
-    async def _hand_over(self, submit: Submit, line: str) -> None:
+    async def _submit_line(self, submit: Submit, line: str) -> None:
         try:
             if self._before_first is not None:
                 await self._before_first()
@@ -127,14 +132,14 @@ class Console:
         except Exception as error:  # the person is told, and may try again
             logger.exception("a line was not taken", extra={"action": "console_failed"})
             with contextlib.suppress(AdapterError, OSError):
-                async with self._speaking:
-                    await self._begin(f"(not taken: {error})")
+                async with self._output_lock:
+                    await self._write_on_new_line(f"(not taken: {error})")
 
-    async def _begin(self, text: str, grows: str | None = None) -> None:
+    async def _write_on_new_line(self, text: str, grows: str | None = None) -> None:
         """Write a text on a line of its own, which has no end yet if the text *grows* under that key."""
-        before, behind = "\n" if self._begun is not None else "", "\n" if grows is None else ""
+        before, behind = "\n" if self._growing_reply is not None else "", "\n" if grows is None else ""
         await self._write(f"{before}{text}{behind}")
-        self._begun = (grows, text) if grows is not None else None
+        self._growing_reply = (grows, text) if grows is not None else None
 
     async def _write(self, text: str) -> None:
         """Write a text. If nobody reads, only before the first byte is it certain that nothing was shown."""
@@ -142,7 +147,7 @@ class Console:
         began = False
         while left:
             try:
-                await _writable(self._stdout)
+                await _wait_writable(self._stdout)
                 # No pipe that can be written to makes so short a write wait.
                 written = await asyncio.to_thread(os.write, self._stdout, left[: select.PIPE_BUF])
             except BrokenPipeError as error:
@@ -152,7 +157,7 @@ class Console:
             left, began = left[written:], True
 
 
-class _Lines:
+class _LineReader:
     """Lines are cut from what a descriptor gives, wherever its reads end."""
 
     def __init__(self, descriptor: int) -> None:
@@ -162,15 +167,15 @@ class _Lines:
         self._begun = ""
         self._over = False
 
-    async def next(self) -> str | None:
+    async def next_line(self) -> str | None:
         """Return the next line without its end, and None behind the last one."""
         while not self._whole:
             if self._over:
                 return None
-            self._take(await _read(self._descriptor))
+            self._split_into_lines(await _read_available(self._descriptor))
         return self._whole.popleft().removesuffix("\r")
 
-    def _take(self, data: bytes) -> None:
+    def _split_into_lines(self, data: bytes) -> None:
         self._over = not data
         *whole, self._begun = (self._begun + self._decoder.decode(data, final=self._over)).split("\n")
         if self._over or len(self._begun) > MAX_LINE:
@@ -178,29 +183,29 @@ class _Lines:
         self._whole.extend(whole)
 
 
-async def _read(descriptor: int) -> bytes:
+async def _read_available(descriptor: int) -> bytes:
     """Return what can be read next; nothing at the end, or if the terminal is gone."""
     try:
-        await _readable(descriptor)
+        await _wait_readable(descriptor)
         return await asyncio.to_thread(os.read, descriptor, CHUNK)
     except OSError:
         return b""
 
 
-async def _readable(descriptor: int) -> None:
+async def _wait_readable(descriptor: int) -> None:
     with contextlib.suppress(PermissionError):  # a file cannot be waited for, and always can be read
         await anyio.wait_readable(descriptor)
 
 
-async def _writable(descriptor: int) -> None:
+async def _wait_writable(descriptor: int) -> None:
     with contextlib.suppress(PermissionError):
         await anyio.wait_writable(descriptor)
 
 
-def _shown(message: OutboundMessage) -> str:
-    lines = [*filter(None, [message.text]), *map(_line_of, message.attachments)]
+def _text_to_show(message: OutboundMessage) -> str:
+    lines = [*filter(None, [message.text]), *map(_attachment_line, message.attachments)]
     return _CONTROL.sub("\ufffd", "\n".join(lines))
 
 
-def _line_of(attachment: Attachment) -> str:
+def _attachment_line(attachment: Attachment) -> str:
     return f"[{attachment.kind}: {told(attachment)}]"

@@ -7,18 +7,13 @@ truth about each single call.
 
 from __future__ import annotations
 
-import asyncio
-import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeAlias
-
-import anyio
 
 from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.receipts import Receipt
-from gateway_sessions.errors import CancelledItselfError
 
 Submit: TypeAlias = Callable[[InboundMessage], Awaitable[Receipt]]
 """This function hands a message over.
@@ -80,43 +75,3 @@ class Adapter(Protocol):
     async def typing(self, target: ReplyTarget) -> None:
         """Show for a few seconds that an answer is being made; this is a hint, which may be lost."""
         ...
-
-
-def block_ends() -> bool:
-    """Return whether a block around the caller was cancelled; else its callee let out a cancellation."""
-    # A cancelled scope of anyio has a deadline in the past of all clocks; nothing else tells the two apart.
-    return anyio.current_effective_deadline() == -math.inf
-
-
-@asynccontextmanager
-async def in_background(work: Callable[[], Coroutine[object, object, None]]) -> AsyncGenerator[None]:
-    """Run a coroutine function within the block, and leave nothing of it running behind the block.
-
-    If the function fails, the block is left by its error at once. That error and errors of the block itself
-    come out as they are, not in a group. A cancellation that it lets out and nobody asked for is a
-    `CancelledItselfError`.
-    """
-    failure: Exception | None = None
-
-    async def run() -> None:
-        nonlocal failure
-        try:
-            await work()
-        except asyncio.CancelledError:
-            if block_ends():
-                raise
-            failure = CancelledItselfError("an adapter's work in the background")
-            tasks.cancel_scope.cancel()
-        except Exception as error:  # noqa: BLE001 -- the block ends with it
-            failure = error
-            tasks.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run)
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001 -- raised again outside of the group
-            failure = error
-        tasks.cancel_scope.cancel()
-    if failure is not None:
-        raise failure

@@ -28,7 +28,7 @@ async def put_aside(folder: str | Path, update: object, error: Exception, *, ada
     content = json.dumps(facts, ensure_ascii=True, default=repr, indent=1).encode()
     came = json.dumps(update, ensure_ascii=True, default=repr, sort_keys=True).encode()
     name = f"update-{hashlib.sha256(came).hexdigest()[:NAME_DIGITS]}.json"
-    path = await asyncio.to_thread(_write, Path(folder), name, content)
+    path = await asyncio.to_thread(_write_private_file, Path(folder), name, content)
     logger.error(
         "an update could not be read and was put aside",
         extra={"action": "update_put_aside", "platform": adapter.platform, "path": str(path)},
@@ -36,7 +36,7 @@ async def put_aside(folder: str | Path, update: object, error: Exception, *, ada
     return path
 
 
-def _write(folder: Path, name: str, content: bytes) -> Path:
+def _write_private_file(folder: Path, name: str, content: bytes) -> Path:
     """Write a file that only its owner may read: an update holds what people said."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / name

@@ -28,6 +28,7 @@ from typing import Any, Final
 import anyio
 import msgspec
 
+from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters._http import (
     HttpServer,
@@ -35,10 +36,10 @@ from gateway_sessions.adapters._http import (
     Request,
     Response,
     Url,
-    listen,
+    listening_socket,
     post,
 )
-from gateway_sessions.adapters.protocol import Submit, in_background
+from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.adapters.set_aside import put_aside
 from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform, SessionSource
@@ -70,7 +71,7 @@ _LATER: Final = {"retry-after": str(RETRY_SECONDS)}
 _JSON: Final = {"content-type": "application/json"}
 
 
-class _Sent(msgspec.Struct):
+class _AnswerToReply(msgspec.Struct):
     """A receiver may answer a reply with this."""
 
     message_id: str | None = None
@@ -132,11 +133,13 @@ class Webhook:
         """Listen within the block; `AdapterUnavailableError` if the address cannot be had."""
         where = f"{self._settings.host}:{self._settings.port}"
         try:
-            listener = await asyncio.to_thread(listen, self._settings.host, self._settings.port)
+            listener = await asyncio.to_thread(listening_socket, self._settings.host, self._settings.port)
         except OSError as error:
             raise AdapterUnavailableError(self.platform, f"cannot listen at {where} ({error})") from error
         with listener:
-            server = HttpServer(listener, partial(self._answer, submit), max_body=self._settings.max_body)
+            server = HttpServer(
+                listener, partial(self._answer_request, submit), max_body=self._settings.max_body
+            )
             async with in_background(server.serve):
                 self.address = listener.getsockname()[:2]
                 try:
@@ -149,16 +152,16 @@ class Webhook:
     ) -> str | None:
         """Post a reply, and return the id that the receiver gives it, if it does."""
         body = msgspec.json.encode({"target": target, "message": message})
-        headers = self._signer.headers(_as_id(idempotency_key), body, self._clock.now())
+        headers = self._signer.headers(_header_id(idempotency_key), body, self._clock.now())
         try:
-            tls = await self._context()
+            tls = await self._tls_context()
             response = await post(self._callback, {**_JSON, **headers}, body, tls=tls)
         except NotConnectedError as error:
             problem = f"{self._callback.authority} cannot be reached ({error})"
             raise AdapterUnavailableError(self.platform, problem) from error
-        self._check(response)
+        self._raise_for_status(response)
         try:
-            return msgspec.json.decode(response.body, type=_Sent).message_id
+            return msgspec.json.decode(response.body, type=_AnswerToReply).message_id
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return None
 
@@ -169,15 +172,15 @@ class Webhook:
     async def typing(self, target: ReplyTarget) -> None:
         """Do nothing: the protocol of webhooks has no word for it."""
 
-    async def _context(self) -> ssl.SSLContext | None:
+    async def _tls_context(self) -> ssl.SSLContext | None:
         """Return what TLS trusts; it is read once, in a thread, for it stands in files."""
         if self._tls is None and self._callback.scheme == "https":
             self._tls = await asyncio.to_thread(ssl.create_default_context)
         return self._tls
 
-    def _check(self, response: Response) -> None:
+    def _raise_for_status(self, response: Response) -> None:
         """Return if the receiver has the reply, else raise what its status means."""
-        status, pause = response.status, _seconds(response.headers.get("retry-after", ""))
+        status, pause = response.status, _retry_after_seconds(response.headers.get("retry-after", ""))
         problem = f"{self._callback.authority} answered with status {status}"
         match status:
             case _ if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
@@ -193,7 +196,7 @@ class Webhook:
             case _:
                 raise ConnectionError(problem)
 
-    async def _answer(self, submit: Submit, request: Request) -> Response:
+    async def _answer_request(self, submit: Submit, request: Request) -> Response:
         """Take a message if its request is signed; a stranger learns nothing but that it is not."""
         if request.path != self._settings.path:
             return Response(HTTPStatus.NOT_FOUND)
@@ -201,9 +204,9 @@ class Webhook:
             return Response(HTTPStatus.METHOD_NOT_ALLOWED, headers={"allow": "POST"})
         if not self._signer.is_signed(request.headers, request.body, self._clock.now()):
             return Response(HTTPStatus.UNAUTHORIZED)
-        return await self._take(submit, request)
+        return await self._submit_message(submit, request)
 
-    async def _take(self, submit: Submit, request: Request) -> Response:
+    async def _submit_message(self, submit: Submit, request: Request) -> Response:
         """Hand a signed message over, and answer with its receipt.
 
         The sender forgets a message that is answered with 2xx. So there is no such answer before the receipt.
@@ -211,16 +214,16 @@ class Webhook:
         try:
             message = decode_message(request.body, self.platform, self.name, request.headers[ID])
             with anyio.fail_after(SUBMIT_SECONDS):
-                return answer_to(await submit(message))
+                return response_to_receipt(await submit(message))
         except InvalidInputError as error:
-            return await self._unreadable(request, error)
+            return await self._answer_to_unreadable(request, error)
         except (GatewaySessionsError, TimeoutError):
             return Response(HTTPStatus.SERVICE_UNAVAILABLE, headers=_LATER)
         except Exception:  # a mistake of ours: the sender keeps the message and tries again
             logger.exception("a message was not taken", extra={"action": "webhook_failed"})
             return Response(HTTPStatus.SERVICE_UNAVAILABLE, headers=_LATER)
 
-    async def _unreadable(self, request: Request, error: InvalidInputError) -> Response:
+    async def _answer_to_unreadable(self, request: Request, error: InvalidInputError) -> Response:
         """Refuse a message for good, or keep it, so that its sender may go on to the next one."""
         told = {"error": str(error)}
         folder = self._settings.unreadable
@@ -238,12 +241,12 @@ class Webhook:
         return Response(HTTPStatus.OK, body, _JSON)
 
 
-def _as_id(key: str) -> str:
+def _header_id(key: str) -> str:
     """Return the key, or its hash if no header can hold it; the same key always has the same form."""
     return key if _PLAIN_ID.fullmatch(key) else hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
 
 
-def _seconds(told: str) -> float | None:
+def _retry_after_seconds(told: str) -> float | None:
     """Return the seconds of a `retry-after`; None for a date, or no number."""
     try:
         seconds = float(told)
@@ -271,7 +274,7 @@ STATUS_OF: Final[Mapping[RejectReason, HTTPStatus]] = MappingProxyType(
 )
 
 
-class _Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _WebhookSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     chat_id: str = ""
     chat_name: str | None = None
     chat_type: str = "dm"
@@ -281,8 +284,8 @@ class _Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     is_bot: bool = False
 
 
-class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    source: _Source
+class _WebhookMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    source: _WebhookSource
     text: str = ""
     message_id: str | None = None
     kind: MessageKind = MessageKind.NEW
@@ -293,7 +296,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     metadata: Mapping[str, Any] = NO_EXTRA
 
 
-_DECODER: Final = msgspec.json.Decoder(_Message)
+_DECODER: Final = msgspec.json.Decoder(_WebhookMessage)
 
 
 def decode_message(body: bytes, platform: str, account: str, webhook_id: str) -> InboundMessage:
@@ -315,7 +318,7 @@ def decode_message(body: bytes, platform: str, account: str, webhook_id: str) ->
     return InboundMessage(account=account, **members)
 
 
-def answer_to(receipt: Receipt) -> Response:
+def response_to_receipt(receipt: Receipt) -> Response:
     """Return the answer that tells a sender of the receipt."""
     headers = dict(_JSON)
     match receipt:
@@ -360,14 +363,14 @@ class Signer:
     """The greatest age of a request, and the greatest difference between the sender's clock and ours."""
 
     def __post_init__(self) -> None:
-        if not self.secrets or any(len(_key_of(one)) < LEAST_SECRET for one in self.secrets):
+        if not self.secrets or any(len(_secret_bytes(one)) < LEAST_SECRET for one in self.secrets):
             problem = f"a secret must have at least {LEAST_SECRET} bytes"
             raise InvalidInputError(problem)
 
     def headers(self, message_id: str, body: bytes, now: datetime) -> dict[str, str]:
         """Return the headers that go along with a body."""
         timestamp = str(int(now.timestamp()))
-        signature = _VERSION + _signature(self.secrets[0], message_id, timestamp, body)
+        signature = _VERSION + _sign(self.secrets[0], message_id, timestamp, body)
         return {ID: message_id, TIMESTAMP: timestamp, SIGNATURE: signature}
 
     def is_signed(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
@@ -380,7 +383,7 @@ class Signer:
             for one in headers.get(SIGNATURE, "").split(" ")[:_MOST_SIGNATURES]
             if one.startswith(_VERSION)
         ]
-        expected = [_signature(secret, message_id, timestamp, body).encode() for secret in self.secrets]
+        expected = [_sign(secret, message_id, timestamp, body).encode() for secret in self.secrets]
         # A plain comparison takes longer the more of a guess is right, and so tells a signature byte by byte.
         return any(hmac.compare_digest(ours, theirs) for ours in expected for theirs in given)
 
@@ -390,12 +393,12 @@ class Signer:
         return abs(now.timestamp() - int(timestamp)) <= self.window.total_seconds()
 
 
-def _signature(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
+def _sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
     content = b".".join((message_id.encode(), timestamp.encode(), body))
-    return base64.b64encode(hmac.digest(_key_of(secret), content, hashlib.sha256)).decode()
+    return base64.b64encode(hmac.digest(_secret_bytes(secret), content, hashlib.sha256)).decode()
 
 
-def _key_of(secret: str) -> bytes:
+def _secret_bytes(secret: str) -> bytes:
     if not secret.startswith(ENCODED):
         return secret.encode()
     try:

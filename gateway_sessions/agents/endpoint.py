@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from gateway_sessions.agents.chat_completions.request import OURS
+from gateway_sessions.agents.chat_completions.request import RESERVED_MEMBERS
 from gateway_sessions.config import ModelConfig
 from gateway_sessions.core.usage.usage_events import MAX_WORD
 from gateway_sessions.errors import InvalidInputError
@@ -46,15 +46,15 @@ class Endpoint:
     def __post_init__(self) -> None:
         if not self.model or len(self.model) > MAX_WORD or not self.model.isprintable():
             problem = "is the name of no model" if self.model else "is missing"
-            raise _problem("model", MODEL_VARIABLE, problem)
-        if not _is_plain(self.base_url):
+            raise _endpoint_error("model", MODEL_VARIABLE, problem)
+        if not _is_plain_url(self.base_url):
             expected = "must be http://host/path or https://host/path, without a name, a key or a query in it"
-            raise _problem("base_url", URL_VARIABLE, expected)
+            raise _endpoint_error("base_url", URL_VARIABLE, expected)
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
-            raise _problem("api_key", KEY_VARIABLE, "has characters that no key has")
+            raise _endpoint_error("api_key", KEY_VARIABLE, "has characters that no key has")
         if self.base_url.rstrip("/") == OPENAI and not self.api_key:
-            raise _problem("api_key", KEY_VARIABLE, f"is missing, and {self.host} wants one")
-        if ours := OURS & self.further.keys():
+            raise _endpoint_error("api_key", KEY_VARIABLE, f"is missing, and {self.host} wants one")
+        if ours := RESERVED_MEMBERS & self.further.keys():
             problem = f"further: {', '.join(sorted(ours))} cannot be set here"
             raise InvalidInputError(problem)
 
@@ -107,7 +107,7 @@ class Endpoint:
         return not address or address.rstrip("/") == self.base_url.rstrip("/")
 
 
-def _is_plain(url: str) -> bool:
+def _is_plain_url(url: str) -> bool:
     """Return whether an address has a host and a path only: a key in it would come into logs."""
     try:
         parts = urlsplit(url)
@@ -120,7 +120,7 @@ def _is_plain(url: str) -> bool:
     )
 
 
-def _problem(name: str, variable: str, problem: str) -> InvalidInputError:
+def _endpoint_error(name: str, variable: str, problem: str) -> InvalidInputError:
     """Return an error that never quotes the value: people mix variables up, and it may be a key."""
     where = f"{variable} in the environment, model.{'name' if name == 'model' else name} in a configuration"
     return InvalidInputError(f"{name} {problem}; it is {where}")

@@ -20,8 +20,8 @@ from typing import Any, Final, Self
 import anyio
 import msgspec
 
-from gateway_sessions.agents.chat_completions.failures import Refusal, pause_asked, pause_before_next
-from gateway_sessions.agents.chat_completions.request import question
+from gateway_sessions.agents.chat_completions.failures import Refusal, pause_before_retry, retry_after_seconds
+from gateway_sessions.agents.chat_completions.request import request_body
 from gateway_sessions.agents.chat_completions.response import Answer, EventStream, EventTooLongError
 from gateway_sessions.agents.endpoint import Endpoint
 from gateway_sessions.config import Config
@@ -73,10 +73,10 @@ class OpenAIAgent:
             raise InvalidInputError(problem) from None
         self._endpoint = endpoint
         self._client: httpx2.AsyncClient | None = None
-        self._making = (
+        self._client_lock = (
             asyncio.Lock()
         )  # turns that begin at once share one client, and so one pool of connections
-        self._counts = True
+        self._can_count_tokens = True
         """Whether the endpoint can be asked to count tokens."""
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class OpenAIAgent:
         rows = await turn.history(self._endpoint.history_limit)
         told = [self._endpoint.instructions, turn.prompt, turn.recovered]
         ask = partial(
-            question,
+            request_body,
             rows,
             model=model,
             instructions="\n\n".join(filter(None, told)),
@@ -110,9 +110,9 @@ class OpenAIAgent:
         while True:
             tries += 1
             try:
-                return await self._asked(turn, model, ask)
+                return await self._ask_model(turn, model, ask)
             except ModelUnavailableError as error:
-                pause = pause_before_next(error, tries, turn.clock.now(), turn.deadline)
+                pause = pause_before_retry(error, tries, turn.clock.now(), turn.deadline)
                 if pause is None:
                     raise
             turn.progress(WAITING)
@@ -126,32 +126,32 @@ class OpenAIAgent:
             raise ModelRefusedError(self._endpoint.host, problem)
         return chosen.get("model") or self._endpoint.model
 
-    async def _asked(self, turn: TurnContext, model: str, ask: partial[dict[str, Any]]) -> Reply:
-        async with self._response(ask(usage=self._counts)) as response:
-            refusal = await self._refusal(turn, model, response)
+    async def _ask_model(self, turn: TurnContext, model: str, ask: partial[dict[str, Any]]) -> Reply:
+        async with self._open_response(ask(usage=self._can_count_tokens)) as response:
+            refusal = await self._read_refusal(turn, model, response)
             if refusal is None:
-                return await self._answer(turn, model, response)
+                return await self._read_answer(turn, model, response)
         if (
-            refusal.refuses_counting and self._counts
+            refusal.refuses_counting and self._can_count_tokens
         ):  # once for all sessions; older endpoints know no counting
-            self._counts = False
-            return await self._asked(turn, model, ask)
+            self._can_count_tokens = False
+            return await self._ask_model(turn, model, ask)
         raise refusal.error
 
     @asynccontextmanager
-    async def _response(self, body: dict[str, Any]) -> AsyncGenerator[httpx2.Response]:
+    async def _open_response(self, body: dict[str, Any]) -> AsyncGenerator[httpx2.Response]:
         """Yield the status and headers of an answer, and close its connection at the end of the block."""
-        client = await self._connected()
+        client = await self._shared_client()
         request = client.build_request("POST", self._endpoint.url, content=msgspec.json.encode(body))
-        with self._before_an_answer():
+        with self._map_connection_errors():
             response = await client.send(request, stream=True)
         try:
             yield response
         finally:
             await response.aclose()
 
-    async def _connected(self) -> httpx2.AsyncClient:
-        async with self._making:
+    async def _shared_client(self) -> httpx2.AsyncClient:
+        async with self._client_lock:
             if self._client is None:  # what TLS trusts is read from files
                 self._client = await asyncio.to_thread(self._new_client)
             return self._client
@@ -169,52 +169,52 @@ class OpenAIAgent:
             limits=httpx2.Limits(max_connections=None),  # the gateway decides how many turns run
         )
 
-    async def _refusal(self, turn: TurnContext, model: str, response: httpx2.Response) -> Refusal | None:
+    async def _read_refusal(self, turn: TurnContext, model: str, response: httpx2.Response) -> Refusal | None:
         if response.status_code == HTTPStatus.OK:
             return None
         body = bytearray()
         with anyio.move_on_after(REFUSAL_SECONDS), suppress(httpx2.TransportError, httpx2.DecodingError):
-            await _fill(body, response, MAX_REFUSAL)
+            await _read_up_to(body, response, MAX_REFUSAL)
         return Refusal(
             endpoint=self._endpoint.host,
             model=model,
             key=self._endpoint.api_key,
             status=response.status_code,
             body=bytes(body),
-            retry_after=pause_asked(response.headers.get("retry-after", ""), turn.clock.now()),
+            retry_after=retry_after_seconds(response.headers.get("retry-after", ""), turn.clock.now()),
         )
 
-    async def _answer(self, turn: TurnContext, model: str, response: httpx2.Response) -> Reply:
+    async def _read_answer(self, turn: TurnContext, model: str, response: httpx2.Response) -> Reply:
         answer = Answer(self._endpoint.host, model, key=self._endpoint.api_key)
         reply = turn.stream()
         try:
-            await self._read_whole(turn, response, answer, reply)
+            await self._read_to_end(turn, response, answer, reply)
         finally:  # whoever is cut off has used the model as well
             with suppress(FencedError):  # unless nobody has waited so long
                 turn.report_usage(
-                    **answer.usage(provider=self._endpoint.host, base_url=self._endpoint.base_url)
+                    **answer.usage_facts(provider=self._endpoint.host, base_url=self._endpoint.base_url)
                 )
         return Reply(reply.text, finish_reason=answer.finish_reason, reasoning=answer.reasoning)
 
-    async def _read_whole(
+    async def _read_to_end(
         self, turn: TurnContext, response: httpx2.Response, answer: Answer, reply: TurnStream
     ) -> None:
         try:
-            with self._in_an_answer():
-                await self._read(turn, response, answer, reply)
+            with self._map_reading_errors():
+                await self._read_body(turn, response, answer, reply)
         except ModelAnswerError:  # what goes wrong behind a whole answer is none of anybody's business
             if not answer.is_complete:
                 raise
         answer.check_complete()
 
-    async def _read(
+    async def _read_body(
         self, turn: TurnContext, response: httpx2.Response, answer: Answer, reply: TurnStream
     ) -> None:
         kind = response.headers.get("content-type", "")
         if kind.startswith("application/json"):  # an endpoint that does not stream
             whole = bytearray()
-            await _fill(whole, response, MAX_WHOLE)
-            await reply.write(answer.take(bytes(whole)))
+            await _read_up_to(whole, response, MAX_WHOLE)
+            await reply.write(answer.add_event(bytes(whole)))
             return
         if kind.startswith("text/html"):
             problem = "has sent a page for people and no answer of a model; is its address right?"
@@ -222,8 +222,8 @@ class OpenAIAgent:
         events = EventStream()
         async with aclosing(response.aiter_bytes()) as all_received:
             async for received in all_received:
-                for data in events.take(received):
-                    await _grow(turn, reply, answer.take(data))
+                for data in events.events_in(received):
+                    await _append_to_reply(turn, reply, answer.add_event(data))
                 if answer.is_over:
                     break
             with anyio.move_on_after(LEFTOVERS_SECONDS):
@@ -231,39 +231,39 @@ class OpenAIAgent:
                     pass
 
     @contextmanager
-    def _before_an_answer(self) -> Generator[None]:
+    def _map_connection_errors(self) -> Generator[None]:
         host = self._endpoint.host
         try:
             yield
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
-            problem = f"cannot be reached ({_named(error)})"
+            problem = f"cannot be reached ({_error_text(error)})"
             raise ModelUnavailableError(host, problem, asked=False) from error
         except httpx2.TimeoutException as error:
             problem = f"has not answered for {self._endpoint.silence_seconds:g} s"
             raise ModelUnavailableError(host, problem) from error
         except httpx2.TransportError as error:
-            raise ModelUnavailableError(host, f"has not answered ({_named(error)})") from error
+            raise ModelUnavailableError(host, f"has not answered ({_error_text(error)})") from error
 
     @contextmanager
-    def _in_an_answer(self) -> Generator[None]:
+    def _map_reading_errors(self) -> Generator[None]:
         try:
             yield
         except httpx2.TimeoutException as error:
             problem = f"said nothing for {self._endpoint.silence_seconds:g} s in the middle of its answer"
             raise ModelAnswerError(self._endpoint.host, problem) from error
         except (httpx2.TransportError, httpx2.DecodingError, EventTooLongError) as error:
-            problem = f"was cut off in the middle of its answer ({_named(error)})"
+            problem = f"was cut off in the middle of its answer ({_error_text(error)})"
             raise ModelAnswerError(self._endpoint.host, problem) from error
 
 
-async def _grow(turn: TurnContext, reply: TurnStream, piece: str) -> None:
+async def _append_to_reply(turn: TurnContext, reply: TurnStream, piece: str) -> None:
     if piece:
         await reply.write(piece)
     else:
         turn.progress(None if reply.text else THINKING)
 
 
-async def _fill(body: bytearray, response: httpx2.Response, most: int) -> None:
+async def _read_up_to(body: bytearray, response: httpx2.Response, most: int) -> None:
     """Append what comes to the body, and stop with the piece by which it has more than *most* bytes."""
     async with aclosing(response.aiter_bytes()) as all_received:
         async for received in all_received:
@@ -272,5 +272,5 @@ async def _fill(body: bytearray, response: httpx2.Response, most: int) -> None:
                 return
 
 
-def _named(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error) or type(error).__name__

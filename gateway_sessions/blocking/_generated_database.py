@@ -127,50 +127,50 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
 
     def search_stems(self) -> Stems:
         """Return the stems by which words are found in all their forms."""
-        return self._wait(self._target.search_stems)
+        return self._run_and_wait(self._target.search_stems)
 
     def vacuum(self) -> VacuumReport:
         """Rewrite the database file without gaps. Writers wait, and the disk needs room for both files."""
-        return self._wait(self._target.vacuum)
+        return self._run_and_wait(self._target.vacuum)
 
     def optimise(self) -> None:
         """Update the statistics that the database plans queries by; `vacuum` does so as well."""
-        self._wait(self._target.optimise)
+        self._run_and_wait(self._target.optimise)
 
     def empty_log(self) -> bool:
         """Empty the write-ahead log; False if a reader still holds an old moment."""
-        return self._wait(self._target.empty_log)
+        return self._run_and_wait(self._target.empty_log)
 
     def overwrite_deleted(self, *, overwrite: bool) -> None:
         """Overwrite the space of deleted rows with zeros from now on, or stop doing so."""
-        self._wait(lambda: self._target.overwrite_deleted(overwrite=overwrite))
+        self._run_and_wait(lambda: self._target.overwrite_deleted(overwrite=overwrite))
 
     @property
     def epoch(self) -> int:
         """Return the number of this opening of the store."""
-        return self._ask(lambda: self._target.epoch)
+        return self._call_on_loop(lambda: self._target.epoch)
 
     @property
     def has_upkeep(self) -> bool:
         """Return whether this program maintains the database file and makes its backups."""
-        return self._ask(lambda: self._target.has_upkeep)
+        return self._call_on_loop(lambda: self._target.has_upkeep)
 
     def newest_backup(self) -> datetime | None:
         """Return the time of the newest backup. It reads the disk: call it from a thread."""
-        return self._ask(self._target.newest_backup)
+        return self._call_on_loop(self._target.newest_backup)
 
     def back_up(self, *, keep: int | None = None) -> Path:
         """Back up the database as it is now, check the backup, and remove all but the newest *keep*."""
-        return self._wait(lambda: self._target.back_up(keep=keep))
+        return self._run_and_wait(lambda: self._target.back_up(keep=keep))
 
     @property
     def generation(self) -> int:
         """Return the generation, which rises with every change that sessions.json shows."""
-        return self._ask(lambda: self._target.generation)
+        return self._call_on_loop(lambda: self._target.generation)
 
     def being_opened(self) -> AbstractContextManager[None]:
         """Try failed calls again, within the wait, until the end of the block: a store is being opened."""
-        return self._ask(self._target.being_opened)
+        return self._call_on_loop(self._target.being_opened)
 
     def create_session(
         self,
@@ -191,7 +191,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
 
         Raise `SentBeforeErasureError` if it began before its owner was erased.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.create_session(
                 session_id,
                 source,
@@ -211,44 +211,46 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         self, session_id: str, source: str = "unknown", model: str | None = None, **known: Any
     ) -> str:
         """Create a session unless it exists, for callers that have messages of it and cannot tell."""
-        return self._wait(lambda: self._target.ensure_session(session_id, source, model, **known))
+        return self._run_and_wait(lambda: self._target.ensure_session(session_id, source, model, **known))
 
     def get_session(self, session_id: str) -> SessionRecord | None:
         """Return the record of a session; None if there is none."""
-        return self._wait(lambda: self._target.get_session(session_id))
+        return self._run_and_wait(lambda: self._target.get_session(session_id))
 
     def end_session(self, session_id: str, end_reason: str) -> bool:
         """End a session; False if it has ended already: the first reason stands.
 
         Raise `SessionOnLaneError` for the current session of a lane, which `reset_session` of the store ends.
         """
-        return self._wait(lambda: self._target.end_session(session_id, end_reason))
+        return self._run_and_wait(lambda: self._target.end_session(session_id, end_reason))
 
     def reopen_session(self, session_id: str) -> bool:
         """Let an ended session go on; False if it has not ended. Not for the current session of a lane."""
-        return self._wait(lambda: self._target.reopen_session(session_id))
+        return self._run_and_wait(lambda: self._target.reopen_session(session_id))
 
     def update_system_prompt(self, session_id: str, system_prompt: str | None) -> None:
         """Store the prompt that the model gets before all messages."""
-        self._wait(lambda: self._target.update_system_prompt(session_id, system_prompt))
+        self._run_and_wait(lambda: self._target.update_system_prompt(session_id, system_prompt))
 
     def note_system_prompt(self, session_id: str, system_prompt: str) -> bool:
         """Store the first prompt of a session; False if the session has one, or does not exist."""
-        return self._wait(lambda: self._target.note_system_prompt(session_id, system_prompt))
+        return self._run_and_wait(lambda: self._target.note_system_prompt(session_id, system_prompt))
 
     def update_session_model(
         self, session_id: str, model: str | None, model_config: Mapping[str, Any] | None = None
     ) -> None:
         """Store the model that answers from now on, and its settings if they are given."""
-        self._wait(lambda: self._target.update_session_model(session_id, model, model_config))
+        self._run_and_wait(lambda: self._target.update_session_model(session_id, model, model_config))
 
     def set_session_pinned(self, session_id: str, *, pinned: bool = True) -> None:
         """Keep a session whatever retention says, or stop doing so."""
-        self._wait(lambda: self._target.set_session_pinned(session_id, pinned=pinned))
+        self._run_and_wait(lambda: self._target.set_session_pinned(session_id, pinned=pinned))
 
     def message_count(self, session_id: str, *, include_hidden: bool = False) -> int:
         """Return the number of messages in the conversation, or with *include_hidden* of all stored ones."""
-        return self._wait(lambda: self._target.message_count(session_id, include_hidden=include_hidden))
+        return self._run_and_wait(
+            lambda: self._target.message_count(session_id, include_hidden=include_hidden)
+        )
 
     def session_count(
         self,
@@ -259,7 +261,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         include_archived: bool = False,
     ) -> int:
         """Return the number of sessions that *scope* may see."""
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.session_count(
                 source, scope=scope, min_message_count=min_message_count, include_archived=include_archived
             )
@@ -275,7 +277,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         **members: Unpack[MessageMembers],
     ) -> int:
         """Append one message; return its id."""
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.append_message(session_id, role, content, timestamp=timestamp, **members)
         )
 
@@ -284,7 +286,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
 
         Raise `SentBeforeErasureError` for a message that was sent before an erasure of its author or owner.
         """
-        return self._wait(lambda: self._target.append_messages(session_id, messages))
+        return self._run_and_wait(lambda: self._target.append_messages(session_id, messages))
 
     def get_messages(
         self,
@@ -299,7 +301,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
 
         Raise `SessionNotFoundError` if there is no such session.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.get_messages(
                 session_id,
                 include_hidden=include_hidden,
@@ -317,7 +319,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         With *include_ancestors*, the messages before a compression are included. *limit* is the number of
         stored messages that are read, the latest ones.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.get_messages_as_conversation(
                 session_id, include_ancestors=include_ancestors, limit=limit
             )
@@ -330,7 +332,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
 
         Compacted messages are shown; rewound and retracted ones only with *include_hidden*.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.get_messages_around(
                 session_id, message_id, window, include_hidden=include_hidden
             )
@@ -350,7 +352,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
 
         Only messages of the roles in *keep_roles* are shown, and the message itself; None shows all roles.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.get_anchored_view(
                 session_id, message_id, window, bookend, keep_roles=keep_roles, include_hidden=include_hidden
             )
@@ -358,59 +360,61 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
 
     def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
         """Return whether a message with that id of its platform was ever stored in the session."""
-        return self._wait(lambda: self._target.has_platform_message_id(session_id, platform_message_id))
+        return self._run_and_wait(
+            lambda: self._target.has_platform_message_id(session_id, platform_message_id)
+        )
 
     def list_recent_user_messages(self, session_id: str, limit: int = 20) -> list[UserTurn]:
         """Return the latest messages of people to the agent, the latest first."""
-        return self._wait(lambda: self._target.list_recent_user_messages(session_id, limit))
+        return self._run_and_wait(lambda: self._target.list_recent_user_messages(session_id, limit))
 
     def rewind_session(self, session_id: str, n: int = 1) -> Rewind | None:
         """Take back the last *n* turns, or as many as there are; None if there is none.
 
         Their messages are hidden, and `restore_rewound` shows them again.
         """
-        return self._wait(lambda: self._target.rewind_session(session_id, n))
+        return self._run_and_wait(lambda: self._target.rewind_session(session_id, n))
 
     def rewind_to_message(self, session_id: str, message_id: int | str) -> Rewind:
         """Take back a message of a person, and all messages after it."""
-        return self._wait(lambda: self._target.rewind_to_message(session_id, message_id))
+        return self._run_and_wait(lambda: self._target.rewind_to_message(session_id, message_id))
 
     def restore_rewound(self, session_id: str) -> int:
         """Show the messages again that the last rewind hid; return how many.
 
         Raise `NothingToUndoError` if the conversation has gone on since.
         """
-        return self._wait(lambda: self._target.restore_rewound(session_id))
+        return self._run_and_wait(lambda: self._target.restore_rewound(session_id))
 
     def replace_messages(self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]) -> list[int]:
         """Put messages in the place of the conversation, all or none; return their ids.
 
         Hidden messages stay: the originals behind a summary, and rewound ones.
         """
-        return self._wait(lambda: self._target.replace_messages(session_id, messages))
+        return self._run_and_wait(lambda: self._target.replace_messages(session_id, messages))
 
     def archive_and_compact(self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]) -> int:
         """Hide the conversation so far behind *messages*, a summary of it; return how many were hidden.
 
         Searches still find the originals; no model gets them.
         """
-        return self._wait(lambda: self._target.archive_and_compact(session_id, messages))
+        return self._run_and_wait(lambda: self._target.archive_and_compact(session_id, messages))
 
     def clear_messages(self, session_id: str) -> int:
         """Delete all messages of a session, hidden ones too; return how many there were."""
-        return self._wait(lambda: self._target.clear_messages(session_id))
+        return self._run_and_wait(lambda: self._target.clear_messages(session_id))
 
     def edit_message(self, session_id: str, platform_message_id: str, content: Content) -> bool:
         """Replace the content of an edited message and keep the old version; return whether they differ."""
-        return self._wait(lambda: self._target.edit_message(session_id, platform_message_id, content))
+        return self._run_and_wait(lambda: self._target.edit_message(session_id, platform_message_id, content))
 
     def retract_message(self, session_id: str, platform_message_id: str) -> bool:
         """Hide a message that was deleted on its platform; False if no message with that id is visible."""
-        return self._wait(lambda: self._target.retract_message(session_id, platform_message_id))
+        return self._run_and_wait(lambda: self._target.retract_message(session_id, platform_message_id))
 
     def get_message_versions(self, session_id: str, message_id: int | str) -> list[MessageVersion]:
         """Return the earlier versions of a message, the first one first."""
-        return self._wait(lambda: self._target.get_message_versions(session_id, message_id))
+        return self._run_and_wait(lambda: self._target.get_message_versions(session_id, message_id))
 
     def split_session(
         self,
@@ -427,7 +431,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         creates the continuation, and the others get its id. Raise `SessionEndedError` for a session that
         ended otherwise.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.split_session(
                 session_id, new_session_id, messages, model=model, system_prompt=system_prompt
             )
@@ -437,39 +441,39 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         self, session_id: str, new_session_id: str, *, at_message_id: int | str | None = None
     ) -> str:
         """Copy a session, up to and with that message, to a new one; the old one goes on. Return its id."""
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.branch_session(session_id, new_session_id, at_message_id=at_message_id)
         )
 
     def get_compression_tip(self, session_id: str) -> str:
         """Return the session in which a compressed one goes on today; any other session is its own tip."""
-        return self._wait(lambda: self._target.get_compression_tip(session_id))
+        return self._run_and_wait(lambda: self._target.get_compression_tip(session_id))
 
     def get_compression_lineage(self, session_id: str) -> list[str]:
         """Return the sessions from the first to the tip; each continues the one before."""
-        return self._wait(lambda: self._target.get_compression_lineage(session_id))
+        return self._run_and_wait(lambda: self._target.get_compression_lineage(session_id))
 
     def get_conversation_root(self, session_id: str) -> str:
         """Return the session in which it all began, back through compressions, branches and delegations."""
-        return self._wait(lambda: self._target.get_conversation_root(session_id))
+        return self._run_and_wait(lambda: self._target.get_conversation_root(session_id))
 
     def get_session_family(self, session_id: str) -> list[str]:
         """Return all sessions with the same conversation root, in the order of their ids."""
-        return self._wait(lambda: self._target.get_session_family(session_id))
+        return self._run_and_wait(lambda: self._target.get_session_family(session_id))
 
     def resolve_resume_session_id(self, session_id: str | None) -> str | None:
         """Return the session to resume for an id: the latest session with messages on its line.
 
         An empty id is returned as it is.
         """
-        return self._wait(lambda: self._target.resolve_resume_session_id(session_id))
+        return self._run_and_wait(lambda: self._target.resolve_resume_session_id(session_id))
 
     def set_session_archived(self, session_id: str, *, archived: bool = True) -> None:
         """Leave a session and its whole line of compressions out of lists, or list them again.
 
         Raise `SessionNotFoundError` if there is no such session.
         """
-        self._wait(lambda: self._target.set_session_archived(session_id, archived=archived))
+        self._run_and_wait(lambda: self._target.set_session_archived(session_id, archived=archived))
 
     def set_session_title(
         self, session_id: str, title: str | None, *, scope: Scope | None = None, author: str | None = None
@@ -480,28 +484,28 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         title is passed on. *scope* tells who asks. *author* is the person who gives the title, if the session
         is not theirs: an erasure of that person removes the title.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.set_session_title(session_id, title, scope=scope, author=author)
         )
 
     def set_auto_title_if_empty(self, session_id: str, title: str) -> bool:
         """Set the title of an untitled session; a taken title gets a number, and a long one is cut."""
-        return self._wait(lambda: self._target.set_auto_title_if_empty(session_id, title))
+        return self._run_and_wait(lambda: self._target.set_auto_title_if_empty(session_id, title))
 
     def get_session_title(self, session_id: str) -> str | None:
         """Return the title of a session; None if it has no title, or there is no such session."""
-        return self._wait(lambda: self._target.get_session_title(session_id))
+        return self._run_and_wait(lambda: self._target.get_session_title(session_id))
 
     def get_next_title_in_lineage(self, title: str, *, scope: Scope) -> str:
         """Return the title if *scope* sees none such, else with the next number: `Trip`, `Trip #2`."""
-        return self._wait(lambda: self._target.get_next_title_in_lineage(title, scope=scope))
+        return self._run_and_wait(lambda: self._target.get_next_title_in_lineage(title, scope=scope))
 
     def resolve_session_by_title(self, title: str, *, scope: Scope) -> str | None:
         """Return the tip of the newest session with that title and a number, else of the one with the title.
 
         None if *scope* sees no such session; `AmbiguousSessionError` if several owners have one.
         """
-        return self._wait(lambda: self._target.resolve_session_by_title(title, scope=scope))
+        return self._run_and_wait(lambda: self._target.resolve_session_by_title(title, scope=scope))
 
     def resolve_session(self, text: str, *, scope: Scope) -> str:
         """Return the tip of the session that an id, the beginning of an id, or a title means.
@@ -509,7 +513,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         `AmbiguousSessionError` lists the candidates if there are several. `SessionNotFoundError` is raised if
         *scope* sees none.
         """
-        return self._wait(lambda: self._target.resolve_session(text, scope=scope))
+        return self._run_and_wait(lambda: self._target.resolve_session(text, scope=scope))
 
     def list_sessions_rich(
         self,
@@ -532,7 +536,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         active come first, or the latest begun. *archived*: False leaves the archive out, True lists only the
         archive, None lists all.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.list_sessions_rich(
                 scope=scope,
                 source=source,
@@ -551,11 +555,13 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         self, *, scope: Scope, source: str | None = None, limit: int = 500
     ) -> list[SessionSummary]:
         """Return the conversations to choose from: the latest active, without those that tools hold."""
-        return self._wait(lambda: self._target.recent_sessions(scope=scope, source=source, limit=limit))
+        return self._run_and_wait(
+            lambda: self._target.recent_sessions(scope=scope, source=source, limit=limit)
+        )
 
     def search_sessions_by_id(self, text: str, *, scope: Scope, limit: int = 20) -> list[SessionSummary]:
         """Return sessions whose id is that text, begins with it, or holds it, in this order; of any kind."""
-        return self._wait(lambda: self._target.search_sessions_by_id(text, scope=scope, limit=limit))
+        return self._run_and_wait(lambda: self._target.search_sessions_by_id(text, scope=scope, limit=limit))
 
     def record_usage(
         self,
@@ -570,7 +576,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         The caller chooses the id of the event, which is unique in the whole store. An unknown price is None:
         `amend_usage` stores it later.
         """
-        return self._wait(lambda: self._target.record_usage(session_id, event_id, at=at, **facts))
+        return self._run_and_wait(lambda: self._target.record_usage(session_id, event_id, at=at, **facts))
 
     def amend_usage(
         self,
@@ -581,7 +587,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         pricing_version: str | None = None,
     ) -> bool:
         """Store the actual cost of an event, once; False if it was stored already."""
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.amend_usage(
                 event_id, actual_cost_usd, cost_source=cost_source, pricing_version=pricing_version
             )
@@ -589,17 +595,17 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
 
     def usage_of_session(self, session_id: str) -> SessionUsage:
         """Return the use of a session, by model and task."""
-        return self._wait(lambda: self._target.usage_of_session(session_id))
+        return self._run_and_wait(lambda: self._target.usage_of_session(session_id))
 
     def spent(self, session_id: str, *, zone: str = "UTC") -> Spent:
         """Return the use that counts against the budgets of a session's next turn, today in *zone*."""
-        return self._wait(lambda: self._target.spent(session_id, zone=zone))
+        return self._run_and_wait(lambda: self._target.spent(session_id, zone=zone))
 
     def insights(
         self, days: float = 30, *, scope: Scope, source: str | None = None, zone: str = "UTC"
     ) -> Insights:
         """Return a report of the last days, as far as *scope* sees them; hours are those of *zone*."""
-        return self._wait(lambda: self._target.insights(days, scope=scope, source=source, zone=zone))
+        return self._run_and_wait(lambda: self._target.insights(days, scope=scope, source=source, zone=zone))
 
     def erase(
         self, owner: str, *, keep_copies: bool = False, progress: OnProgress | None = None
@@ -610,15 +616,17 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         quarantined files are removed, unless *keep_copies*: then the receipt lists them. An erasure that is
         cut off is finished when the store is opened again, or by `finish_erasures`.
         """
-        return self._wait(lambda: self._target.erase(owner, keep_copies=keep_copies, progress=progress))
+        return self._run_and_wait(
+            lambda: self._target.erase(owner, keep_copies=keep_copies, progress=progress)
+        )
 
     def unfinished_erasures(self) -> int:
         """Return the number of erasures that were begun and not finished."""
-        return self._wait(self._target.unfinished_erasures)
+        return self._run_and_wait(self._target.unfinished_erasures)
 
     def finish_erasures(self) -> int:
         """Finish the erasures that were cut off; return how many. Messages sent since the erasure stay."""
-        return self._wait(self._target.finish_erasures)
+        return self._run_and_wait(self._target.finish_erasures)
 
     def export_owner(self, owner: str) -> Iterator[dict[str, Any]]:
         """Yield all that is known of an owner: their lanes with log, queue and replies, and every session.
@@ -627,21 +635,21 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         then their messages in other owners' sessions, be it in a room or because their session was moved or
         forked; and last the titles that they gave to these sessions.
         """
-        return self._each(lambda: self._target.export_owner(owner))
+        return self._iterate(lambda: self._target.export_owner(owner))
 
     def count_said_elsewhere(self, owner: str) -> int:
         """Return how many messages of an owner are in sessions of others."""
-        return self._wait(lambda: self._target.count_said_elsewhere(owner))
+        return self._run_and_wait(lambda: self._target.count_said_elsewhere(owner))
 
     def erased_at(self, owner: str) -> datetime | None:
         """Return the time at which an owner was erased: messages sent until then must not be taken in."""
-        return self._wait(lambda: self._target.erased_at(owner))
+        return self._run_and_wait(lambda: self._target.erased_at(owner))
 
     def search_messages(
         self, query: str, *, scope: Scope, limit: int = 20, offset: int = 0, **options: Unpack[SearchOptions]
     ) -> SearchResult:
         """Return messages that match a query: the best ones first, or by `sort` the newest or the oldest."""
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.search_messages(query, scope=scope, limit=limit, offset=offset, **options)
         )
 
@@ -649,28 +657,30 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         self, query: str, *, scope: Scope, limit: int = 10, **options: Unpack[SearchOptions]
     ) -> SessionSearchResult:
         """Return the conversations with messages that match a query, each once, with its best message."""
-        return self._wait(lambda: self._target.search_sessions(query, scope=scope, limit=limit, **options))
+        return self._run_and_wait(
+            lambda: self._target.search_sessions(query, scope=scope, limit=limit, **options)
+        )
 
     @property
     def search_index(self) -> IndexReport:
         """Return the state of the search index: empty, building, ready or unavailable, and why."""
-        return self._ask(lambda: self._target.search_index)
+        return self._call_on_loop(lambda: self._target.search_index)
 
     def catch_up_search_index(self) -> None:
         """Return when the index has read all messages so far. A search does not need to wait for this."""
-        self._wait(self._target.catch_up_search_index)
+        self._run_and_wait(self._target.catch_up_search_index)
 
     def check_search_index(self) -> IndexReport:
         """Check the whole index; a damaged one is set aside and made again from the messages."""
-        return self._wait(self._target.check_search_index)
+        return self._run_and_wait(self._target.check_search_index)
 
     def rebuild_search_index(self) -> None:
         """Remove the index from the disk and make it again in the background."""
-        self._wait(self._target.rebuild_search_index)
+        self._run_and_wait(self._target.rebuild_search_index)
 
     def export_session(self, session_id: str, *, scope: Scope, include_hidden: bool = True) -> dict[str, Any]:
         """Return a session with its messages; `SessionNotFoundError` if *scope* does not see it."""
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.export_session(session_id, scope=scope, include_hidden=include_hidden)
         )
 
@@ -681,7 +691,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
 
         `write_export` writes all of them as of one moment.
         """
-        return self._each(
+        return self._iterate(
             lambda: self._target.export_all(scope=scope, source=source, include_hidden=include_hidden)
         )
 
@@ -701,7 +711,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
 
         With *lineage* "logical", the sessions of a compressed conversation stand together, in their order.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.write_export(
                 target,
                 scope=scope,
@@ -727,7 +737,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         No session of the store is changed: the report lists the clashes. With *owner*, all become that
         owner's.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.import_sessions(lines, owner=owner, dry_run=dry_run, progress=progress)
         )
 
@@ -739,11 +749,11 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         may be gone while messages of it are left in the file: a second call removes these and returns False.
         So does a store when it is opened.
         """
-        return self._wait(lambda: self._target.delete_session(session_id))
+        return self._run_and_wait(lambda: self._target.delete_session(session_id))
 
     def delete_sessions(self, session_ids: Iterable[str]) -> int:
         """Remove several sessions, each as `delete_session` does; return how many there were."""
-        return self._wait(lambda: self._target.delete_sessions(session_ids))
+        return self._run_and_wait(lambda: self._target.delete_sessions(session_ids))
 
     def prune_sessions(
         self,
@@ -768,7 +778,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         continues. A dry run returns the sessions that it would remove; with *limit*, that many are removed,
         or few more.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.prune_sessions(
                 older_than_days=older_than_days,
                 max_count=max_count,
@@ -787,12 +797,12 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
 
     def finish_removals(self) -> int:
         """Remove the messages that are left of removed sessions, piece by piece; return how many."""
-        return self._wait(self._target.finish_removals)
+        return self._run_and_wait(self._target.finish_removals)
 
     def get_meta(self, key: str) -> str | None:
         """Return the text that was kept under that name; None if there is none."""
-        return self._wait(lambda: self._target.get_meta(key))
+        return self._run_and_wait(lambda: self._target.get_meta(key))
 
     def set_meta(self, key: str, value: str | None) -> None:
         """Keep a text under that name, in place of an earlier one; None forgets it."""
-        self._wait(lambda: self._target.set_meta(key, value))
+        self._run_and_wait(lambda: self._target.set_meta(key, value))

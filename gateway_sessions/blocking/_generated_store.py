@@ -58,32 +58,32 @@ class BlockingHooks(BlockingPart[Hooks]):
         one name are refused with `InvalidInputError`. With *once_within*, which is how long it may take, a
         call is made at most once: one that fails, or is broken off, is given up.
         """
-        self._ask(lambda: self._target.register(hook, name=name, once_within=once_within))
+        self._call_on_loop(lambda: self._target.register(hook, name=name, once_within=once_within))
 
     def unregister(self, name: str) -> None:
         """Call that hook no more. Calls under way are waited for; what is owed stays so."""
-        self._wait(lambda: self._target.unregister(name))
+        self._run_and_wait(lambda: self._target.unregister(name))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The registered hooks."""
-        return self._ask(lambda: self._target.names)
+        return self._call_on_loop(lambda: self._target.names)
 
     def hear(self, news: Sequence[News]) -> None:
         """Be told what a commit has brought about: the end of a session owes calls."""
-        self._ask(lambda: self._target.hear(news))
+        self._call_on_loop(lambda: self._target.hear(news))
 
     def dead_letters(self, limit: int = 100) -> list[HookCall]:
         """Calls that were given up, the newest first."""
-        return self._wait(lambda: self._target.dead_letters(limit))
+        return self._run_and_wait(lambda: self._target.dead_letters(limit))
 
     def requeue(self, idempotency_key: str) -> None:
         """Try a given-up call again, with all its attempts."""
-        self._wait(lambda: self._target.requeue(idempotency_key))
+        self._run_and_wait(lambda: self._target.requeue(idempotency_key))
 
     def sweep(self) -> int:
         """Make every call whose time has come and wait for the outcomes; how many succeeded."""
-        return self._wait(self._target.sweep)
+        return self._run_and_wait(self._target.sweep)
 
 
 class BlockingExpiryWatcher(BlockingPart[ExpiryWatcher]):
@@ -91,7 +91,7 @@ class BlockingExpiryWatcher(BlockingPart[ExpiryWatcher]):
 
     def sweep(self) -> Sweep:
         """Look at every entry whose instant has come."""
-        return self._wait(self._target.sweep)
+        return self._run_and_wait(self._target.sweep)
 
 
 class BlockingTurn(BlockingScope[Turn]):
@@ -105,70 +105,70 @@ class BlockingTurn(BlockingScope[Turn]):
     @property
     def messages(self) -> tuple[InboundMessage, ...]:
         """What the turn is about: one message, or several that were merged."""
-        return self._ask(lambda: self._target.messages)
+        return self._call_on_loop(lambda: self._target.messages)
 
     @property
     def is_internal(self) -> bool:
         """Whether the program has said all that the turn is about, and no person has joined it."""
-        return self._ask(lambda: self._target.is_internal)
+        return self._call_on_loop(lambda: self._target.is_internal)
 
     @property
     def session_key(self) -> str:
         """The lane."""
-        return self._ask(lambda: self._target.session_key)
+        return self._call_on_loop(lambda: self._target.session_key)
 
     @property
     def token(self) -> int:
         """Rises with every turn of the lane; what an older one writes is refused."""
-        return self._ask(lambda: self._target.token)
+        return self._call_on_loop(lambda: self._target.token)
 
     @property
     def seq(self) -> int:
         """The place of the first message among all that was ever accepted on the lane."""
-        return self._ask(lambda: self._target.seq)
+        return self._call_on_loop(lambda: self._target.seq)
 
     @property
     def seqs(self) -> tuple[int, ...]:
         """The places of all messages."""
-        return self._ask(lambda: self._target.seqs)
+        return self._call_on_loop(lambda: self._target.seqs)
 
     @property
     def attempt(self) -> int:
         """1 for the first try; more if earlier ones were cut off."""
-        return self._ask(lambda: self._target.attempt)
+        return self._call_on_loop(lambda: self._target.attempt)
 
     @property
     def recorded(self) -> bool:
         """Whether an earlier try has put what the turn is about into the transcript, and perhaps more."""
-        return self._ask(lambda: self._target.recorded)
+        return self._call_on_loop(lambda: self._target.recorded)
 
     @property
     def admitted_at(self) -> datetime:
         """When the first message was accepted."""
-        return self._ask(lambda: self._target.admitted_at)
+        return self._call_on_loop(lambda: self._target.admitted_at)
 
     @property
     def version(self) -> Version:
         """The state of the transcript when the turn began."""
-        return self._ask(lambda: self._target.version)
+        return self._call_on_loop(lambda: self._target.version)
 
     @property
     def waiting(self) -> int:
         """How many turns waited behind this one when it began."""
-        return self._ask(lambda: self._target.waiting)
+        return self._call_on_loop(lambda: self._target.waiting)
 
     @property
     def ended(self) -> bool:
         """Whether the turn has come to its end."""
-        return self._ask(lambda: self._target.ended)
+        return self._call_on_loop(lambda: self._target.ended)
 
     def transcript(self, limit: int | None = None) -> list[Chat]:
         """What goes to a model: the conversation, with what the turn is about at its end."""
-        return self._wait(lambda: self._target.transcript(limit))
+        return self._run_and_wait(lambda: self._target.transcript(limit))
 
     def append(self, *messages: Message | Mapping[str, Any]) -> list[int]:
         """Add to the transcript at once, behind what the turn is about; returns the ids."""
-        return self._wait(lambda: self._target.append(*messages))
+        return self._run_and_wait(lambda: self._target.append(*messages))
 
     def commit(
         self,
@@ -183,7 +183,7 @@ class BlockingTurn(BlockingScope[Turn]):
         If *go_on*, the lane's next turn begins in the same commit. The key of another lane lets the next one
         of that lane begin, where no other node uses the database.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.commit(
                 messages, usages=usages, replies=replies, last_prompt_tokens=last_prompt_tokens
             )
@@ -191,7 +191,7 @@ class BlockingTurn(BlockingScope[Turn]):
 
     def fail(self, problem: str, *, usages: Sequence[Usage] = (), replies: Sequence[Owed] = ()) -> Ended:
         """Give the turn up: its messages become dead letters, which can be tried again."""
-        return self._wait(lambda: self._target.fail(problem, usages=usages, replies=replies))
+        return self._run_and_wait(lambda: self._target.fail(problem, usages=usages, replies=replies))
 
     def interrupt(
         self,
@@ -202,15 +202,17 @@ class BlockingTurn(BlockingScope[Turn]):
         replies: Sequence[Owed] = (),
     ) -> Ended:
         """Stop the turn: what it has done stands, and nobody does the rest."""
-        return self._wait(lambda: self._target.interrupt(by, messages, usages=usages, replies=replies))
+        return self._run_and_wait(
+            lambda: self._target.interrupt(by, messages, usages=usages, replies=replies)
+        )
 
     def roll_back(self, by: str, *, usages: Sequence[Usage] = (), replies: Sequence[Owed] = ()) -> Ended:
         """Stop the turn and take back all that it has put into the transcript."""
-        return self._wait(lambda: self._target.roll_back(by, usages=usages, replies=replies))
+        return self._run_and_wait(lambda: self._target.roll_back(by, usages=usages, replies=replies))
 
     def release(self, *, retry_at: datetime | None = None, counted: bool = False) -> None:
         """Let the messages wait again in their old place; if *counted*, this was a try that failed."""
-        self._wait(lambda: self._target.release(retry_at=retry_at, counted=counted))
+        self._run_and_wait(lambda: self._target.release(retry_at=retry_at, counted=counted))
 
 
 class BlockingSessionStore(BlockingResource[SessionStore]):
@@ -283,31 +285,31 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
     @property
     def clock(self) -> Clock:
         """The time that this store goes by."""
-        return self._ask(lambda: self._target.clock)
+        return self._call_on_loop(lambda: self._target.clock)
 
     @property
     def isolation(self) -> Isolation:
         """Who shares a lane with whom."""
-        return self._ask(lambda: self._target.isolation)
+        return self._call_on_loop(lambda: self._target.isolation)
 
     def key_for(self, source: SessionSource) -> str:
         """The plain key of the lane a message of that origin belongs to, if nobody has another name."""
-        return self._ask(lambda: self._target.key_for(source))
+        return self._call_on_loop(lambda: self._target.key_for(source))
 
     @property
     def drain_requested(self) -> bool:
         """Set when another process would like to take over; this one ends when it sees fit."""
-        return self._ask(self._target.drain_requested.is_set)
+        return self._call_on_loop(self._target.drain_requested.is_set)
 
     @property
     def started(self) -> StartReport:
         """How the store was found when it was opened."""
-        return self._ask(lambda: self._target.started)
+        return self._call_on_loop(lambda: self._target.started)
 
     @property
     def incidents(self) -> tuple[Incident, ...]:
         """What was found wrong and dealt with since the store was opened."""
-        return self._ask(lambda: self._target.incidents)
+        return self._call_on_loop(lambda: self._target.incidents)
 
     def get_or_create_session(
         self, source: SessionSource, force_new: bool = False, touch: bool = True
@@ -316,7 +318,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
 
         *touch* is False for heartbeats and cron jobs, which must not keep a session alive.
         """
-        return self._wait(lambda: self._target.get_or_create_session(source, force_new, touch))
+        return self._run_and_wait(lambda: self._target.get_or_create_session(source, force_new, touch))
 
     def update_session(
         self,
@@ -331,7 +333,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         With *session_id*, a turn that ended after its session was replaced changes nothing. *touch* is False
         for the turn of a heartbeat or cron job, which answered nobody and must not keep a session alive.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.update_session(
                 session_key, last_prompt_tokens, session_id=session_id, touch=touch
             )
@@ -339,37 +341,37 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
 
     def suspend_session(self, session_key: str, reason: str = "suspended") -> bool:
         """Make the next message start afresh, whatever the policy says; False if the lane has no session."""
-        return self._wait(lambda: self._target.suspend_session(session_key, reason))
+        return self._run_and_wait(lambda: self._target.suspend_session(session_key, reason))
 
     def mark_resume_pending(self, session_key: str, reason: str = ResumeReason.RESTART_TIMEOUT) -> bool:
         """Note that a turn was cut off; False if there is no session, or it may not go on."""
-        return self._wait(lambda: self._target.mark_resume_pending(session_key, reason))
+        return self._run_and_wait(lambda: self._target.mark_resume_pending(session_key, reason))
 
     def clear_resume_pending(self, session_key: str) -> bool:
         """Note that a turn succeeded; False if no cut-off turn was waiting."""
-        return self._wait(lambda: self._target.clear_resume_pending(session_key))
+        return self._run_and_wait(lambda: self._target.clear_resume_pending(session_key))
 
     def suspend_recently_active(self, max_age_seconds: float = 120) -> int:
         """Treat sessions used lately as cut off by a crash: for gateways that do not lease lanes."""
-        return self._wait(lambda: self._target.suspend_recently_active(max_age_seconds))
+        return self._run_and_wait(lambda: self._target.suspend_recently_active(max_age_seconds))
 
     def prune_old_entries(self, max_age_days: float | None) -> int:
         """Forget lanes not written to for that long; their next message starts without any history."""
-        return self._wait(lambda: self._target.prune_old_entries(max_age_days))
+        return self._run_and_wait(lambda: self._target.prune_old_entries(max_age_days))
 
     def set_model_override(
         self, session_key: str, override: Mapping[str, object] | None
     ) -> SessionEntry | None:
         """Choose a model for this session; credentials are left out."""
-        return self._wait(lambda: self._target.set_model_override(session_key, override))
+        return self._run_and_wait(lambda: self._target.set_model_override(session_key, override))
 
     def set_reset_policy(self, session_key: str, policy: SessionResetPolicy | None) -> SessionEntry | None:
         """Give this session a policy of its own."""
-        return self._wait(lambda: self._target.set_reset_policy(session_key, policy))
+        return self._run_and_wait(lambda: self._target.set_reset_policy(session_key, policy))
 
     def set_zone(self, session_key: str, zone: str | None) -> SessionEntry | None:
         """Tell in which time zone the people of this chat live."""
-        return self._wait(lambda: self._target.set_zone(session_key, zone))
+        return self._run_and_wait(lambda: self._target.set_zone(session_key, zone))
 
     def list_sessions(
         self,
@@ -380,37 +382,37 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         after: SessionEntry | None = None,
     ) -> list[SessionEntry]:
         """What *scope* may see, the latest written first; *after* is the last of the page before."""
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.list_sessions(active_minutes, scope=scope, limit=limit, after=after)
         )
 
     def scope_of(self, source: SessionSource) -> Scope:
         """What the person who wrote may see, under the rules of this store and all of their names."""
-        return self._wait(lambda: self._target.scope_of(source))
+        return self._run_and_wait(lambda: self._target.scope_of(source))
 
     def lookup_by_session_id(self, session_id: str, *, scope: Scope) -> SessionEntry | None:
         """The entry that holds a session now, if *scope* may see it."""
-        return self._wait(lambda: self._target.lookup_by_session_id(session_id, scope=scope))
+        return self._run_and_wait(lambda: self._target.lookup_by_session_id(session_id, scope=scope))
 
     def get_session(self, session_key: str) -> SessionEntry | None:
         """The lane's entry as it is, without judging it."""
-        return self._wait(lambda: self._target.get_session(session_key))
+        return self._run_and_wait(lambda: self._target.get_session(session_key))
 
     def peek_session_id(self, session_key: str) -> str | None:
         """The id of the lane's session, without touching it."""
-        return self._wait(lambda: self._target.peek_session_id(session_key))
+        return self._run_and_wait(lambda: self._target.peek_session_id(session_key))
 
     def has_any_sessions(self) -> bool:
         """Whether there has ever been a session."""
-        return self._wait(self._target.has_any_sessions)
+        return self._run_and_wait(self._target.has_any_sessions)
 
     def explain(self, session_key: str) -> Explanation:
         """Why the lane has the session it has, and what its next message will do."""
-        return self._wait(lambda: self._target.explain(session_key))
+        return self._run_and_wait(lambda: self._target.explain(session_key))
 
     def should_notify(self, entry: SessionEntry) -> bool:
         """Whether people should be told that this session replaced one that nobody asked to end."""
-        return self._ask(lambda: self._target.should_notify(entry))
+        return self._call_on_loop(lambda: self._target.should_notify(entry))
 
     def session_prompt(
         self,
@@ -425,22 +427,22 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         `privacy.redact_pii`, pseudonyms made with this store's own secret stand for names and ids. A first
         turn after an automatic reset has one more line at the end, which says so.
         """
-        return self._ask(lambda: self._target.session_prompt(source, entry, connected=connected))
+        return self._call_on_loop(lambda: self._target.session_prompt(source, entry, connected=connected))
 
     def flush(self) -> None:
         """Return when sessions.json shows all that was changed before, else raise `SnapshotError`."""
-        self._wait(self._target.flush)
+        self._run_and_wait(self._target.flush)
 
     def reset_session(self, session_key: str, display_name: str | None = None) -> SessionEntry | None:
         """Start afresh because a person asked for it; None if the lane has no session.
 
         It overtakes what runs or waits on the lane: the running turn can write nothing any more.
         """
-        return self._wait(lambda: self._target.reset_session(session_key, display_name))
+        return self._run_and_wait(lambda: self._target.reset_session(session_key, display_name))
 
     def undo_reset(self, session_key: str) -> SessionEntry | None:
         """Bring back the session that the last reset took away; `NothingToUndoError` if there is none."""
-        return self._wait(lambda: self._target.undo_reset(session_key))
+        return self._run_and_wait(lambda: self._target.undo_reset(session_key))
 
     def switch_session(
         self, session_key: str, target_session_id: str, *, scope: Scope, move: bool = False
@@ -451,7 +453,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         it goes on here, which has an id of its own and the session as its parent. With *move* the session
         leaves its lane and belongs to the owner of this one; each message keeps its author.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.switch_session(session_key, target_session_id, scope=scope, move=move)
         )
 
@@ -470,7 +472,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         the entry as it is then. `SessionEndedError` if the lane has gone on with something else,
         `SessionNotFoundError` if there is no such session.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.split_session(
                 session_key, session_id, messages, model=model, system_prompt=system_prompt
             )
@@ -480,7 +482,9 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         self, session_key: str, *, at_message_id: int | str | None = None
     ) -> SessionEntry | None:
         """Go on in a copy of the session, up to and with that message; the session can be resumed."""
-        return self._wait(lambda: self._target.branch_session(session_key, at_message_id=at_message_id))
+        return self._run_and_wait(
+            lambda: self._target.branch_session(session_key, at_message_id=at_message_id)
+        )
 
     def resume_session(
         self, session_key: str, text: str, *, scope: Scope, move: bool = False
@@ -490,11 +494,13 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         `SessionNotFoundError` if nothing in *scope* fits, `AmbiguousSessionError` if several do. A session of
         another owner goes on as a fork, unless it shall *move*: see `switch_session`.
         """
-        return self._wait(lambda: self._target.resume_session(session_key, text, scope=scope, move=move))
+        return self._run_and_wait(
+            lambda: self._target.resume_session(session_key, text, scope=scope, move=move)
+        )
 
     def set_busy_mode(self, session_key: str, mode: BusyMode | None) -> SessionEntry | None:
         """Choose what a message does while a turn of this session runs; None: what the configuration says."""
-        return self._wait(lambda: self._target.set_busy_mode(session_key, mode))
+        return self._run_and_wait(lambda: self._target.set_busy_mode(session_key, mode))
 
     def enqueue(
         self,
@@ -510,54 +516,56 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         *solo* gives it a turn of its own, whatever comes after it. *running* says what only the caller knows
         of the turn that runs on the lane.
         """
-        return self._wait(lambda: self._target.enqueue(message, rules=rules, solo=solo, running=running))
+        return self._run_and_wait(
+            lambda: self._target.enqueue(message, rules=rules, solo=solo, running=running)
+        )
 
     def claim(self, session_key: str | None = None) -> BlockingTurn | None:
         """The next turn of a lane, or of the one that has waited longest; None if none may begin now.
 
         Use it with `with`, and end it with `commit`. Until then nobody else writes to the session.
         """
-        return self._part(BlockingTurn, lambda: self._target.claim(session_key))
+        return self._run_for_part(BlockingTurn, lambda: self._target.claim(session_key))
 
     def stop_turn(self, session_key: str, *, by: str = "person") -> Overtaken:
         """End the lane's turn and empty its queue; what the turn still writes is refused."""
-        return self._wait(lambda: self._target.stop_turn(session_key, by=by))
+        return self._run_and_wait(lambda: self._target.stop_turn(session_key, by=by))
 
     def queue_depth(self, session_key: str) -> int:
         """How many turns wait on a lane."""
-        return self._wait(lambda: self._target.queue_depth(session_key))
+        return self._run_and_wait(lambda: self._target.queue_depth(session_key))
 
     def list_queued(self, session_key: str) -> list[QueuedMessage]:
         """All that waits or runs on a lane, in the order of its turns."""
-        return self._wait(lambda: self._target.list_queued(session_key))
+        return self._run_and_wait(lambda: self._target.list_queued(session_key))
 
     def cancel_queued(self, session_key: str, seq: int, *, by: str = "person") -> int:
         """Take a waiting message out, with what became part of its turn; how many messages."""
-        return self._wait(lambda: self._target.cancel_queued(session_key, seq, by=by))
+        return self._run_and_wait(lambda: self._target.cancel_queued(session_key, seq, by=by))
 
     def clear_queue(self, session_key: str, *, by: str = "person") -> int:
         """Take everything out that waits; how many messages. A running turn goes on."""
-        return self._wait(lambda: self._target.clear_queue(session_key, by=by))
+        return self._run_and_wait(lambda: self._target.clear_queue(session_key, by=by))
 
     def move_queued(self, session_key: str, seq: int, to: int) -> list[int]:
         """Let a waiting turn begin as the *to*-th, counted from 1; the new order."""
-        return self._wait(lambda: self._target.move_queued(session_key, seq, to))
+        return self._run_and_wait(lambda: self._target.move_queued(session_key, seq, to))
 
     def dead_letters(self, *, limit: int = 100, before: int | None = None) -> list[DeadLetter]:
         """Messages whose turns failed for good, the newest first; *before* is the last id of a page."""
-        return self._wait(lambda: self._target.dead_letters(limit=limit, before=before))
+        return self._run_and_wait(lambda: self._target.dead_letters(limit=limit, before=before))
 
     def requeue(self, item_id: int | str) -> str:
         """Let a dead letter wait again, behind all that waits; returns its lane."""
-        return self._wait(lambda: self._target.requeue(item_id))
+        return self._run_and_wait(lambda: self._target.requeue(item_id))
 
     def dead_replies(self, *, limit: int = 100, before: int | None = None) -> list[OwedReply]:
         """Replies that were given up, the newest first; *before* is the last id of a page."""
-        return self._wait(lambda: self._target.dead_replies(limit=limit, before=before))
+        return self._run_and_wait(lambda: self._target.dead_replies(limit=limit, before=before))
 
     def retry_reply(self, reply_id: int | str) -> None:
         """Let a reply that was given up be sent again; a gateway that runs is told with `look_again`."""
-        self._wait(lambda: self._target.retry_reply(reply_id))
+        self._run_and_wait(lambda: self._target.retry_reply(reply_id))
 
     def append_to_transcript(
         self,
@@ -571,21 +579,21 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
 
         *source* tells who said it, and where: in a room, only then is it known to be theirs.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.append_to_transcript(session_id, message, skip_db, source=source)
         )
 
     def rewrite_transcript(self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]) -> bool:
         """Put messages in the place of the conversation, all or none; what is hidden stays. Always True."""
-        return self._wait(lambda: self._target.rewrite_transcript(session_id, messages))
+        return self._run_and_wait(lambda: self._target.rewrite_transcript(session_id, messages))
 
     def load_transcript(self, session_id: str, *, limit: int | None = None) -> list[Chat]:
         """What goes to a model, always valid, of the last *limit* messages that belong to it."""
-        return self._wait(lambda: self._target.load_transcript(session_id, limit=limit))
+        return self._run_and_wait(lambda: self._target.load_transcript(session_id, limit=limit))
 
     def rewind_session(self, session_id: str, n: int = 1) -> Rewind | None:
         """Take back the last *n* turns; None if there is none. `db.restore_rewound` brings them back."""
-        return self._wait(lambda: self._target.rewind_session(session_id, n))
+        return self._run_and_wait(lambda: self._target.rewind_session(session_id, n))
 
     def import_hermes(
         self, path: str | Path, *, dry_run: bool = False, progress: Progress | None = None
@@ -595,7 +603,9 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         The home is only read, Hermes may be running. An import that was cut off is simply begun again. See
         the report for what could not be taken in as it was.
         """
-        return self._wait(lambda: self._target.import_hermes(path, dry_run=dry_run, progress=progress))
+        return self._run_and_wait(
+            lambda: self._target.import_hermes(path, dry_run=dry_run, progress=progress)
+        )
 
     def erase(
         self, subject: SessionSource | str, *, keep_copies: bool = False, progress: OnProgress | None = None
@@ -606,15 +616,17 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         `SessionBusyError` while a turn of theirs runs. Once begun, it is finished in the background, even if
         the call fails or is cancelled. See `SessionDB.erase` for what happens to copies.
         """
-        return self._wait(lambda: self._target.erase(subject, keep_copies=keep_copies, progress=progress))
+        return self._run_and_wait(
+            lambda: self._target.erase(subject, keep_copies=keep_copies, progress=progress)
+        )
 
     def export_person(self, subject: SessionSource | str) -> Iterator[dict[str, Any]]:
         """All that is known of a person: first their lanes with what happened there, then every session."""
-        return self._each(lambda: self._target.export_person(subject))
+        return self._iterate(lambda: self._target.export_person(subject))
 
     def was_erased(self, source: SessionSource, sent_at: object) -> bool:
         """Whether a message that arrives now was sent before its sender was erased, and must be dropped."""
-        return self._wait(lambda: self._target.was_erased(source, sent_at))
+        return self._run_and_wait(lambda: self._target.was_erased(source, sent_at))
 
     def assign_lanes(
         self, accounts: Mapping[str, str] | None = None, *, unnamed_too: bool = False, dry_run: bool = False
@@ -624,10 +636,10 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         *accounts* says by platform which one gets lanes of which nobody knows who used them; *unnamed_too*,
         also those of the account without a name, which is called so from now on.
         """
-        return self._wait(
+        return self._run_and_wait(
             lambda: self._target.assign_lanes(accounts, unnamed_too=unnamed_too, dry_run=dry_run)
         )
 
     def adopt_lanes(self, serving: Collection[tuple[str, str]]) -> None:
         """Do so for the accounts that a gateway serves, once for each platform; a gateway calls it itself."""
-        self._wait(lambda: self._target.adopt_lanes(serving))
+        self._run_and_wait(lambda: self._target.adopt_lanes(serving))

@@ -31,7 +31,7 @@ class LoopThread:
 
     def start(self, resource: AbstractAsyncContextManager[object]) -> None:
         """Start the thread and open the resource on its loop; once only."""
-        _refuse_on_a_loop()
+        _check_no_running_loop()
         with ExitStack() as opened:
             portal = opened.enter_context(start_blocking_portal("asyncio"))
             # Calls that still wait when the resource has closed wait for nothing.
@@ -46,21 +46,21 @@ class LoopThread:
         """Close the resource, cancel whatever still waits, and end the thread."""
         self._open.__exit__(exc_type, exc, traceback)
 
-    def wait(self, work: Callable[[], Awaitable[T]]) -> T:
+    def run_and_wait(self, work: Callable[[], Awaitable[T]]) -> T:
         """What the work comes to. It is cancelled if this thread is interrupted while it waits."""
-        _refuse_on_a_loop()
+        _check_no_running_loop()
         call = _Call(work)
         try:
-            return self._begin(call.run).result()
+            return self._start_on_loop(call.run).result()
         except CancelledError as error:
             raise StoreStoppedError(self._what) from error
         finally:
             call.wanted = False
             if call.under_way:  # this thread was interrupted
                 with suppress(StoreStoppedError):
-                    self._begin(call.give_up)
+                    self._start_on_loop(call.cancel)
 
-    def _begin(self, work: Callable[[], Awaitable[T]]) -> Future[T]:
+    def _start_on_loop(self, work: Callable[[], Awaitable[T]]) -> Future[T]:
         if self._portal is None:
             raise StoreStoppedError(self._what)
         try:
@@ -94,7 +94,7 @@ class _Call(Generic[T]):
                 self._over = True
         raise CancelledError
 
-    async def give_up(self) -> None:
+    async def cancel(self) -> None:
         """Cancel it."""
         if self._scope is not None:
             self._scope.cancel()
@@ -107,54 +107,54 @@ class BlockingPart(Generic[R]):
         self._target = target
         self._loop = loop
 
-    def _wait(self, work: Callable[[], Awaitable[T]]) -> T:
+    def _run_and_wait(self, work: Callable[[], Awaitable[T]]) -> T:
         """What a coroutine comes to."""
-        return self._loop.wait(work)
+        return self._loop.run_and_wait(work)
 
-    def _ask(self, look: Callable[[], T]) -> T:
+    def _call_on_loop(self, look: Callable[[], T]) -> T:
         """What a plain function answers where nothing changes meanwhile: on the loop."""
 
         async def work() -> T:
             return look()
 
-        return self._loop.wait(work)
+        return self._loop.run_and_wait(work)
 
-    def _part(
+    def _run_for_part(
         self, kind: Callable[[T, LoopThread], PartT], work: Callable[[], Awaitable[T | None]]
     ) -> PartT | None:
         """Return the result of a coroutine as an object of the same thread; None if it returns None."""
-        found = self._wait(work)
+        found = self._run_and_wait(work)
         return None if found is None else kind(found, self._loop)
 
-    def _each(self, begin: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
+    def _iterate(self, begin: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
         """What an asynchronous generator yields, one at a time; it is closed however the iteration ends."""
-        _refuse_on_a_loop()
-        return self._iterate(begin())
+        _check_no_running_loop()
+        return self._wait_for_items(begin())
 
-    def _iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
+    def _wait_for_items(self, items: AsyncIterator[T]) -> Iterator[T]:
         try:
             while True:
-                yield self._wait(items.__anext__)
+                yield self._run_and_wait(items.__anext__)
         except StopAsyncIteration:
             return
         finally:
             # A loop that has ended has closed them, and one that runs here closes them when it ends.
             with suppress(StoreStoppedError, EventLoopRunningError):
                 if isinstance(items, AsyncGenerator):
-                    self._wait(items.aclose)
+                    self._run_and_wait(items.aclose)
 
 
 class BlockingScope(BlockingPart[ManagedT]):
     """An object of a thread that is used with `with`."""
 
     def __enter__(self) -> Self:
-        self._wait(self._target.__aenter__)
+        self._run_and_wait(self._target.__aenter__)
         return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._wait(lambda: self._target.__aexit__(exc_type, exc, traceback))
+        self._run_and_wait(lambda: self._target.__aexit__(exc_type, exc, traceback))
 
 
 class BlockingResource(BlockingPart[ManagedT]):
@@ -177,7 +177,7 @@ class BlockingResource(BlockingPart[ManagedT]):
         self._loop.stop(exc_type, exc, traceback)
 
 
-def _refuse_on_a_loop() -> None:
+def _check_no_running_loop() -> None:
     """A loop that waits for another thread stands still, and all of its tasks with it."""
     try:
         asyncio.get_running_loop()

@@ -17,8 +17,8 @@ from rich.panel import Panel
 from rich.text import Text
 
 import gateway_sessions as gs
+from gateway_sessions._process.background import in_background
 from gateway_sessions.adapters.console import Console
-from gateway_sessions.adapters.protocol import in_background
 from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.interrupts import CtrlC
 from gateway_sessions.cli.output.terminal import print_answer

@@ -14,7 +14,7 @@ from typing import Final
 import anyio
 
 import gateway_sessions as gs
-from gateway_sessions.adapters.protocol import in_background
+from gateway_sessions._process.background import in_background
 from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.notices.command_replies import NOTHING_TO_STOP

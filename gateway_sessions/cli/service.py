@@ -17,9 +17,10 @@ import anyio
 import msgspec
 
 import gateway_sessions as gs
-from gateway_sessions.adapters._http import HttpServer, Request, Response, listen
+from gateway_sessions._process.background import in_background
+from gateway_sessions.adapters._http import HttpServer, Request, Response, listening_socket
 from gateway_sessions.adapters.console import Console
-from gateway_sessions.adapters.protocol import Adapter, in_background
+from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
 from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.exit_codes import AddressTakenError
@@ -161,7 +162,7 @@ async def wait_for_addresses(settings: ServeConfig, home: Path, *, wait: float) 
 
 def _listen(key: str, host: str, port: int) -> socket.socket:
     try:
-        return listen(host, port)
+        return listening_socket(host, port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise AddressTakenError(key, f"{host}:{port}") from error

@@ -17,8 +17,8 @@ from typing import Final, TypeVar
 
 from anyio.abc import TaskGroup
 
+from gateway_sessions._process.background import Resource
 from gateway_sessions._process.clock import SystemClock
-from gateway_sessions._process.resource import Resource
 from gateway_sessions.core.cluster import LONGEST_NAME, POOL_SIZE, ClusterRules
 from gateway_sessions.core.committed_changes import News
 from gateway_sessions.core.instants import first_change_id

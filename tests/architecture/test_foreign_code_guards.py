@@ -11,10 +11,10 @@ BROAD = {"Exception", "BaseException", "builtins.Exception", "builtins.BaseExcep
 
 # (module, function): to whom the error is handed on.
 GUARDS: dict[tuple[str, str], str] = {
-    ("adapters/protocol.py", "in_background"): "raised again, outside of the task group",
-    ("adapters/protocol.py", "in_background.run"): "raised again, where the block ends",
-    ("adapters/console.py", "Console._hand_over"): "told to the person at the terminal, and logged",
-    ("adapters/webhook.py", "Webhook._take"): "the sender is asked to try again, and it is logged",
+    ("_process/background.py", "in_background"): "raised again, outside of the task group",
+    ("_process/background.py", "in_background.run"): "raised again, where the block ends",
+    ("adapters/console.py", "Console._submit_line"): "told to the person at the terminal, and logged",
+    ("adapters/webhook.py", "Webhook._submit_message"): "the sender is asked to try again, and it is logged",
     ("runtime/agents/cache.py", "AgentCache._is_light"): "logged; the agent is closed and not kept",
     ("runtime/queue/aliases.py", "Aliases.__call__"): "raised again, as what it means for the message",
     (

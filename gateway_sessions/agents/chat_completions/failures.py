@@ -19,7 +19,7 @@ import msgspec
 from gateway_sessions.core.display_text import shortened, visible
 from gateway_sessions.errors import ContextTooLongError, ModelError, ModelRefusedError, ModelUnavailableError
 
-MAX_TOLD: Final = 300
+MAX_QUOTE: Final = 300
 """Characters that are quoted of an endpoint: a line for people."""
 HIDDEN: Final = "(the key)"
 COUNTING: Final = "stream_options"
@@ -30,7 +30,7 @@ _TOO_LONG: Final = re.compile(
     r"|exceeds? the (available |model'?s? )?(context|limit)|reduce the length",
     re.IGNORECASE,
 )
-_NOTHING_LEFT: Final = b"insufficient_quota"
+_QUOTA_USED_UP: Final = b"insufficient_quota"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,42 +46,42 @@ class Refusal:
     retry_after: float | None = None
 
     @property
-    def told(self) -> str:
+    def quote(self) -> str:
         """The words of the endpoint, on one line and without the key."""
         try:
-            return told_by(msgspec.json.decode(self.body), hiding=self.key)
+            return quote_from(msgspec.json.decode(self.body), hiding=self.key)
         except (msgspec.DecodeError, UnicodeError):
             return ""
 
     @property
     def refuses_counting(self) -> bool:
         """Whether the endpoint refuses only to count tokens."""
-        return self._cannot_be_read and COUNTING.encode() in self.body
+        return self._is_bad_request and COUNTING.encode() in self.body
 
     @property
     def error(self) -> ModelError:
         """The error that a status and its words mean."""
         match self.status:
-            case _ if self._cannot_be_read and _TOO_LONG.search(self.body.decode("utf-8", "replace")):
+            case _ if self._is_bad_request and _TOO_LONG.search(self.body.decode("utf-8", "replace")):
                 problem = f"says that the conversation is too long for {self.model}; /new begins another one"
-                return ContextTooLongError(self.endpoint, self._with_told(problem))
+                return ContextTooLongError(self.endpoint, self._with_quote(problem))
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
                 problem = "does not accept the key" if self.key else "wants a key: set OPENAI_API_KEY"
-            case HTTPStatus.NOT_FOUND if "model" in self.told.lower():
+            case HTTPStatus.NOT_FOUND if "model" in self.quote.lower():
                 problem = f"has no model {self.model!r}"
             case HTTPStatus.NOT_FOUND | HTTPStatus.METHOD_NOT_ALLOWED:
                 problem = "has no chat completions there; the address usually ends in /v1"
             case _ if 300 <= self.status < HTTPStatus.BAD_REQUEST:  # noqa: PLR2004 -- all redirections
                 problem = "sends elsewhere, where the key would go, too: set the final address"
-            case _ if self._may_pass:
-                problem = self._with_told("is too busy or out of order just now")
+            case _ if self._is_temporary:
+                problem = self._with_quote("is too busy or out of order just now")
                 return ModelUnavailableError(self.endpoint, problem, retry_after=self.retry_after)
             case _:
                 problem = "refuses the question"
-        return ModelRefusedError(self.endpoint, self._with_told(problem))
+        return ModelRefusedError(self.endpoint, self._with_quote(problem))
 
     @property
-    def _cannot_be_read(self) -> bool:
+    def _is_bad_request(self) -> bool:
         return self.status in {
             HTTPStatus.BAD_REQUEST,
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -89,28 +89,28 @@ class Refusal:
         }
 
     @property
-    def _may_pass(self) -> bool:
+    def _is_temporary(self) -> bool:
         if self.status == HTTPStatus.TOO_MANY_REQUESTS:  # who has nothing left gets no more by waiting
-            return _NOTHING_LEFT not in self.body
+            return _QUOTA_USED_UP not in self.body
         return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR or self.status == HTTPStatus.REQUEST_TIMEOUT
 
-    def _with_told(self, problem: str) -> str:
-        told = f": {self.told}" if self.told else ""
+    def _with_quote(self, problem: str) -> str:
+        told = f": {self.quote}" if self.quote else ""
         return f"{problem} (status {self.status}{told})"
 
 
-def told_by(answer: object, *, hiding: str | None) -> str:
+def quote_from(answer: object, *, hiding: str | None) -> str:
     """Return the words for people in an answer, on one line and without the key; members have many names."""
     for name in ("error", "message", "detail", "msg"):
         if isinstance(answer, dict) and (found := cast("Mapping[str, Any]", answer).get(name)):
-            return told_by(found, hiding=hiding)
+            return quote_from(found, hiding=hiding)
     if isinstance(answer, list) and answer:
-        return told_by(cast("list[object]", answer)[0], hiding=hiding)
+        return quote_from(cast("list[object]", answer)[0], hiding=hiding)
     text = answer if isinstance(answer, str) else ""
-    return shortened(" ".join(visible(text.replace(hiding, HIDDEN) if hiding else text).split()), MAX_TOLD)
+    return shortened(" ".join(visible(text.replace(hiding, HIDDEN) if hiding else text).split()), MAX_QUOTE)
 
 
-def pause_asked(told: str, now: datetime) -> float | None:
+def retry_after_seconds(told: str, now: datetime) -> float | None:
     """Return the seconds that a `retry-after` asks for, which may be a date; None for anything else."""
     if re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", told):
         return float(told)
@@ -131,7 +131,7 @@ LONGEST_PAUSE: Final = 60.0
 """Seconds. If the endpoint asks for more, the person is told instead."""
 
 
-def pause_before_next(
+def pause_before_retry(
     error: ModelUnavailableError, tries: int, now: datetime, deadline: datetime | None
 ) -> float | None:
     """Return the seconds until the next try after so many *tries*; None: there is no other one."""

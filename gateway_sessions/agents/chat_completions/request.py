@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from gateway_sessions.core.transcript.model_history import Chat, model_rows
 
-OURS: Final = frozenset({"messages", "model", "stream", "stream_options"})
+RESERVED_MEMBERS: Final = frozenset({"messages", "model", "stream", "stream_options"})
 """Members that nobody else may set: the agent relies on them when it reads the answer."""
 
 
-def question(
+def request_body(
     history: Iterable[Chat],
     *,
     model: str,

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn, Unpack, cast
 
 import msgspec
 
-from gateway_sessions.agents.chat_completions.failures import told_by
+from gateway_sessions.agents.chat_completions.failures import quote_from
 from gateway_sessions.core.usage.usage_events import MAX_COST_USD, MAX_COUNT, MAX_WORD, UsageFacts, is_whole
 from gateway_sessions.errors import ModelAnswerError
 
@@ -44,23 +44,23 @@ class Answer:
         """The thoughts that the model told of, if it did."""
         return "".join(self._reasoning) or None
 
-    def take(self, data: str | bytes) -> str:
+    def add_event(self, data: str | bytes) -> str:
         """Return what an event, or a whole answer, adds to the reply; `ModelAnswerError` if it is neither."""
         if data == END:
             self.is_over = True
             return ""
-        told = self._decoded(data)
+        told = self._decode_event(data)
         self._begun = True
         if told.get("error"):
-            why = told_by(told, hiding=self._key) or "it did not say why"
+            why = quote_from(told, hiding=self._key) or "it did not say why"
             self._fail(f"has failed: {why}")
-        self._note(told)
-        first = _first(told.get("choices"))
+        self._remember_model_and_usage(told)
+        first = _first_choice(told.get("choices"))
         finished = first.get("finish_reason")
         self.finish_reason = finished if isinstance(finished, str) and finished else self.finish_reason
-        said = _mapping(first.get("delta") or first.get("message"))
-        thought = _text(said.get("reasoning_content") or said.get("reasoning"))
-        piece = _text(said.get("content")) or _text(said.get("refusal"))
+        said = _as_mapping(first.get("delta") or first.get("message"))
+        thought = _as_text(said.get("reasoning_content") or said.get("reasoning"))
+        piece = _as_text(said.get("content")) or _as_text(said.get("refusal"))
         self._reasoning.append(thought)
         self._said += len(piece)
         self._size += len(piece) + len(thought)
@@ -82,23 +82,26 @@ class Answer:
         if not self._said:
             self._fail(f"has answered nothing ({self.finish_reason})")
 
-    def usage(self, **facts: Unpack[UsageFacts]) -> UsageFacts:
+    def usage_facts(self, **facts: Unpack[UsageFacts]) -> UsageFacts:
         """Return these facts and the tokens that question and answer took; some endpoints tell none."""
-        read, written = self._detail("prompt", "cached_tokens"), self._detail("prompt", "cache_write_tokens")
+        read, written = (
+            self._token_detail("prompt", "cached_tokens"),
+            self._token_detail("prompt", "cache_write_tokens"),
+        )
         facts |= {
             "model": self._model,
-            "input_tokens": max(_count(self._usage.get("prompt_tokens")) - read - written, 0),
-            "output_tokens": _count(self._usage.get("completion_tokens")),
+            "input_tokens": max(_as_count(self._usage.get("prompt_tokens")) - read - written, 0),
+            "output_tokens": _as_count(self._usage.get("completion_tokens")),
             "cache_read_tokens": read,
             "cache_write_tokens": written,
-            "reasoning_tokens": self._detail("completion", "reasoning_tokens"),
+            "reasoning_tokens": self._token_detail("completion", "reasoning_tokens"),
         }
         cost = self._usage.get("cost")
         if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MAX_COST_USD:
             facts["actual_cost_usd"], facts["cost_source"] = cost, COST_TOLD
         return facts
 
-    def _decoded(self, data: str | bytes) -> Mapping[str, Any]:
+    def _decode_event(self, data: str | bytes) -> Mapping[str, Any]:
         try:
             told = msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeError):
@@ -107,37 +110,37 @@ class Answer:
             self._fail("has sent something that is no answer of a model; is its address right?")
         return cast("Mapping[str, Any]", told)
 
-    def _note(self, told: Mapping[str, Any]) -> None:
+    def _remember_model_and_usage(self, told: Mapping[str, Any]) -> None:
         model, usage = told.get("model"), told.get("usage")
         if isinstance(model, str) and 0 < len(model) <= MAX_WORD and model.isprintable():
             self._model = model
         if isinstance(usage, dict):
             self._usage = cast("Mapping[str, Any]", usage)
 
-    def _detail(self, of: str, name: str) -> int:
-        return _count(_mapping(self._usage.get(f"{of}_tokens_details")).get(name))
+    def _token_detail(self, of: str, name: str) -> int:
+        return _as_count(_as_mapping(self._usage.get(f"{of}_tokens_details")).get(name))
 
     def _fail(self, problem: str) -> NoReturn:
         raise ModelAnswerError(self._endpoint, problem)
 
 
-def _first(given: object) -> Mapping[str, Any]:
+def _first_choice(given: object) -> Mapping[str, Any]:
     several = cast("list[object]", given) if isinstance(given, list) else []
-    return _mapping(several[0]) if several else {}
+    return _as_mapping(several[0]) if several else {}
 
 
-def _mapping(given: object) -> Mapping[str, Any]:
+def _as_mapping(given: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
 
 
-def _text(given: object) -> str:
+def _as_text(given: object) -> str:
     """Return a text, which some endpoints send as a list of parts."""
     if isinstance(given, list):
-        return "".join(_text(_mapping(one).get("text")) for one in cast("list[object]", given))
+        return "".join(_as_text(_as_mapping(one).get("text")) for one in cast("list[object]", given))
     return given if isinstance(given, str) else ""
 
 
-def _count(given: object) -> int:
+def _as_count(given: object) -> int:
     return given if is_whole(given, 0, MAX_COUNT) else 0
 
 
@@ -167,18 +170,18 @@ class EventStream:
         """The lines of the event that has no end yet."""
         self._size = 0
 
-    def take(self, received: bytes) -> Iterator[str]:
+    def events_in(self, received: bytes) -> Iterator[str]:
         """Yield the data of each event that ends in these bytes. What never ends is no event."""
         text = self._begun + self._decoder.decode(received)
         # The line feed that belongs to a carriage return may come with the next bytes.
         held = "\r" if text.endswith("\r") else ""
         *lines, self._begun = _LINE_END.split(text[: len(text) - len(held)])
         for line in lines:
-            yield from self._line(line)
+            yield from self._read_line(line)
         self._begun += held
-        self._check(len(self._begun))
+        self._check_event_size(len(self._begun))
 
-    def _line(self, line: str) -> Iterator[str]:
+    def _read_line(self, line: str) -> Iterator[str]:
         if not line:
             if self._data:
                 yield "\n".join(self._data)
@@ -187,9 +190,9 @@ class EventStream:
         name, _, value = line.partition(":")
         if name == "data":  # a line without a name is a comment, and no other name means anything here
             self._size += len(value)
-            self._check(0)
+            self._check_event_size(0)
             self._data.append(value.removeprefix(" "))
 
-    def _check(self, more: int) -> None:
+    def _check_event_size(self, more: int) -> None:
         if self._size + more > MAX_EVENT:
             raise EventTooLongError

@@ -54,7 +54,7 @@ async def _show_until_stopped(
 
     import anyio
 
-    from gateway_sessions.adapters.protocol import in_background
+    from gateway_sessions._process.background import in_background
     from gateway_sessions.cli.output.live import show_live
 
     with anyio.CancelScope() as looking:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
+from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
-from gateway_sessions.adapters.protocol import in_background
 from gateway_sessions.cli.picker.model import (
     PageRequest,
     Picker,

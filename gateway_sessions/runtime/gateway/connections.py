@@ -11,7 +11,8 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway_sessions.adapters.protocol import Adapter, Submit, block_ends
+from gateway_sessions._process.background import is_block_cancelled
+from gateway_sessions.adapters.protocol import Adapter, Submit
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.observability.events import EventKind, Events
@@ -62,7 +63,7 @@ class Connections:
             except (Exception, asyncio.CancelledError) as error:
                 # Foreign code: a platform that is down must not end the others, nor must a library that lets
                 # a cancellation out which nobody here has asked for.
-                if isinstance(error, asyncio.CancelledError) and block_ends():
+                if isinstance(error, asyncio.CancelledError) and is_block_cancelled():
                     raise
                 logger.exception("an adapter lost its connection", extra={"action": "adapter_lost", **facts})
                 self._events.emit(EventKind.ADAPTER_LOST, platform=platform, account=account)

@@ -14,7 +14,7 @@ from typing import Final, Self
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway_sessions._process.resource import Resource
+from gateway_sessions._process.background import Resource
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.config import Config, UnknownCommands
 from gateway_sessions.core.identity.source import SessionSource

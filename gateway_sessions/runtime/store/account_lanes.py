@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
-from gateway_sessions._process.resource import Resource
+from gateway_sessions._process.background import Resource
 from gateway_sessions.core.identity.shared_lane_upgrade import (
     LaneChoice,
     LanesReport,

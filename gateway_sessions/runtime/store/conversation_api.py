@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from gateway_sessions._process.resource import Resource
+from gateway_sessions._process.background import Resource
 from gateway_sessions.core.identity.keys import Isolation, room_of
 from gateway_sessions.core.identity.row_ids import row_id
 from gateway_sessions.core.identity.scope import Scope

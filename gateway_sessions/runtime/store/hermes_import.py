@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from gateway_sessions._process.resource import Resource
+from gateway_sessions._process.background import Resource
 from gateway_sessions.config import Config
 from gateway_sessions.core.export.transfer_reports import FindingKind, ImportReport, Progress
 from gateway_sessions.core.identity.keys import Isolation

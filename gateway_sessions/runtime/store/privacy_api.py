@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gateway_sessions._process.resource import Resource
+from gateway_sessions._process.background import Resource
 from gateway_sessions.core.identity.keys import Isolation, room_of
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from gateway_sessions._process.resource import Resource
+from gateway_sessions._process.background import Resource
 from gateway_sessions.core.identity.row_ids import row_id
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from anyio.abc import TaskGroup
 
+from gateway_sessions._process.background import Resource
 from gateway_sessions._process.clock import SystemClock
-from gateway_sessions._process.resource import Resource
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.errors import NoStoreError, SchemaTooOldError
 from gateway_sessions.storage.engines.protocol import Engine

@@ -23,7 +23,7 @@ from typing import IO, Any
 import pytest
 
 from gateway_sessions import SessionStore
-from gateway_sessions.adapters._http import listen
+from gateway_sessions.adapters._http import listening_socket
 from gateway_sessions.adapters.webhook import Signer
 from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.demo_agent import answer
@@ -262,7 +262,7 @@ def test_who_asks_for_something_else_is_told_so(place: Path):
 def test_what_cannot_be_served_is_said_so(
     gsess: Gsess, tmp_path: Path, config: str, typed: list[str], code: Exit, says: str
 ):
-    with closing(listen("127.0.0.1", 0)) as taken:
+    with closing(listening_socket("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         (tmp_path / "config.yaml").write_text(config.replace("%d", str(port)))
         ended = gsess("--home", tmp_path / "home", "--config", tmp_path / "config.yaml", "serve", *typed)
@@ -277,7 +277,7 @@ def test_secrets_are_not_shown(gsess: Gsess, place: Path):
 
 
 def test_who_waits_takes_over_the_store_and_the_ports(place: Path, receiver: Receiver):
-    with closing(listen("127.0.0.1", 0)) as one, closing(listen("127.0.0.1", 0)) as other:
+    with closing(listening_socket("127.0.0.1", 0)) as one, closing(listening_socket("127.0.0.1", 0)) as other:
         health, messages = one.getsockname()[1], other.getsockname()[1]
     (place / "config.yaml").write_text(
         f"serve: {{health_port: {health}, webhook_port: {messages},"

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions._process.resource import Resource
+from gateway_sessions._process.background import Resource
 from gateway_sessions.storage.engines.server.driver import ServerDriver
 
 DriverT = TypeVar("DriverT", bound=ServerDriver)

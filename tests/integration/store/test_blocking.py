@@ -319,7 +319,7 @@ class Done:
 class Here(LoopThread):
     """Does the work where it is asked for."""
 
-    def wait(self, work):
+    def run_and_wait(self, work):
         return asyncio.run(finished(work))
 
 

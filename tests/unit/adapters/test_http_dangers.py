@@ -22,7 +22,7 @@ from gateway_sessions.adapters._http import (
     Request,
     Response,
     Url,
-    listen,
+    listening_socket,
     post,
 )
 from tests.unit.adapters.loopback import loopback
@@ -57,7 +57,7 @@ async def exchanged(*pieces: bytes, leaving: bool = False) -> Exchange:
         exchange.taken.append(request)
         return Response(HTTPStatus.OK, ANSWER)
 
-    with listen("127.0.0.1", 0) as listener:
+    with listening_socket("127.0.0.1", 0) as listener:
         serving = asyncio.create_task(HttpServer(listener, answer, max_body=MAX_BODY).serve())
         reader, writer = await asyncio.open_connection(*listener.getsockname())
         async with closing_stream(writer):

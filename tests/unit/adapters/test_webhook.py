@@ -283,7 +283,9 @@ async def test_a_message_is_answered_with_its_receipt(
 
 
 def test_every_reason_has_its_status():
-    assert {webhook_module.answer_to(rejected(one)).status for one in RejectReason} <= set(range(400, 600))
+    assert {webhook_module.response_to_receipt(rejected(one)).status for one in RejectReason} <= set(
+        range(400, 600)
+    )
 
 
 async def test_whoever_has_to_wait_is_told_how_long(connected: WebhookBench, gateway: Gateway):
@@ -433,7 +435,7 @@ async def test_it_goes_on_when_nobody_could_be_let_in_for_a_moment(
             raise failures.pop()
         return await accept_connection(listener)
 
-    monkeypatch.setattr(_http, "accept", fail_once)
+    monkeypatch.setattr(_http, "accept_connection", fail_once)
     async with bench.adapter.connect(gateway):
         assert (await post(bench))[0] == 202
     assert failures == []
@@ -465,7 +467,7 @@ def test_it_listens_on_the_kind_of_address_it_is_given(
         monkeypatch.setattr(
             socket, "create_server", lambda address, **options: asked.append((address, options)) or stand_in
         )
-        assert _http.listen(host, 7) is stand_in
+        assert _http.listening_socket(host, 7) is stand_in
         assert not stand_in.getblocking()
     assert [(address, options["family"]) for address, options in asked] == [((host, 7), family)]
 

@@ -7,12 +7,12 @@ import pytest
 
 from gateway_sessions.agents.chat_completions.failures import (
     LONGEST_PAUSE,
-    MAX_TOLD,
+    MAX_QUOTE,
     TRIES,
     Refusal,
-    pause_asked,
-    pause_before_next,
-    told_by,
+    pause_before_retry,
+    quote_from,
+    retry_after_seconds,
 )
 from gateway_sessions.errors import ContextTooLongError, ModelError, ModelRefusedError, ModelUnavailableError
 
@@ -133,11 +133,11 @@ def test_whether_only_counting_is_refused(status: int, body: object, *, refuses:
         ([], ""),
         (None, ""),
         (7, ""),
-        ("x" * 1000, "x" * (MAX_TOLD - 3) + "..."),
+        ("x" * 1000, "x" * (MAX_QUOTE - 3) + "..."),
     ],
 )
 def test_what_an_endpoint_says_is_one_short_line(answer: object, told: str):
-    assert told_by(answer, hiding=None) == told
+    assert quote_from(answer, hiding=None) == told
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_what_an_endpoint_says_is_one_short_line(answer: object, told: str):
     ],
 )
 def test_a_pause_is_told_in_seconds_or_as_a_date(told: str, seconds: float | None):
-    assert pause_asked(told, NOW) == seconds
+    assert retry_after_seconds(told, NOW) == seconds
 
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -180,10 +180,10 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 )
 def test_how_long_to_wait(*, asked: bool, retry_after: float | None, tries: int, pause: float | None):
     error = ModelUnavailableError("host", "is busy", asked=asked, retry_after=retry_after)
-    assert pause_before_next(error, tries, NOW, None) == pause
+    assert pause_before_retry(error, tries, NOW, None) == pause
 
 
 @pytest.mark.parametrize(("left", "pause"), [(7.0, None), (7.1, 7.0), (0.0, None)])
 def test_a_turn_that_is_over_by_then_is_not_kept_waiting(left: float, pause: float | None):
     error = ModelUnavailableError("host", "is busy", retry_after=7.0)
-    assert pause_before_next(error, 1, NOW, NOW + timedelta(seconds=left)) == pause
+    assert pause_before_retry(error, 1, NOW, NOW + timedelta(seconds=left)) == pause

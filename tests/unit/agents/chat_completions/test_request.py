@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway_sessions.agents.chat_completions.request import question
+from gateway_sessions.agents.chat_completions.request import request_body
 from gateway_sessions.core.transcript.messages import message_of
 from gateway_sessions.core.transcript.model_history import conversation_of
 
@@ -15,7 +15,7 @@ KNOWN = {
 
 
 def asked(*rows: dict, **members: object) -> dict:
-    return question(rows, **{"model": "large", "instructions": "", "further": {}, **members})
+    return request_body(rows, **{"model": "large", "instructions": "", "further": {}, **members})
 
 
 def test_what_is_asked_for():

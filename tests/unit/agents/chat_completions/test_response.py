@@ -28,7 +28,7 @@ def piece(content: object = None, finish: str | None = None, **delta: object) ->
 
 def answer(*data: str | bytes) -> tuple[str, Answer]:
     one = Answer("host", "large")
-    return "".join(one.take(part) for part in data), one
+    return "".join(one.add_event(part) for part in data), one
 
 
 def test_a_reply_grows_until_it_is_complete():
@@ -88,7 +88,7 @@ def test_what_is_no_answer_is_said_so(data: str | bytes):
 def test_an_error_in_the_middle_is_told_without_the_key(told: dict, says: str):
     one = Answer("host", "large", key="sk-1")
     with pytest.raises(ModelAnswerError, match=f"^{says}$"):
-        one.take(event(**told))
+        one.add_event(event(**told))
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_a_reply_that_is_not_complete_is_none(data: list[str], says: str):
 def test_a_model_that_does_not_end_is_stopped():
     one = Answer("host", "large")
     half = piece("x" * (MAX_REPLY // 2))
-    one.take(half)
-    one.take(half)
+    one.add_event(half)
+    one.add_event(half)
     with pytest.raises(ModelAnswerError, match="does not come to an end"):
-        one.take(piece("x"))
+        one.add_event(piece("x"))
 
 
 def test_what_it_took_is_told_by_kind_of_token():
@@ -125,7 +125,7 @@ def test_what_it_took_is_told_by_kind_of_token():
         "cost": 0.25,
     }
     _, one = answer(piece("a", "stop"), event(model="large-2026", choices=[], usage=used))
-    assert one.usage() == {
+    assert one.usage_facts() == {
         "model": "large-2026",
         "input_tokens": 30,
         "output_tokens": 20,
@@ -162,12 +162,12 @@ NOTHING = {
     ],
 )
 def test_what_cannot_be_counted_is_not_known(told: dict):
-    assert answer(event(**told))[1].usage() == {"model": "large", **NOTHING}
+    assert answer(event(**told))[1].usage_facts() == {"model": "large", **NOTHING}
 
 
 def test_more_cached_than_read_is_no_debt():
     used = {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 9}}
-    assert answer(event(usage=used))[1].usage()["input_tokens"] == 0
+    assert answer(event(usage=used))[1].usage_facts()["input_tokens"] == 0
 
 
 STREAM = (
@@ -186,7 +186,7 @@ EVENTS = ["grün", "一二", "two\n lines", "a\u2028b\x85c\x0bd\x1ce", "", "🚂
 
 def events_in(*pieces: bytes) -> list[str]:
     stream = EventStream()
-    return [data for piece in pieces for data in stream.take(piece)]
+    return [data for piece in pieces for data in stream.events_in(piece)]
 
 
 def test_a_stream_in_one_piece():
@@ -210,8 +210,8 @@ def test_a_stream_that_is_cut_often_anywhere(cuts: list[int]):
 
 def test_an_event_is_given_out_as_soon_as_it_has_ended():
     stream = EventStream()
-    assert [*stream.take(b"data: one\n")] == []
-    assert [*stream.take(b"\ndata: two")] == ["one"]
+    assert [*stream.events_in(b"data: one\n")] == []
+    assert [*stream.events_in(b"\ndata: two")] == ["one"]
 
 
 def test_bytes_that_are_no_text_are_marked():

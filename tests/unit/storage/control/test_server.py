@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from anyio.abc import TaskGroup
 
-from gateway_sessions._process.resource import Resource
+from gateway_sessions._process.background import Resource
 from gateway_sessions._process.streams import accept_connection
 from gateway_sessions.core.control_protocol import PROTOCOL, ControlAnswer, Greeting, decode, encode, frame
 from gateway_sessions.errors import ControlError, UnsupportedStorageError

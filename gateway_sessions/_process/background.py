@@ -1,4 +1,4 @@
-"""`Resource`: opened with `async with`, it runs its background work in one host task.
+"""Background work ends with a block: a `Resource` has a host task for it, and `in_background` runs beside it.
 
 The task that opens a resource and the one that closes it may differ (test fixtures, start-up and shutdown
 callbacks of a bot library), which a task group does not allow. So each resource runs its task group inside a
@@ -8,7 +8,9 @@ host task of its own, the only task that this package creates outside a group.
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+import math
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from types import TracebackType
 from typing import Self, cast
@@ -16,7 +18,7 @@ from typing import Self, cast
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway_sessions.errors import StoreStoppedError
+from gateway_sessions.errors import CancelledItselfError, StoreStoppedError
 
 
 class Resource:
@@ -121,3 +123,43 @@ def _only_error_of_group(crash: BaseException | None) -> BaseException | None:
 def _raise_crash(host: asyncio.Task[None]) -> None:
     if (crash := _crash_of(host)) is not None:
         raise crash
+
+
+def is_block_cancelled() -> bool:
+    """Return whether a block around the caller was cancelled; else its callee let out a cancellation."""
+    # A cancelled scope of anyio has a deadline in the past of all clocks; nothing else tells the two apart.
+    return anyio.current_effective_deadline() == -math.inf
+
+
+@asynccontextmanager
+async def in_background(work: Callable[[], Coroutine[object, object, None]]) -> AsyncGenerator[None]:
+    """Run a coroutine function within the block, and leave nothing of it running behind the block.
+
+    If the function fails, the block is left by its error at once. That error and errors of the block itself
+    come out as they are, not in a group. A cancellation that it lets out and nobody asked for is a
+    `CancelledItselfError`.
+    """
+    failure: Exception | None = None
+
+    async def run() -> None:
+        nonlocal failure
+        try:
+            await work()
+        except asyncio.CancelledError:
+            if is_block_cancelled():
+                raise
+            failure = CancelledItselfError("an adapter's work in the background")
+            tasks.cancel_scope.cancel()
+        except Exception as error:  # noqa: BLE001 -- the block ends with it
+            failure = error
+            tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 -- raised again outside of the group
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 from anyio.abc import TaskGroup
 
-from gateway_sessions._process.resource import Resource
+from gateway_sessions._process.background import Resource
 from gateway_sessions.errors import StoreStoppedError
 
 
