@@ -10,10 +10,10 @@ from tests.architecture.sources import Module, modules
 STILL_SET = {
     ("runtime/duties/cluster.py", "self.membership.on_silent"),
     ("runtime/duties/cluster.py", "shared.on_call"),
-    ("runtime/store/opening.py", "db.on_index_fault"),
+    ("runtime/store/database_opening.py", "db.on_index_fault"),
     ("runtime/store/opening.py", "db.on_news"),
-    ("runtime/store/store.py", "self.db.alias_of"),
-    ("runtime/store/store.py", "self.db.rewrite_beside"),
+    ("runtime/store/open_store.py", "self.db.alias_of"),
+    ("runtime/store/open_store.py", "self.db.rewrite_beside"),
 }
 """What a database calls, and is told after it was made. None may be added."""
 VALUES = {
