@@ -22,9 +22,9 @@ from typing import Any, Final
 
 import yaml
 
-from gateway_sessions.config.keys import Block, Key, Named
+from gateway_sessions.config.keys import Block, ConfigKey, NamedBlocks
 from gateway_sessions.config.kinds import Flag
-from gateway_sessions.config.model import KEYS, Config
+from gateway_sessions.config.model import ALL_KEYS, Config
 from gateway_sessions.core.transcript.system_prompt import HomeChannel
 
 PAGE: Final = Path(__file__).with_name("config.md")
@@ -67,7 +67,7 @@ def descriptions(record: type) -> dict[str, str]:
     }
 
 
-def described(block: Block, key: Key) -> str:
+def described(block: Block, key: ConfigKey) -> str:
     """Return the description of a key, which a file cannot set to None."""
     text = descriptions(block.record)[key.field]
     if isinstance(key.kind, Block):
@@ -84,46 +84,46 @@ def tables(page: str) -> str:
 def table(sections: list[str]) -> str:
     """Return the keys of some sections; `top` stands for those that are in none."""
     rows = ["| Key | Type | Default | Meaning |", "|---|---|---|---|"]
-    for key in KEYS.keys:
-        if ("top" if not isinstance(key.kind, Block | Named) else key.name) in sections:
-            rows += rows_of(KEYS, key, Config(), key.name)
+    for key in ALL_KEYS.keys:
+        if ("top" if not isinstance(key.kind, Block | NamedBlocks) else key.name) in sections:
+            rows += rows_of(ALL_KEYS, key, Config(), key.name)
     return "\n".join(rows) + "\n"
 
 
-def rows_of(block: Block, key: Key, record: object, name: str) -> Iterator[str]:
+def rows_of(block: Block, key: ConfigKey, record: object, name: str) -> Iterator[str]:
     """Yield the row of a key, or the rows of the keys beneath."""
     value: Any = getattr(record, key.field)
     match key.kind:
-        case Named(block=below):
-            free = "<name>" if block is KEYS else "<type>"
+        case NamedBlocks(block=below):
+            free = "<name>" if block is ALL_KEYS else "<type>"
             for one in below.keys:
                 yield from rows_of(below, one, below.record(), f"{name}.{free}.{one.name}")
-        case Block(inherits=True) if block is not KEYS:
-            yield f"| `{name}` | {key.kind.told} | inherited | {described(block, key)} |"
+        case Block(inherits=True) if block is not ALL_KEYS:
+            yield f"| `{name}` | {key.kind.reference_text} | inherited | {described(block, key)} |"
         case Block() as below:
             for one in below.keys:
                 yield from rows_of(below, one, value or HOME, f"{name}.{one.name}")
         case kind:
-            default = "required" if key.required else f"`{scalar(kind.written(value))}`"
-            yield f"| `{name}` | {kind.told} | {default} | {described(block, key)} |"
+            default = "required" if key.required else f"`{scalar(kind.as_written(value))}`"
+            yield f"| `{name}` | {kind.reference_text} | {default} | {described(block, key)} |"
 
 
 def example() -> str:
     """Return every key, with its default."""
     lines = [HEAD]
-    for key in KEYS.keys:
-        gap = [""] if isinstance(key.kind, Block | Named) else []
-        lines += [*gap, *lines_of(KEYS, key, Config(), "")]
+    for key in ALL_KEYS.keys:
+        gap = [""] if isinstance(key.kind, Block | NamedBlocks) else []
+        lines += [*gap, *lines_of(ALL_KEYS, key, Config(), "")]
     return "\n".join(lines) + "\n"
 
 
-def lines_of(block: Block, key: Key, record: object, name: str) -> Iterator[str]:
+def lines_of(block: Block, key: ConfigKey, record: object, name: str) -> Iterator[str]:
     """Yield a key, its description above it, and all keys beneath; *name* is the platform's, if any."""
     value: Any = getattr(record, key.field)
-    told = "" if isinstance(key.kind, Block | Named | Flag) else key.kind.told
+    told = "" if isinstance(key.kind, Block | NamedBlocks | Flag) else key.kind.reference_text
     yield from comment(described(block, key), told)
     match key.kind:
-        case Named(block=below):
+        case NamedBlocks(block=below):
             free = NAMES[key.name]
             inner = [f"{free}:", *indented(below, below.record(), free)]
             yield f"{key.name}:"
@@ -135,7 +135,7 @@ def lines_of(block: Block, key: Key, record: object, name: str) -> Iterator[str]
             yield f"{key.name}:"
             yield from indented(below, value or HOME, name)
         case kind:
-            yield f"{key.name}: {scalar(kind.written(value))}"
+            yield f"{key.name}: {scalar(kind.as_written(value))}"
 
 
 def indented(block: Block, record: object, name: str) -> Iterator[str]:

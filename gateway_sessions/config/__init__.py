@@ -4,8 +4,8 @@
   from there.
 - ``draft``: A draft is a configuration while it is read: plain values, their lines, and what is wrong so
   far.
-- ``environment``: The names of environment variables that override the configuration file; `overrides`
-  reads their values.
+- ``environment_names``: The names of environment variables that override the configuration file;
+  `overrides` reads their values.
 - ``gateway_sections``: These sections are read by a gateway only: turns, replies, warm agents, adapters.
 - ``keys``: A key is declared once, on the field of the record that holds its value.
 - ``kinds``: A kind knows how a file writes a value, which values are right, and what the reference calls

@@ -11,7 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from gateway_sessions.config.keys import Block, Key
+from gateway_sessions.config.keys import Block, ConfigKey
 from gateway_sessions.config.kinds import (
     ZONE,
     Amount,
@@ -34,24 +34,26 @@ from gateway_sessions.core.transcript.system_prompt import HomeChannel
 from gateway_sessions.core.usage.budgets import ALL, BudgetLimit, Budgets, UnknownPrices
 
 _LAST_HOUR: Final = 23
-_CALLED: Final = MappingProxyType({"zone": "timezone"})
+_KEY_OF_FIELD: Final = MappingProxyType({"zone": "timezone"})
 """Keys that are called otherwise than their field."""
 
 
 _is_identifier: Final = partial(check_identifier, "")
 
 
-def _keys(**kinds: Kind) -> tuple[Key, ...]:
-    return tuple(Key(_CALLED.get(name, f"{name}{kind.suffix}"), name, kind) for name, kind in kinds.items())
+def _keys_of_kinds(**kinds: Kind) -> tuple[ConfigKey, ...]:
+    return tuple(
+        ConfigKey(_KEY_OF_FIELD.get(name, f"{name}{kind.suffix}"), name, kind) for name, kind in kinds.items()
+    )
 
 
-def _written(policy: SessionResetPolicy) -> Mapping[str, Any]:
-    return {_CALLED.get(name, name): value for name, value in policy.to_dict().items()}
+def _policy_as_written(policy: SessionResetPolicy) -> Mapping[str, Any]:
+    return {_KEY_OF_FIELD.get(name, name): value for name, value in policy.to_dict().items()}
 
 
 RESET_POLICY: Final = Block(
     SessionResetPolicy,
-    _keys(
+    _keys_of_kinds(
         mode=Choice(ResetMode),
         at_hour=Count(0, _LAST_HOUR),
         idle_minutes=Count(1, None),
@@ -60,15 +62,15 @@ RESET_POLICY: Final = Block(
         grace_minutes=Count(0, None),
         zone=ZONE,
         notify=Flag(),
-        notify_exclude_platforms=Texts(said="list of platforms"),
+        notify_exclude_platforms=Texts(kind_name="list of platforms"),
         bg_process_max_age_hours=Count(None, None),
     ),
-    words={word: _written(policy) for word, policy in PRESETS.items()},
+    words={word: _policy_as_written(policy) for word, policy in PRESETS.items()},
     inherits=True,
 )
 BUSY: Final = Block(
     BusyRules,
-    _keys(
+    _keys_of_kinds(
         mode=Choice(BusyMode),
         debounce=Duration(zero=True),
         debounce_cap=Duration(zero=True),
@@ -82,14 +84,14 @@ BUSY: Final = Block(
 )
 _LIMIT: Final = Block(
     BudgetLimit,
-    _keys(
-        usd=Amount(field="usd", said="number of dollars", null=True),
-        tokens=Amount(field="tokens", said="whole number of tokens", null=True),
+    _keys_of_kinds(
+        usd=Amount(field="usd", kind_name="number of dollars", null=True),
+        tokens=Amount(field="tokens", kind_name="whole number of tokens", null=True),
     ),
 )
 BUDGETS: Final = Block(
     Budgets,
-    _keys(
+    _keys_of_kinds(
         session=_LIMIT,
         person=_LIMIT,
         day=_LIMIT,
@@ -99,7 +101,7 @@ BUDGETS: Final = Block(
 )
 CLUSTER: Final = Block(
     ClusterRules,
-    _keys(
+    _keys_of_kinds(
         name=Text(null=True),
         heartbeat=Duration(),
         ttl=Duration(),
@@ -111,17 +113,17 @@ CLUSTER: Final = Block(
 HOME_CHANNEL: Final = Block(
     HomeChannel,
     (
-        Key(
+        ConfigKey(
             "chat_id",
             "chat_id",
-            Identifier(said="text or whole number", check_with=_is_identifier),
+            Identifier(kind_name="text or whole number", check_with=_is_identifier),
             required=True,
         ),
-        Key("name", "name", Text()),
-        Key(
+        ConfigKey("name", "name", Text()),
+        ConfigKey(
             "thread_id",
             "thread_id",
-            Identifier(said="text, whole number", null=True, check_with=_is_identifier),
+            Identifier(kind_name="text, whole number", null=True, check_with=_is_identifier),
         ),
     ),
     null=True,

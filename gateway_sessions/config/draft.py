@@ -40,13 +40,13 @@ class Draft:
     set_aside: set[KeyPath] = field(default_factory=set[KeyPath])
     """Paths of values that were refused; what else is wrong there would only follow from that."""
 
-    def complain(self, path: KeyPath, message: str, suggestion: str | None = None) -> None:
+    def add_problem_at(self, path: KeyPath, message: str, suggestion: str | None = None) -> None:
         """Note what is wrong with the value at that path. No message may show a value: it may be a secret."""
-        self.note(self.problem_at(path, message, suggestion))
+        self.add_problem(self.problem_at(path, message, suggestion))
 
     def problem_at(self, path: KeyPath, message: str, suggestion: str | None = None) -> ConfigProblem:
         """What is wrong with the value at that path, and where that was written."""
-        where, line = dotted(path), None
+        where, line = dotted_path(path), None
         for length in range(len(path), 0, -1):
             place = path[:length]
             if place in self.variables:
@@ -57,17 +57,17 @@ class Draft:
                 break
         return ConfigProblem(where, message, line if path else self.lines.get(()), suggestion)
 
-    def note(self, problem: ConfigProblem) -> None:
+    def add_problem(self, problem: ConfigProblem) -> None:
         """Keep a problem to be told, once, and not endlessly many."""
         if len(self.problems) < MAX_PROBLEMS and problem not in self.problems:
             self.problems.append(problem)
 
-    def reject(self, path: KeyPath, message: str) -> None:
+    def reject_value(self, path: KeyPath, message: str) -> None:
         """Note what makes a value unreadable; None stands in its place."""
-        self.complain(path, message)
+        self.add_problem_at(path, message)
         self.set_aside.add(path)
 
-    def drop(self, path: KeyPath) -> None:
+    def remove_value(self, path: KeyPath) -> None:
         """Set the value at that path aside, if it is still there; a list goes as a whole."""
         path = tuple(takewhile(lambda key: isinstance(key, str), path))
         self.set_aside.add(path)
@@ -84,7 +84,7 @@ class Draft:
             raise ConfigError(self.origin, ordered)
 
 
-def dotted(path: KeyPath) -> str:
+def dotted_path(path: KeyPath) -> str:
     """Write the path as people do: `platforms.telegram.chat_types`."""
     text = ""
     for key in path:
@@ -96,13 +96,13 @@ def dotted(path: KeyPath) -> str:
     return text or ROOT_NAME
 
 
-def make_plain(draft: Draft) -> None:
+def copy_to_plain_values(draft: Draft) -> None:
     """Replace the draft's values by a copy of dicts, lists and scalars that shares nothing and is bounded."""
     copied = _Copier(draft).copy(draft.values, ())
     if copied is None or () in draft.set_aside:
         copied = {}
     if not isinstance(copied, dict):
-        draft.complain((), "must be a block of keys")
+        draft.add_problem_at((), "must be a block of keys")
         copied = {}
     draft.values = copied
 
@@ -117,27 +117,27 @@ class _Copier:
     def copy(self, value: object, path: KeyPath) -> Any:
         self._left -= 1
         if self._left < 0:
-            self._draft.reject((), f"holds more than {MAX_VALUES} values")
+            self._draft.reject_value((), f"holds more than {MAX_VALUES} values")
         elif len(path) > MAX_DEPTH:
-            self._draft.reject(path[:1], f"is nested more than {MAX_DEPTH} levels deep")
+            self._draft.reject_value(path[:1], f"is nested more than {MAX_DEPTH} levels deep")
         elif isinstance(value, Mapping):
-            return self._block(cast("Mapping[object, object]", value), path)
+            return self._copy_block(cast("Mapping[object, object]", value), path)
         elif isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
             sequence = cast("Sequence[object]", value)
             return [self.copy(one, (*path, index)) for index, one in enumerate(sequence)]
         elif isinstance(value, str) and _UNUSABLE.search(value):
-            self._draft.reject(path, "must be text of one line without control characters")
+            self._draft.reject_value(path, "must be text of one line without control characters")
         elif isinstance(value, int) and abs(value) >= MAX_NUMBER:
-            self._draft.reject(path, "is too large a number")
+            self._draft.reject_value(path, "is too large a number")
         else:
             return value
         return None
 
-    def _block(self, block: Mapping[object, object], path: KeyPath) -> dict[str, Any]:
+    def _copy_block(self, block: Mapping[object, object], path: KeyPath) -> dict[str, Any]:
         copied: dict[str, Any] = {}
         for key, value in block.items():
             if not isinstance(key, str) or not key or _UNUSABLE.search(key):
-                self._draft.complain(path, "holds a key that is no text of one line")
+                self._draft.add_problem_at(path, "holds a key that is no text of one line")
             else:
                 copied[key] = self.copy(value, (*path, key))
         return copied

@@ -113,7 +113,7 @@ class ModelConfig(Section):
     name: str | None = key(Text(null=True), None)
     """The model of conversations for which nobody has chosen another one. None: `OPENAI_MODEL` of the
     environment."""
-    base_url: str | None = key(Text(said="address", null=True), None)
+    base_url: str | None = key(Text(kind_name="address", null=True), None)
     """What stands in front of `/chat/completions`. None: `OPENAI_BASE_URL`, else that of OpenAI."""
     api_key: str | None = key(Text(null=True, secret=True), None)
     """The key, best as `${NAME}` of a variable. None: `OPENAI_API_KEY`, if there is one.
@@ -141,10 +141,10 @@ class ServeConfig(Section):
     """The port of `/healthz` and `/readyz`. None: there is none; 0 is any that is free."""
     webhook_port: int | None = key(Count(0, LAST_PORT, null=True), None)
     """The port of the [signed webhook](webhook.md). None: there is none."""
-    webhook_path: str = key(Text(said="text, begins with a slash", starts=("/",)), "/messages")
+    webhook_path: str = key(Text(kind_name="text, begins with a slash", starts=("/",)), "/messages")
     """Where messages are posted to."""
     webhook_callback_url: str | None = key(
-        Text(said="address", null=True, starts=("http://", "https://")), None
+        Text(kind_name="address", null=True, starts=("http://", "https://")), None
     )
     """Where replies are posted to; a webhook needs it."""
     webhook_secrets: tuple[str, ...] = key(Texts(least_bytes=LEAST_SECRET_BYTES, secret=True), ())

@@ -25,7 +25,7 @@ Contradiction: TypeAlias = tuple[str, str]
 _KIND: Final = "kind"
 
 
-class Key(Struct, frozen=True):
+class ConfigKey(Struct, frozen=True):
     """One key of a block."""
 
     name: str
@@ -40,7 +40,7 @@ class Block(Kind, frozen=True):
     """Keys that make one record together."""
 
     record: Callable[..., Any]
-    keys: tuple[Key, ...] = ()
+    keys: tuple[ConfigKey, ...] = ()
     words: Mapping[str, Mapping[str, object]] = MappingProxyType({})
     """Words that may stand for the block, and the keys that each stands for."""
     word_of: str | None = None
@@ -48,21 +48,21 @@ class Block(Kind, frozen=True):
     inherits: bool = False
     """Whether the block takes what it does not set from the same block of the level above."""
 
-    def _name(self) -> str:
+    def _reference_name(self) -> str:
         return "block or word" if self.words else "block"
 
-    def spelled(self, word: object) -> Mapping[str, object] | None:
+    def keys_for_word(self, word: object) -> Mapping[str, object] | None:
         """Return the keys that a word stands for; None if it stands for none."""
         if not isinstance(word, str):
             return None
         return {self.word_of: word} if self.word_of else self.words.get(word)
 
-    def find(self, name: object) -> Key | None:
+    def find_key(self, name: object) -> ConfigKey | None:
         """Return the key of that name."""
         return next((one for one in self.keys if one.name == name), None)
 
 
-class Named(Kind, frozen=True):
+class NamedBlocks(Kind, frozen=True):
     """Blocks under names that people choose."""
 
     block: Block
@@ -75,46 +75,46 @@ def key(kind: Kind, default: T) -> T:
 
 def block(record: type[T], kind: Block | None = None) -> T:
     """Declare the field of a record as a block; without *kind*, the fields of its record declare its keys."""
-    return field(default_factory=record, metadata={_KIND: kind or block_of(record)})
+    return field(default_factory=record, metadata={_KIND: kind or block_of_record(record)})
 
 
-def named(record: type[T]) -> Mapping[str, T]:
+def named_blocks(record: type[T]) -> Mapping[str, T]:
     """Declare the field of a record as blocks under names that people choose."""
-    return field(default_factory=dict[str, T], metadata={_KIND: Named(block_of(record))})
+    return field(default_factory=dict[str, T], metadata={_KIND: NamedBlocks(block_of_record(record))})
 
 
 @cache
-def keys_of(record: Callable[..., object]) -> tuple[Key, ...]:
+def keys_of_record(record: Callable[..., object]) -> tuple[ConfigKey, ...]:
     """Return the keys that the fields of a record declare."""
     declared = [(one.name, one.metadata[_KIND]) for one in fields(cast("Any", record)) if one.metadata]
-    return tuple(Key(f"{name}{kind.suffix}", name, kind) for name, kind in declared)
+    return tuple(ConfigKey(f"{name}{kind.suffix}", name, kind) for name, kind in declared)
 
 
-def block_of(record: Callable[..., object], *, word_of: str | None = None) -> Block:
+def block_of_record(record: Callable[..., object], *, word_of: str | None = None) -> Block:
     """Return the block of a record whose fields declare its keys."""
-    return Block(record, keys_of(record), word_of=word_of)
+    return Block(record, keys_of_record(record), word_of=word_of)
 
 
-def below(kind: Kind | None, name: object) -> Kind | None:
+def kind_below(kind: Kind | None, name: object) -> Kind | None:
     """Return the kind of values under a name; None if there can be none."""
     match kind:
         case Block():
-            found = kind.find(name)
+            found = kind.find_key(name)
             return found.kind if found else None
-        case Named():
+        case NamedBlocks():
             return kind.block if name else None
         case _:
             return None
 
 
-def paths(kind: Kind, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def value_paths(kind: Kind, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Yield the path of every value, in the order of the reference; `*` stands for any name."""
     match kind:
         case Block():
             for one in kind.keys:
-                yield from paths(one.kind, (*above, one.name))
-        case Named():
-            yield from paths(kind.block, (*above, "*"))
+                yield from value_paths(one.kind, (*above, one.name))
+        case NamedBlocks():
+            yield from value_paths(kind.block, (*above, "*"))
         case _:
             yield above
 
@@ -130,7 +130,8 @@ class Section:
         """Refuse what a file could not say."""
         above = f"{self.section}." if self.section else ""
         wrong = [
-            (one.name, one.kind.check(getattr(self, one.field))) for one in keys_of(cast("Any", type(self)))
+            (one.name, one.kind.check_value(getattr(self, one.field)))
+            for one in keys_of_record(cast("Any", type(self)))
         ]
         problems = [
             ConfigProblem(f"{above}{name}", one.message, None, one.suggestion) for name, one in wrong if one

@@ -43,7 +43,7 @@ _LONGEST_WORD: Final = 80
 """Comparing with all choices takes time that grows with the word; no choice is nearly as long."""
 
 
-class Wrong(Struct, frozen=True):
+class ValueProblem(Struct, frozen=True):
     """A finding about one value. No message shows the value: it may be a secret."""
 
     message: str
@@ -52,7 +52,7 @@ class Wrong(Struct, frozen=True):
     """Where in a list the wrong value stands."""
 
 
-def closest(word: object, choices: Iterable[str]) -> str | None:
+def closest_choice(word: object, choices: Iterable[str]) -> str | None:
     """Return the choice that was probably meant."""
     found = get_close_matches(str(word)[:_LONGEST_WORD].lower(), map(str, choices), n=1)
     return found[0] if found else None
@@ -61,30 +61,32 @@ def closest(word: object, choices: Iterable[str]) -> str | None:
 class Kind(Struct, frozen=True, kw_only=True):
     """Values of one kind, under one key."""
 
-    said: str = ""
+    kind_name: str = ""
     """The name of the kind in the reference."""
     null: bool = False
     """Whether null is such a value."""
     secret: bool = False
     """Whether nobody may see the value."""
 
-    def read(self, value: object) -> object:
+    def read_value(self, value: object) -> object:
         """Return what the value of a file means, or a `Wrong`."""
         if value is None and self.null:
             return None
         found = self._read(value)
-        return self._or_null(found) if isinstance(found, Wrong) else self.check(found) or found
+        return (
+            self._mention_null(found) if isinstance(found, ValueProblem) else self.check_value(found) or found
+        )
 
-    def check(self, value: object) -> Wrong | None:
+    def check_value(self, value: object) -> ValueProblem | None:
         """Return what is wrong with the value of a record's field."""
         found = None if value is None and self.null else self._check(value)
-        return self._or_null(found) if found else None
+        return self._mention_null(found) if found else None
 
-    def written(self, value: object) -> object:
+    def as_written(self, value: object) -> object:
         """Return the value of a record's field as a file writes it."""
         return value
 
-    def masked(self, text: str) -> str:
+    def mask_secrets(self, text: str) -> str:
         """Return the text of a value as people may see it."""
         return "***" if self.secret else without_secrets(text)
 
@@ -94,41 +96,41 @@ class Kind(Struct, frozen=True, kw_only=True):
         return ""
 
     @property
-    def told(self) -> str:
+    def reference_text(self) -> str:
         """The name and the limits of the kind in the reference."""
-        name = self._name()
+        name = self._reference_name()
         comma = "," if "," in name else ""
         return f"{name}{comma} or null" if self.null else name
 
-    def _name(self) -> str:
-        return self.said
+    def _reference_name(self) -> str:
+        return self.kind_name
 
     def _read(self, value: object) -> object:
         raise NotImplementedError  # each kind has a way of its own; `reading` walks blocks
 
-    def _check(self, value: object) -> Wrong | None:
+    def _check(self, value: object) -> ValueProblem | None:
         return None
 
-    def _or_null(self, wrong: Wrong) -> Wrong:
+    def _mention_null(self, wrong: ValueProblem) -> ValueProblem:
         told = not self.null or "null" in wrong.message or not wrong.message.startswith("must be ")
         return wrong if told else replace(wrong, message=f"{wrong.message}, or null")
 
-    def must_be(self, expected: str, value: object, suggestion: str | None = None) -> Wrong:
+    def wrong_type(self, expected: str, value: object, suggestion: str | None = None) -> ValueProblem:
         """Say which type was expected, and which was found."""
         null = " or null" if self.null else ""
-        return Wrong(f"must be {expected}{null}, not {_TYPES.get(type(value), 'that')}", suggestion)
+        return ValueProblem(f"must be {expected}{null}, not {_TYPES.get(type(value), 'that')}", suggestion)
 
 
 class Flag(Kind, frozen=True):
     """True or false."""
 
-    said: str = "flag"
+    kind_name: str = "flag"
 
     def _read(self, value: object) -> object:
         if isinstance(value, bool):
             return value
         meant = next((flag for flag, words in _FLAGS.items() if str(value).lower() in words), None)
-        return self.must_be("true or false", value, meant)
+        return self.wrong_type("true or false", value, meant)
 
 
 class Count(Kind, frozen=True):
@@ -137,7 +139,7 @@ class Count(Kind, frozen=True):
     least: int | None = 1
     most: int | None = MOST
 
-    def _name(self) -> str:
+    def _reference_name(self) -> str:
         if self.least is None:
             return "whole number"
         most = "or more" if self.most in (None, MOST) else f"to {self.most}"
@@ -146,12 +148,12 @@ class Count(Kind, frozen=True):
     def _read(self, value: object) -> object:
         if isinstance(value, int) and not isinstance(value, bool):
             return value
-        return self.must_be("a whole number", value)
+        return self.wrong_type("a whole number", value)
 
-    def _check(self, value: object) -> Wrong | None:
+    def _check(self, value: object) -> ValueProblem | None:
         if self.least is None or self.most is None or self.least <= cast("int", value) <= self.most:
             return None
-        return Wrong(f"must be from {self.least} to {self.most}")
+        return ValueProblem(f"must be from {self.least} to {self.most}")
 
 
 class Duration(Kind, frozen=True):
@@ -170,32 +172,32 @@ class Duration(Kind, frozen=True):
         """The unit that the key has behind the name of the field."""
         return f"_{_SUFFIXES.get(self.unit, self.unit)}" if self.named else ""
 
-    def _name(self) -> str:
+    def _reference_name(self) -> str:
         whole = self.unit == "days"
         least = "0 or more" if self.zero or self.off else "1 or more" if whole else "more than 0"
         return f"{'whole number of days' if whole else self.unit}, {least}"
 
     def _read(self, value: object) -> object:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            return Wrong(f"must be a number of {self.unit}")
+            return ValueProblem(f"must be a number of {self.unit}")
         if isinstance(value, float) and self.unit == "days":
-            return Wrong("must be a whole number of days")
+            return ValueProblem("must be a whole number of days")
         if self.off and not value:
             return None
         try:
             return timedelta(**{self.unit: value})
         except (OverflowError, ValueError):
-            return Wrong("must be a century at most")
+            return ValueProblem("must be a century at most")
 
-    def _check(self, value: object) -> Wrong | None:
+    def _check(self, value: object) -> ValueProblem | None:
         if value is None and self.off:
             return None
         if self.off and cast("timedelta", value) <= timedelta(0):
-            return Wrong("must be 0 (off) or more, and a century at most")
+            return ValueProblem("must be 0 (off) or more, and a century at most")
         finding = time("", cast("timedelta", value), zero=self.zero)
-        return Wrong(finding[1]) if finding else None
+        return ValueProblem(finding[1]) if finding else None
 
-    def written(self, value: object) -> object:
+    def as_written(self, value: object) -> object:
         """Return the number of units; 0 for what is off."""
         number = 0 if value is None else cast("timedelta", value) / timedelta(**{self.unit: 1})
         return int(number) if float(number).is_integer() else number
@@ -208,26 +210,26 @@ class Choice(Kind, frozen=True):
     flag_is_off: bool = False
     """Whether false is the word `off`, for which other readers of YAML than ours take it."""
 
-    def _name(self) -> str:
+    def _reference_name(self) -> str:
         return ", ".join(f"`{word}`" for word in self.words)
 
-    def _known(self) -> Sequence[str]:
+    def _known_words(self) -> Sequence[str]:
         return [*self.words]
 
     def _read(self, value: object) -> object:
         word = "off" if value is False and self.flag_is_off else value
-        return self._unknown(word) or self.words(cast("str", word))
+        return self._check_word(word) or self.words(cast("str", word))
 
-    def _check(self, value: object) -> Wrong | None:
-        return self._unknown(value)
+    def _check(self, value: object) -> ValueProblem | None:
+        return self._check_word(value)
 
-    def _unknown(self, word: object) -> Wrong | None:
-        known = self._known()
+    def _check_word(self, word: object) -> ValueProblem | None:
+        known = self._known_words()
         if isinstance(word, str) and word in known:
             return None
-        return Wrong(f"must be one of {', '.join(known)}", closest(word, known))
+        return ValueProblem(f"must be one of {', '.join(known)}", closest_choice(word, known))
 
-    def written(self, value: object) -> object:
+    def as_written(self, value: object) -> object:
         """Return the word."""
         return None if value is None else str(value)
 
@@ -235,28 +237,28 @@ class Choice(Kind, frozen=True):
 class OpenChoice(Choice, frozen=True):
     """One of our words, or the name of a kind of database that a package has registered."""
 
-    def _name(self) -> str:
-        return f"{', '.join(f'`{word}`' for word in self.words)}, or {self.said}"
+    def _reference_name(self) -> str:
+        return f"{', '.join(f'`{word}`' for word in self.words)}, or {self.kind_name}"
 
     def _read(self, value: object) -> object:
         # Looked up only for words that are not ours: the first look reads all packages from the disk.
         if isinstance(value, str) and value in {*self.words}:
             return value
-        return self._unknown(value) or value
+        return self._check_word(value) or value
 
-    def _known(self) -> Sequence[str]:
+    def _known_words(self) -> Sequence[str]:
         from gateway_sessions._process.entry_points import installed_providers  # noqa: PLC0415 -- loads what reads packages
 
         return [*self.words, *sorted(installed_providers())]
 
-    def _check(self, value: object) -> Wrong | None:
+    def _check(self, value: object) -> ValueProblem | None:
         return None  # a program may bring a database along that no package has registered
 
 
 class Text(Kind, frozen=True):
     """Text that is not empty."""
 
-    said: str = "text"
+    kind_name: str = "text"
     starts: tuple[str, ...] = ()
     """One of these is the beginning of the text."""
     check_with: Callable[[str], object] | None = None
@@ -266,22 +268,22 @@ class Text(Kind, frozen=True):
 
     def _read(self, value: object) -> object:
         if not isinstance(value, str):
-            return self.must_be("text", value)
-        return value if value.strip() else Wrong("must not be empty")
+            return self.wrong_type("text", value)
+        return value if value.strip() else ValueProblem("must not be empty")
 
-    def _check(self, value: object) -> Wrong | None:
+    def _check(self, value: object) -> ValueProblem | None:
         text = cast("str", value)
         if self.starts and not text.startswith(self.starts):
-            return Wrong(f"must begin with {' or '.join(self.starts)}")
+            return ValueProblem(f"must begin with {' or '.join(self.starts)}")
         try:
             if self.check_with:
                 self.check_with(text)
         except (InvalidPolicyError, InvalidSourceError) as error:
-            return Wrong(error.problem, self.similar(text) if self.similar else None)
+            return ValueProblem(error.problem, self.similar(text) if self.similar else None)
         return None
 
 
-ZONE: Final = Text(said="zone name", null=True, check_with=zone_named, similar=similar_zone)
+ZONE: Final = Text(kind_name="zone name", null=True, check_with=zone_named, similar=similar_zone)
 
 
 class Identifier(Text, frozen=True):
@@ -292,38 +294,40 @@ class Identifier(Text, frozen=True):
         return super()._read(str(value) if number else value)
 
 
-class Address(Text, frozen=True):
+class DatabaseAddress(Text, frozen=True):
     """The address of a database, of which people see the beginning only."""
 
-    def masked(self, text: str) -> str:
+    def mask_secrets(self, text: str) -> str:
         """Return the scheme of a server's address, or a path without passwords."""
         server = "://" in text and not text.startswith("sqlite")
-        return f"{text.partition('://')[0]}://…" if server else super().masked(text)
+        return f"{text.partition('://')[0]}://…" if server else super().mask_secrets(text)
 
 
 class Texts(Kind, frozen=True):
     """A list of texts."""
 
-    said: str = "list of texts"
+    kind_name: str = "list of texts"
     least_bytes: int = 0
     """The length of each."""
 
-    def _name(self) -> str:
-        return f"{self.said} of {self.least_bytes} bytes or more" if self.least_bytes else self.said
+    def _reference_name(self) -> str:
+        return f"{self.kind_name} of {self.least_bytes} bytes or more" if self.least_bytes else self.kind_name
 
     def _read(self, value: object) -> object:
         if not isinstance(value, list):
-            return self.must_be("a list", value)
-        texts = [Text().read(one) for one in cast("list[object]", value)]
-        wrong = [replace(one, place=(place,)) for place, one in enumerate(texts) if isinstance(one, Wrong)]
+            return self.wrong_type("a list", value)
+        texts = [Text().read_value(one) for one in cast("list[object]", value)]
+        wrong = [
+            replace(one, place=(place,)) for place, one in enumerate(texts) if isinstance(one, ValueProblem)
+        ]
         return wrong[0] if wrong else tuple(texts)
 
-    def _check(self, value: object) -> Wrong | None:
+    def _check(self, value: object) -> ValueProblem | None:
         if all(len(one.encode()) >= self.least_bytes for one in cast("tuple[str, ...]", value)):
             return None
-        return Wrong(f"must have at least {self.least_bytes} bytes each")
+        return ValueProblem(f"must have at least {self.least_bytes} bytes each")
 
-    def written(self, value: object) -> object:
+    def as_written(self, value: object) -> object:
         """Return the texts as a list."""
         return [*cast("tuple[str, ...]", value)]
 
@@ -332,14 +336,14 @@ class Amount(Kind, frozen=True):
     """An amount of dollars or of tokens, by the field of a budget that holds it."""
 
     field: str = "usd"
-    said: str = "number of dollars"
+    kind_name: str = "number of dollars"
 
-    def _name(self) -> str:
-        return f"{self.said}, 0 or more"
+    def _reference_name(self) -> str:
+        return f"{self.kind_name}, 0 or more"
 
     def _read(self, value: object) -> object:
         limit: dict[str, Any] = {self.field: value}
         try:
             return getattr(BudgetLimit(**limit), self.field)
         except InvalidInputError:
-            return Wrong(f"must be a {self.said}, 0 or more")
+            return ValueProblem(f"must be a {self.kind_name}, 0 or more")

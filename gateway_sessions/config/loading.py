@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from gateway_sessions.config.environment import is_overridden
+from gateway_sessions.config.environment_names import is_overridden
 from gateway_sessions.config.model import Config
 from gateway_sessions.errors import ConfigError, ConfigProblem
 
@@ -32,11 +32,11 @@ def load_config(
     if path is None:
         return parse_config("", origin="environment", environ=known)
     # Imported when needed: programs without a file need no YAML.
-    from gateway_sessions.config.reading import read_text  # noqa: PLC0415
+    from gateway_sessions.config.reading import read_config_text  # noqa: PLC0415
 
     file = Path(path)
-    return read_text(
-        Config, text_of(file), origin=str(path), environ=known, lenient=lenient, file=file.absolute()
+    return read_config_text(
+        Config, read_file_text(file), origin=str(path), environ=known, lenient=lenient, file=file.absolute()
     )
 
 
@@ -44,12 +44,12 @@ def parse_config(
     text: str, *, origin: str = "configuration", environ: Mapping[str, str] = MappingProxyType({})
 ) -> Config:
     """Return the configuration in a YAML text, as *environ* overrides it; errors name *origin*."""
-    from gateway_sessions.config.reading import read_text  # noqa: PLC0415 -- as above
+    from gateway_sessions.config.reading import read_config_text  # noqa: PLC0415 -- as above
 
-    return read_text(Config, text, origin=origin, environ=environ)
+    return read_config_text(Config, text, origin=origin, environ=environ)
 
 
-def text_of(path: Path) -> str:
+def read_file_text(path: Path) -> str:
     """What stands in the file; `ConfigError` if it cannot be read."""
     try:
         with path.open("rb") as file:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from gateway_sessions.config.draft import Draft, KeyPath
-from gateway_sessions.config.origins import draft_of
+from gateway_sessions.config.origins import read_draft
 from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.errors import ConfigProblem
 
@@ -20,32 +20,34 @@ NEAR: Final = 0.8
 
 def misspelt_names(path: Path | None, environ: Mapping[str, str] | None = None) -> list[ConfigProblem]:
     """Return the platforms and chat types that were probably meant to be others; they count as they are."""
-    return [*_misspelt(draft_of(path, environ))]
+    return [*_find_misspelt(read_draft(path, environ))]
 
 
-def _misspelt(draft: Draft) -> Iterator[ConfigProblem]:
-    for name, platform in _named(draft.values, "platforms"):
-        yield from _doubt(draft, ("platforms", name), "platform", PLATFORMS)
-        for kind, _ in _named(platform, "chat_types"):
-            yield from _doubt(draft, ("platforms", name, "chat_types", kind), "chat type", CHAT_TYPES)
+def _find_misspelt(draft: Draft) -> Iterator[ConfigProblem]:
+    for name, platform in _named_items(draft.values, "platforms"):
+        yield from _suggest_known_name(draft, ("platforms", name), "platform", PLATFORMS)
+        for kind, _ in _named_items(platform, "chat_types"):
+            yield from _suggest_known_name(
+                draft, ("platforms", name, "chat_types", kind), "chat type", CHAT_TYPES
+            )
 
     excluded = ("session_reset", "notify_exclude_platforms")
-    for place, quiet in enumerate(_listed(draft.values, excluded)):
-        yield from _doubt(draft, (*excluded, place), "platform", PLATFORMS, str(quiet))
+    for place, quiet in enumerate(_list_at(draft.values, excluded)):
+        yield from _suggest_known_name(draft, (*excluded, place), "platform", PLATFORMS, str(quiet))
 
 
-def _listed(values: object, path: tuple[str, ...]) -> list[object]:
+def _list_at(values: object, path: tuple[str, ...]) -> list[object]:
     for key in path:
         values = cast("dict[str, object]", values).get(key) if isinstance(values, dict) else None
     return cast("list[object]", values) if isinstance(values, list) else []
 
 
-def _named(block: object, key: str) -> list[tuple[str, object]]:
+def _named_items(block: object, key: str) -> list[tuple[str, object]]:
     named: object = cast("dict[str, Any]", block).get(key) if isinstance(block, dict) else None
     return [*cast("dict[str, object]", named).items()] if isinstance(named, dict) else []
 
 
-def _doubt(
+def _suggest_known_name(
     draft: Draft, path: KeyPath, kind: str, known: tuple[str, ...], name: str | None = None
 ) -> Iterator[ConfigProblem]:
     word = (str(path[-1]) if name is None else name).strip().lower()

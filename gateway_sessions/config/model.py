@@ -18,7 +18,7 @@ from gateway_sessions.config.gateway_sections import (
     ModelConfig,
     ServeConfig,
 )
-from gateway_sessions.config.keys import Contradiction, Section, block, block_of, key, named
+from gateway_sessions.config.keys import Contradiction, Section, block, block_of_record, key, named_blocks
 from gateway_sessions.config.kinds import ZONE, Duration, Flag
 from gateway_sessions.config.sections import (
     AgentConfig,
@@ -43,7 +43,7 @@ from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 from gateway_sessions.core.usage.budgets import Budgets
 from gateway_sessions.errors import ConfigError, ConfigProblem
 
-OF_PROGRAMS: Final = frozenset({"serve", "model", "display"})
+PROGRAM_SECTIONS: Final = frozenset({"serve", "model", "display"})
 """What only the program reads that serves, answers or shows, and no store."""
 
 
@@ -94,7 +94,7 @@ class Config(Section):
     cluster: ClusterRules = block(ClusterRules, CLUSTER)
     """How processes get along that have one database on a server open."""
     sessions_json: SessionsJsonConfig = block(
-        SessionsJsonConfig, block_of(SessionsJsonConfig, word_of="mode")
+        SessionsJsonConfig, block_of_record(SessionsJsonConfig, word_of="mode")
     )
     """The readable copy of all entries. One word sets the mode: `sessions_json: off`."""
     expiry_watcher: ExpiryWatcherConfig = block(ExpiryWatcherConfig)
@@ -109,7 +109,7 @@ class Config(Section):
     """How searches understand words."""
     privacy: PrivacyConfig = block(PrivacyConfig)
     """What agents are told about people."""
-    platforms: Mapping[str, PlatformConfig] = named(PlatformConfig)
+    platforms: Mapping[str, PlatformConfig] = named_blocks(PlatformConfig)
     """What is different on one platform, by its name in lower case. What an override does not set, it takes
     from the level above."""
 
@@ -134,9 +134,9 @@ class Config(Section):
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
         """Return the configuration that the keys of a file would give, without the environment."""
         # Imported when needed: programs without a file need no YAML.
-        from gateway_sessions.config.reading import read_mapping  # noqa: PLC0415
+        from gateway_sessions.config.reading import read_config_mapping  # noqa: PLC0415
 
-        return read_mapping(cls, values)
+        return read_config_mapping(cls, values)
 
     def require(self, *sections: str) -> None:
         """Raise `ConfigError` if a value of one of these sections stands for a variable that is not set."""
@@ -146,7 +146,7 @@ class Config(Section):
 
     def require_for_store(self) -> None:
         """Raise `ConfigError` if that is so of anything that counts for whoever owns a store."""
-        self.require(*{_section_of(one) for one in self.unresolved} - OF_PROGRAMS)
+        self.require(*{_section_of(one) for one in self.unresolved} - PROGRAM_SECTIONS)
 
     @property
     def isolation(self) -> Isolation:
@@ -205,7 +205,7 @@ class Config(Section):
         return self.busy_book().rules_for(platform.strip().lower(), chat_type, override)
 
 
-KEYS: Final = block_of(Config)
+ALL_KEYS: Final = block_of_record(Config)
 """All keys there are."""
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from gateway_sessions.config.core_blocks import RESET_POLICY
-from gateway_sessions.config.draft import Draft, KeyPath, dotted, make_plain
-from gateway_sessions.config.keys import Block, Named, below
+from gateway_sessions.config.draft import Draft, KeyPath, copy_to_plain_values, dotted_path
+from gateway_sessions.config.keys import Block, NamedBlocks, kind_below
 from gateway_sessions.config.kinds import Kind
-from gateway_sessions.config.loading import text_of
-from gateway_sessions.config.model import KEYS, Config
-from gateway_sessions.config.overrides import merge, overrides
+from gateway_sessions.config.loading import read_file_text
+from gateway_sessions.config.model import ALL_KEYS, Config
+from gateway_sessions.config.overrides import environment_overrides, merge_override
 from gateway_sessions.config.yaml_source import read_yaml
 from gateway_sessions.core.sessions.policy_rules import PolicyLevel, ResolvedPolicy
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy, deciding_fields
@@ -45,7 +45,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class WrittenValue:
     """The same, with its value as it is."""
 
     path: KeyPath
@@ -68,82 +68,86 @@ class FieldOrigin:
     """The file and its line, the variable, or in words what else has decided."""
 
 
-_Block: TypeAlias = Mapping[str, Placed]
+_PolicyBlock: TypeAlias = Mapping[str, WrittenValue]
 """The fields of a policy that one level of a configuration sets."""
 
 
-def settings_of(path: Path | None, environ: Mapping[str, str] | None = None) -> list[Setting]:
+def effective_settings(path: Path | None, environ: Mapping[str, str] | None = None) -> list[Setting]:
     """All values that count: what somebody has set, the strongest of each, and else the defaults."""
-    found = {one.path: one for one in written_in(path, environ) if not _is_empty_block(one)}
-    usual = {place: Placed(place, value, _NOWHERE) for place, value in defaults(KEYS, Config())}
+    found = {one.path: one for one in written_values(path, environ) if not _is_empty_block(one)}
+    usual = {
+        place: WrittenValue(place, value, _NOWHERE) for place, value in default_values(ALL_KEYS, Config())
+    }
     order = {place[:length]: at for at, place in reversed([*enumerate(usual)]) for length in (1, 2, 3)}
-    counting = found | {place: one for place, one in usual.items() if not _is_decided(place, found)}
+    counting = found | {place: one for place, one in usual.items() if not _is_key_set(place, found)}
     return [
-        Setting(dotted(place), _shown(one), one.where, is_set=place in found)
+        Setting(dotted_path(place), _masked_text(one), one.where, is_set=place in found)
         for place, one in sorted(counting.items(), key=lambda item: order.get(item[0], len(usual)))
     ]
 
 
-def defaults(block: Block, record: object, above: KeyPath = ()) -> Iterator[tuple[KeyPath, object]]:
+def default_values(block: Block, record: object, above: KeyPath = ()) -> Iterator[tuple[KeyPath, object]]:
     """Yield each key and its default, as a file says it; names of platforms are no keys."""
     for key in block.keys:
         value: object = getattr(record, key.field)
         if isinstance(key.kind, Block):
-            yield from defaults(key.kind, value, (*above, key.name))
-        elif not isinstance(key.kind, Named):
-            yield (*above, key.name), key.kind.written(value)
+            yield from default_values(key.kind, value, (*above, key.name))
+        elif not isinstance(key.kind, NamedBlocks):
+            yield (*above, key.name), key.kind.as_written(value)
 
 
 def _kind_at(path: KeyPath) -> Kind | None:
-    return reduce(below, path, cast("Kind | None", KEYS))
+    return reduce(kind_below, path, cast("Kind | None", ALL_KEYS))
 
 
-def _is_empty_block(one: Placed) -> bool:
+def _is_empty_block(one: WrittenValue) -> bool:
     """Whether nothing but the name of a block was written."""
-    return one.value is None and isinstance(_kind_at(one.path), Block | Named)
+    return one.value is None and isinstance(_kind_at(one.path), Block | NamedBlocks)
 
 
-def _is_decided(place: KeyPath, found: Mapping[KeyPath, Placed]) -> bool:
+def _is_key_set(place: KeyPath, found: Mapping[KeyPath, WrittenValue]) -> bool:
     """Whether somebody has set the key, or a word that stands for its block."""
     kind, block = _kind_at(place[:1]), found.get(place[:1])
-    spelled = kind.spelled(block.value) if isinstance(kind, Block) and block is not None else None
+    spelled = kind.keys_for_word(block.value) if isinstance(kind, Block) and block is not None else None
     return place in found or (spelled is not None and place[1] in spelled)
 
 
-def written_in(path: Path | None, environ: Mapping[str, str] | None = None) -> list[Placed]:
+def written_values(path: Path | None, environ: Mapping[str, str] | None = None) -> list[WrittenValue]:
     """The same, as it is: not to be shown."""
-    draft = draft_of(path, environ)
-    return [_placed(draft, place, value) for place, value in _leaves(draft.values, ())]
+    draft = read_draft(path, environ)
+    return [_written_value(draft, place, value) for place, value in _leaf_values(draft.values, ())]
 
 
-def draft_of(path: Path | None, environ: Mapping[str, str] | None = None) -> Draft:
+def read_draft(path: Path | None, environ: Mapping[str, str] | None = None) -> Draft:
     """Return what a file and the environment say, with its lines, before anybody asks what it means."""
     known = os.environ if environ is None else environ
     draft = Draft(str(path) if path is not None else "environment", unresolved={})
-    read_yaml(draft, "" if path is None else text_of(path), known)
-    make_plain(draft)
-    for override in overrides(draft, known, KEYS):
-        merge(draft.values, override)
+    read_yaml(draft, "" if path is None else read_file_text(path), known)
+    copy_to_plain_values(draft)
+    for override in environment_overrides(draft, known, ALL_KEYS):
+        merge_override(draft.values, override)
     draft.raise_problems()
     return draft
 
 
-def _placed(draft: Draft, place: KeyPath, value: object) -> Placed:
+def _written_value(draft: Draft, place: KeyPath, value: object) -> WrittenValue:
     unset = next((path for path in draft.unresolved or () if path[: len(place)] == place), None)
     if unset is None or "${" not in str(value):
-        return Placed(place, value, _where(draft, place))
-    return Placed(place, value, f"{_where(draft, place)}, of a variable that is not set", is_set=False)
+        return WrittenValue(place, value, _origin_text(draft, place))
+    return WrittenValue(
+        place, value, f"{_origin_text(draft, place)}, of a variable that is not set", is_set=False
+    )
 
 
-def _leaves(values: object, above: KeyPath) -> Iterator[tuple[KeyPath, object]]:
+def _leaf_values(values: object, above: KeyPath) -> Iterator[tuple[KeyPath, object]]:
     if not isinstance(values, dict):
         yield above, values
         return
     for key, value in cast("dict[str, Any]", values).items():
-        yield from _leaves(value, (*above, key))
+        yield from _leaf_values(value, (*above, key))
 
 
-def _where(draft: Draft, place: KeyPath) -> str:
+def _origin_text(draft: Draft, place: KeyPath) -> str:
     for length in range(len(place), 0, -1):
         part = place[:length]
         if part in draft.variables:
@@ -153,23 +157,23 @@ def _where(draft: Draft, place: KeyPath) -> str:
     return draft.origin
 
 
-def _shown(one: Placed) -> str:
-    kind, text = _kind_at(one.path), _written(one.value)
+def _masked_text(one: WrittenValue) -> str:
+    kind, text = _kind_at(one.path), _as_file_text(one.value)
     if kind is None or (kind.secret and not (one.value and one.is_set)):
         return text  # of a secret that nobody has set there is nothing to hide
-    return kind.masked(text)
+    return kind.mask_secrets(text)
 
 
-def _written(value: object) -> str:
+def _as_file_text(value: object) -> str:
     """Return the value as a file says it."""
     if isinstance(value, list):
-        return f"[{', '.join(map(_written, cast('list[object]', value)))}]"
+        return f"[{', '.join(map(_as_file_text, cast('list[object]', value)))}]"
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def policy_origins(
     resolved: ResolvedPolicy,
-    written: Sequence[Placed],
+    written: Sequence[WrittenValue],
     platform: str | None,
     chat_type: str,
     chat_zone: str | None,
@@ -178,38 +182,40 @@ def policy_origins(
     policy = resolved.policy
     deciding = deciding_fields(policy.mode)
     others = [name for name in policy.to_dict() if name not in (*deciding, "zone")]
-    blocks = list(_blocks(written, resolved.level, platform or "", chat_type))
+    blocks = list(_policy_blocks(written, resolved.level, platform or "", chat_type))
     found = [
-        _origin_of(name, resolved, blocks)
+        _field_origin(name, resolved, blocks)
         for name in (*deciding, *others)
         if name in deciding or getattr(policy, name) != getattr(_DEFAULTS, name)
     ]
-    return [*found, _origin_of_zone(resolved, written, blocks, chat_zone)]
+    return [*found, _zone_origin(resolved, written, blocks, chat_zone)]
 
 
-def _blocks(written: Sequence[Placed], level: PolicyLevel, platform: str, chat_type: str) -> Iterator[_Block]:
+def _policy_blocks(
+    written: Sequence[WrittenValue], level: PolicyLevel, platform: str, chat_type: str
+) -> Iterator[_PolicyBlock]:
     """What the levels of the configuration say that this one is made of, the strongest first."""
     names = {str(one.path[1]) for one in written if one.path[0] == "platforms" and len(one.path) > 1}
     for name in (name for name in names if name.strip().lower() == platform):
         if level is PolicyLevel.CHAT_TYPE:
-            yield _block(written, ("platforms", name, "chat_types", chat_type, _BLOCK))
+            yield _policy_block_at(written, ("platforms", name, "chat_types", chat_type, _BLOCK))
         if level in (PolicyLevel.CHAT_TYPE, PolicyLevel.PLATFORM):
-            yield _block(written, ("platforms", name, _BLOCK))
-    yield _block(written, (_BLOCK,))
+            yield _policy_block_at(written, ("platforms", name, _BLOCK))
+    yield _policy_block_at(written, (_BLOCK,))
 
 
-def _block(written: Sequence[Placed], path: KeyPath) -> _Block:
-    found: dict[str, Placed] = {}
+def _policy_block_at(written: Sequence[WrittenValue], path: KeyPath) -> _PolicyBlock:
+    found: dict[str, WrittenValue] = {}
     for one in written:
         if one.path == path:
-            keys = RESET_POLICY.spelled(one.value) or {}
+            keys = RESET_POLICY.keys_for_word(one.value) or {}
             found |= {name: replace(one, value=value) for name, value in keys.items()}
         elif one.path[:-1] == path:
             found[str(one.path[-1])] = one
     return found
 
 
-def _origin_of(name: str, resolved: ResolvedPolicy, blocks: Sequence[_Block]) -> FieldOrigin:
+def _field_origin(name: str, resolved: ResolvedPolicy, blocks: Sequence[_PolicyBlock]) -> FieldOrigin:
     value: object = getattr(resolved.policy, name)
     shown = ", ".join(map(str, cast("tuple[str, ...]", value))) if isinstance(value, tuple) else str(value)
     called = _ZONE if name == "zone" else name
@@ -219,20 +225,20 @@ def _origin_of(name: str, resolved: ResolvedPolicy, blocks: Sequence[_Block]) ->
     # A level between whose mode knows no `require` has not handed it down.
     if won is None or (name == "require" and str(won.value) != shown):
         return FieldOrigin(called, shown, None, DEFAULT)
-    return FieldOrigin(called, shown, dotted(won.path), won.where)
+    return FieldOrigin(called, shown, dotted_path(won.path), won.where)
 
 
-def _origin_of_zone(
+def _zone_origin(
     resolved: ResolvedPolicy,
-    written: Sequence[Placed],
-    blocks: Sequence[_Block],
+    written: Sequence[WrittenValue],
+    blocks: Sequence[_PolicyBlock],
     chat_zone: str | None,
 ) -> FieldOrigin:
     if resolved.policy.zone is not None:
-        return _origin_of("zone", resolved, blocks)
+        return _field_origin("zone", resolved, blocks)
     if chat_zone is not None:
         return FieldOrigin(_ZONE, resolved.zone_name, None, OF_THE_CHAT)
     won = next((one for one in written if one.path == (_ZONE,) and one.value is not None), None)
     if won is None:
         return FieldOrigin(_ZONE, resolved.zone_name, None, OF_THE_MACHINE)
-    return FieldOrigin(_ZONE, resolved.zone_name, dotted(won.path), won.where)
+    return FieldOrigin(_ZONE, resolved.zone_name, dotted_path(won.path), won.where)

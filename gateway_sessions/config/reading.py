@@ -10,10 +10,17 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from gateway_sessions.config.core_blocks import HOME_CHANNEL, RESET_POLICY
-from gateway_sessions.config.draft import Draft, KeyPath, dotted, make_plain
-from gateway_sessions.config.keys import Block, Key, Named, below, block_of, paths
-from gateway_sessions.config.kinds import Choice, Kind, Wrong, closest
-from gateway_sessions.config.overrides import merge, overrides
+from gateway_sessions.config.draft import Draft, KeyPath, copy_to_plain_values, dotted_path
+from gateway_sessions.config.keys import (
+    Block,
+    ConfigKey,
+    NamedBlocks,
+    block_of_record,
+    kind_below,
+    value_paths,
+)
+from gateway_sessions.config.kinds import Choice, Kind, ValueProblem, closest_choice
+from gateway_sessions.config.overrides import environment_overrides, merge_override
 from gateway_sessions.config.yaml_source import read_yaml
 from gateway_sessions.core.sessions.policy_rules import TERMINAL
 from gateway_sessions.core.sessions.reset_policy import PRESETS, Require, ResetMode, SessionResetPolicy
@@ -38,7 +45,7 @@ _HERMES_KEYS: Final = MappingProxyType(
 )
 
 
-def read_text(
+def read_config_text(
     record: type[T],
     text: str,
     *,
@@ -51,29 +58,29 @@ def read_text(
 
     A variable that is not set makes a *lenient* reading leave that key out, and tell so where it is used.
     """
-    draft, whole = Draft(origin, unresolved={} if lenient else None), block_of(record)
+    draft, whole = Draft(origin, unresolved={} if lenient else None), block_of_record(record)
     read_yaml(draft, text, environ)
-    make_plain(draft)
+    copy_to_plain_values(draft)
     for path in draft.unresolved or ():
-        draft.drop(path)
-    _spell_out(whole, draft.values)
-    for override in overrides(draft, environ, whole):
-        _spell_out(whole, override)
-        merge(draft.values, override)
-        _resolve(draft, override)
-    make_plain(draft)
-    return cast("T", _assembled(whole, draft, **known))
+        draft.remove_value(path)
+    _expand_words(whole, draft.values)
+    for override in environment_overrides(draft, environ, whole):
+        _expand_words(whole, override)
+        merge_override(draft.values, override)
+        _forget_overridden(draft, override)
+    copy_to_plain_values(draft)
+    return cast("T", _build_config(whole, draft, **known))
 
 
-def read_mapping(record: type[T], values: Mapping[str, Any]) -> T:
+def read_config_mapping(record: type[T], values: Mapping[str, Any]) -> T:
     """Return the record of a whole configuration, from the keys and values of a file."""
-    draft, whole = Draft("configuration", values), block_of(record)
-    make_plain(draft)
-    _spell_out(whole, draft.values)
-    return cast("T", _assembled(whole, draft))
+    draft, whole = Draft("configuration", values), block_of_record(record)
+    copy_to_plain_values(draft)
+    _expand_words(whole, draft.values)
+    return cast("T", _build_config(whole, draft))
 
 
-def _resolve(draft: Draft, override: Mapping[str, Any]) -> None:
+def _forget_overridden(draft: Draft, override: Mapping[str, Any]) -> None:
     """Forget what could not be read in the file if a variable sets that key anyway."""
     for path in list(draft.unresolved or ()):
         place: Any = override
@@ -83,124 +90,130 @@ def _resolve(draft: Draft, override: Mapping[str, Any]) -> None:
             del draft.unresolved[path]
 
 
-def _spell_out(kind: Kind, values: object) -> None:
+def _expand_words(kind: Kind, values: object) -> None:
     """Replace each word that stands for a block by that block, so that variables can override its keys."""
     if not isinstance(values, dict):
         return
     block = cast("dict[str, Any]", values)
     for name, value in block.items():
-        inner = below(kind, name)
-        if isinstance(inner, Block) and (spelled := inner.spelled(value)) is not None:
+        inner = kind_below(kind, name)
+        if isinstance(inner, Block) and (spelled := inner.keys_for_word(value)) is not None:
             block[name] = {**spelled}
         elif inner is not None:
-            _spell_out(inner, value)
+            _expand_words(inner, value)
 
 
-def _assembled(whole: Block, draft: Draft, **known: Any) -> Any:
+def _build_config(whole: Block, draft: Draft, **known: Any) -> Any:
     if draft.unresolved:
         known["unresolved"] = tuple(draft.unresolved.values())
     make = partial(whole.record, **known)
-    config = _Reader(draft, whole).record(whole, draft.values, (), make, {})
+    config = _RecordReader(draft, whole).read_record(whole, draft.values, (), make, {})
     draft.raise_problems()
     return config
 
 
-class _Reader:
+class _RecordReader:
     """Turns plain values into records, block by block; tells what is wrong, and goes on without it."""
 
     def __init__(self, draft: Draft, whole: Block) -> None:
         self._draft = draft
         self._whole = whole
 
-    def record(
+    def read_record(
         self, block: Block, values: object, path: KeyPath, make: Callable[..., Any], above: _Above
     ) -> Any:
         """Return what *make* builds of a block; *above* holds the records of other levels by their field."""
         if values is None:
             return None if block.null else make()
         if not isinstance(values, dict):
-            return self._refuse(path, _no_block(block, values))
+            return self._refuse_value(path, _problem_of_no_block(block, values))
         known = cast("dict[str, Any]", values)
-        for name in (name for name in known if block.find(name) is None):
-            self._draft.complain((*path, name), *_unknown_key((*path, name), block, self._whole))
+        for name in (name for name in known if block.find_key(name) is None):
+            self._draft.add_problem_at(
+                (*path, name), *_explain_unknown_key((*path, name), block, self._whole)
+            )
         fields: dict[str, Any] = {}
         for key in block.keys:
             place = (*path, key.name)
-            found = self._value(key, known[key.name], place, above) if key.name in known else _SKIPPED
+            found = self._read_value(key, known[key.name], place, above) if key.name in known else _SKIPPED
             if found is not _SKIPPED:
                 fields[key.field] = found
             elif key.required:
-                self._refuse(place, Wrong("is missing"))
+                self._refuse_value(place, ValueProblem("is missing"))
             if isinstance(key.kind, Block) and key.kind.inherits and key.field in fields:
                 above = {**above, key.field: found}
         lacks = any(key.required and key.field not in fields for key in block.keys)
-        return _SKIPPED if lacks else self._built(block, path, make, fields)
+        return _SKIPPED if lacks else self._build_record(block, path, make, fields)
 
-    def _value(self, key: Key, value: object, path: KeyPath, above: _Above) -> Any:
+    def _read_value(self, key: ConfigKey, value: object, path: KeyPath, above: _Above) -> Any:
         match key.kind:
             case Block() as block:
-                return self.record(block, value, path, _maker(block, key.field, path, above), above)
-            case Named() as named:
-                return self._named(named, value, path, above)
+                return self.read_record(
+                    block, value, path, _record_maker(block, key.field, path, above), above
+                )
+            case NamedBlocks() as named:
+                return self._read_named_blocks(named, value, path, above)
             case kind:
-                found = kind.read(value)
-        return self._refuse(path, found) if isinstance(found, Wrong) else found
+                found = kind.read_value(value)
+        return self._refuse_value(path, found) if isinstance(found, ValueProblem) else found
 
-    def _named(self, kind: Named, values: object, path: KeyPath, above: _Above) -> Any:
+    def _read_named_blocks(self, kind: NamedBlocks, values: object, path: KeyPath, above: _Above) -> Any:
         if values is None:
             return {}
         if not isinstance(values, dict):
-            return self._refuse(path, kind.must_be("a block of names", values))
+            return self._refuse_value(path, kind.wrong_type("a block of names", values))
         records: dict[str, Any] = {}
         for name, value in cast("dict[str, Any]", values).items():
             base = above
             if path == ("platforms",) and name.strip().lower() == TERMINAL:
                 base = {**above, "session_reset": PRESETS["never"]}
-            found = self.record(kind.block, value, (*path, name), kind.block.record, base)
+            found = self.read_record(kind.block, value, (*path, name), kind.block.record, base)
             if found is not _SKIPPED:
                 records[name] = found
         return records
 
-    def _built(self, block: Block, path: KeyPath, make: Callable[..., Any], fields: dict[str, Any]) -> Any:
+    def _build_record(
+        self, block: Block, path: KeyPath, make: Callable[..., Any], fields: dict[str, Any]
+    ) -> Any:
         """Build the record without what it refuses, after telling that."""
         while True:
             try:
                 return make(**fields)
             except (ConfigError, InvalidPolicyError) as error:
-                findings = [*_findings(error)]
+                findings = [*_problems_in_error(error)]
             for name, finding in findings:
-                told = self._follows(path, finding.message)
-                self._refuse((*path, name), None if told else finding)
-            refused = {key.field for name, _ in findings if (key := block.find(name))}
+                told = self._follows_from_refused_key(path, finding.message)
+                self._refuse_value((*path, name), None if told else finding)
+            refused = {key.field for name, _ in findings if (key := block.find_key(name))}
             if not refused & fields.keys():
                 return make()
             fields = {name: value for name, value in fields.items() if name not in refused}
 
-    def _follows(self, path: KeyPath, message: str) -> bool:
+    def _follows_from_refused_key(self, path: KeyPath, message: str) -> bool:
         """Whether a contradiction names a key that was refused: then nobody knows whether there is one."""
         refused = {str(one[-1]) for one in self._draft.set_aside if one and one[:-1] == path}
         return not refused.isdisjoint(_WORD.findall(message))
 
-    def _refuse(self, path: KeyPath, wrong: Wrong | None) -> Any:
+    def _refuse_value(self, path: KeyPath, wrong: ValueProblem | None) -> Any:
         """Tell what is wrong with a value, unless something was wrong with it already; set it aside."""
         place = (*path, *wrong.place) if wrong else path
         if wrong and not self._draft.set_aside & {path, place}:
-            self._draft.complain(place, wrong.message, wrong.suggestion)
+            self._draft.add_problem_at(place, wrong.message, wrong.suggestion)
         self._draft.set_aside.add(path)
         return _SKIPPED
 
 
-def _maker(block: Block, field: str, path: KeyPath, above: _Above) -> Callable[..., Any]:
+def _record_maker(block: Block, field: str, path: KeyPath, above: _Above) -> Callable[..., Any]:
     """Return what builds the record of a block that stands there."""
     if block is HOME_CHANNEL:
         return partial(block.record, platform=str(path[1]).strip().lower())
     if not block.inherits:
         return block.record
     base = above.get(field) or block.record()
-    return partial(_changed_policy if block is RESET_POLICY else replace, base)
+    return partial(_inherit_policy if block is RESET_POLICY else replace, base)
 
 
-def _changed_policy(base: SessionResetPolicy, **fields: Any) -> SessionResetPolicy:
+def _inherit_policy(base: SessionResetPolicy, **fields: Any) -> SessionResetPolicy:
     """Change the policy of the level above."""
     mode = fields.get("mode", base.mode)
     # These two belong to one mode each, and are not handed down to another.
@@ -211,36 +224,36 @@ def _changed_policy(base: SessionResetPolicy, **fields: Any) -> SessionResetPoli
     return replace(base, **fields)
 
 
-def _findings(error: ConfigError | InvalidPolicyError) -> Iterator[tuple[str, Wrong]]:
+def _problems_in_error(error: ConfigError | InvalidPolicyError) -> Iterator[tuple[str, ValueProblem]]:
     """Yield the key of each thing that a record refuses, and why."""
     if isinstance(error, InvalidPolicyError):
-        yield "timezone" if error.field == "zone" else error.field, Wrong(error.problem)
+        yield "timezone" if error.field == "zone" else error.field, ValueProblem(error.problem)
     else:
         for one in error.problems:
-            yield one.path.rpartition(".")[2], Wrong(one.message, one.suggestion)
+            yield one.path.rpartition(".")[2], ValueProblem(one.message, one.suggestion)
 
 
-def _no_block(block: Block, value: object) -> Wrong:
+def _problem_of_no_block(block: Block, value: object) -> ValueProblem:
     """Explain a word, or something else, in place of a block for which some words may stand."""
-    mode = block.find("mode")
+    mode = block.find_key("mode")
     modes = [*mode.kind.words] if mode and isinstance(mode.kind, Choice) else []
     words = [*block.words] if block.words else modes if block.word_of else []
     if not words:
-        return block.must_be("a block of keys", value)
+        return block.wrong_type("a block of keys", value)
     message = f"must be a block of keys or one of {', '.join(words)}"
     if value is False:
-        return Wrong(message, "never" if "never" in words else "off")
+        return ValueProblem(message, "never" if "never" in words else "off")
     if isinstance(value, str) and value.lower() in modes:
-        return Wrong(message, f"{{mode: {value.lower()}}}")
-    return Wrong(message, closest(value, words))
+        return ValueProblem(message, f"{{mode: {value.lower()}}}")
+    return ValueProblem(message, closest_choice(value, words))
 
 
-def _unknown_key(path: KeyPath, block: Block, whole: Block) -> tuple[str, str | None]:
+def _explain_unknown_key(path: KeyPath, block: Block, whole: Block) -> tuple[str, str | None]:
     """Explain a key of another program, a misspelt one, or one that stands in another block."""
     name = str(path[-1])
-    if (known := _HERMES_KEYS.get(dotted(path))) is not None:
+    if (known := _HERMES_KEYS.get(dotted_path(path))) is not None:
         return "is not a key of this program", known
-    elsewhere = [dotted(known) for known in paths(whole) if known[-1] == name and "*" not in known]
-    misplaced = name if whole.find(name) else next(iter(elsewhere), None)
-    close = closest(name, [key.name for key in block.keys])
+    elsewhere = [dotted_path(known) for known in value_paths(whole) if known[-1] == name and "*" not in known]
+    misplaced = name if whole.find_key(name) else next(iter(elsewhere), None)
+    close = closest_choice(name, [key.name for key in block.keys])
     return "is not a known key", (misplaced or close) if len(path) == 1 else (close or misplaced)

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from gateway_sessions.config.core_blocks import BUSY, HOME_CHANNEL, RESET_POLICY
-from gateway_sessions.config.keys import Contradiction, Section, key, named
-from gateway_sessions.config.kinds import Address, Choice, Count, Duration, Flag, OpenChoice
+from gateway_sessions.config.keys import Contradiction, Section, key, named_blocks
+from gateway_sessions.config.kinds import Choice, Count, DatabaseAddress, Duration, Flag, OpenChoice
 from gateway_sessions.core.cluster import POOL_SIZE
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.search.stems import Stemming
@@ -89,13 +89,13 @@ class SessionDBConfig(Section):
     provider: Provider | str = key(
         OpenChoice(
             Provider,
-            said="one that [a package brings](../how-to/prove-a-database.md#bring-a-database-along)",
+            kind_name="one that [a package brings](../how-to/prove-a-database.md#bring-a-database-along)",
         ),
         Provider.SQLITE,
     )
     """The kind of database: a file of this machine, or one on a server; `mysql` is MariaDB as well."""
     url: str | None = key(
-        Address(said="path, `sqlite:///path`, `postgresql://…`, `mysql://…`", null=True), None
+        DatabaseAddress(kind_name="path, `sqlite:///path`, `postgresql://…`, `mysql://…`", null=True), None
     )
     """Where the database is. None is `sessions.db` in the store's directory; the others need an address."""
     durability: Durability = key(Choice(Durability), Durability.FULL)
@@ -264,7 +264,7 @@ class PlatformConfig(Section):
     """The reset policy of the platform."""
     busy: BusyRules | None = key(BUSY, None)
     """The rules for busy lanes of the platform."""
-    chat_types: Mapping[str, ChatTypeConfig] = named(ChatTypeConfig)
+    chat_types: Mapping[str, ChatTypeConfig] = named_blocks(ChatTypeConfig)
     """What is different for a chat type of the platform."""
     home_channel: HomeChannel | None = key(HOME_CHANNEL, None)
     """Where messages go that answer nobody."""

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import yaml
 from yaml.composer import ComposerError
 
-from gateway_sessions.config.draft import MAX_DEPTH, MAX_PROBLEMS, ROOT_NAME, Draft, KeyPath, dotted
+from gateway_sessions.config.draft import MAX_DEPTH, MAX_PROBLEMS, ROOT_NAME, Draft, KeyPath, dotted_path
 from gateway_sessions.errors import ConfigProblem
 
 _CONSTANTS: Final = {
@@ -42,16 +42,18 @@ def read_yaml(draft: Draft, text: str, environ: Mapping[str, str] | None) -> Non
         problem = error.problem or ""
         unfinished = "end of stream" in problem or "stream end" in problem
         mark = error.context_mark if unfinished else error.problem_mark
-        _refuse(draft, _explained(problem, error.context or ""), mark.line + 1 if mark else None)
+        _refuse_document(
+            draft, _explain_yaml_error(problem, error.context or ""), mark.line + 1 if mark else None
+        )
     except yaml.reader.ReaderError as error:
-        _refuse(draft, "it holds a control character", text.count("\n", 0, error.position) + 1)
+        _refuse_document(draft, "it holds a control character", text.count("\n", 0, error.position) + 1)
     except ValueError:
-        _refuse(draft, "it holds an escape sequence or a version that does not exist", None)
+        _refuse_document(draft, "it holds an escape sequence or a version that does not exist", None)
     else:
-        draft.values = _NodeReader(draft, environ).value(root, ()) if root else None
+        draft.values = _NodeReader(draft, environ).read_node(root, ()) if root else None
 
 
-def scalar(text: str) -> Any:
+def parse_scalar(text: str) -> Any:
     """Return what a word stands for: null, true, false, a number, or itself."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
@@ -65,7 +67,7 @@ class _Loader(yaml.SafeLoader):
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
-        self.yaml_implicit_resolvers = {}  # `scalar` decides
+        self.yaml_implicit_resolvers = {}  # `parse_scalar` decides
         self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
@@ -79,11 +81,11 @@ class _Loader(yaml.SafeLoader):
 
     def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
         node = super().compose_scalar_node(anchor)
-        node.value = _joined(node.value)
+        node.value = _join_surrogates(node.value)
         return node
 
 
-def _joined(text: str) -> str:
+def _join_surrogates(text: str) -> str:
     """A rare character is two escapes in JSON, which is YAML as well: here it is one character."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
@@ -97,53 +99,53 @@ class _NodeReader:
         self._known: dict[int, Any] = {}
         self._open: set[int] = set()
 
-    def value(self, node: yaml.Node, path: KeyPath) -> Any:
+    def read_node(self, node: yaml.Node, path: KeyPath) -> Any:
         self._draft.lines.setdefault(path, node.start_mark.line + 1)
         if id(node) in self._open:
-            self._draft.reject(path, "contains itself")
+            self._draft.reject_value(path, "contains itself")
             return None
         if id(node) not in self._known:
             waiting = len(self._draft.unresolved or ())
             self._open.add(id(node))
-            value = self._read(node, path)
+            value = self._read_new_node(node, path)
             self._open.discard(id(node))
             if len(self._draft.unresolved or ()) > waiting:
                 return value  # what it lacks is to be told at each place where it is used
             self._known[id(node)] = value
         return self._known[id(node)]
 
-    def _read(self, node: yaml.Node, path: KeyPath) -> Any:
+    def _read_new_node(self, node: yaml.Node, path: KeyPath) -> Any:
         if node.tag not in _PLAIN_TAGS:
-            self._draft.reject(path, "carries a tag, which has no meaning here")
+            self._draft.reject_value(path, "carries a tag, which has no meaning here")
             return None
         match node:
             case yaml.ScalarNode():
-                text = self._substituted(node.value, path)
-                return scalar(text) if node.style is None and text is not None else text
+                text = self._substitute_variables(node.value, path)
+                return parse_scalar(text) if node.style is None and text is not None else text
             case yaml.SequenceNode():
-                return [self.value(one, (*path, index)) for index, one in enumerate(node.value)]
+                return [self.read_node(one, (*path, index)) for index, one in enumerate(node.value)]
             case _:
-                return self._block(node, path)
+                return self._read_block(node, path)
 
-    def _block(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
+    def _read_block(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
         block: dict[str, Any] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                self._note(path, "holds a key that is no text", line)
+                self._add_problem(path, "holds a key that is no text", line)
                 continue
             key = (*path, key_node.value)
             if key_node.value in block:
-                self._note(key, f"is set already on line {self._draft.lines[key]}", line)
+                self._add_problem(key, f"is set already on line {self._draft.lines[key]}", line)
                 continue
             self._draft.lines[key] = line
-            block[key_node.value] = self.value(value_node, key)
+            block[key_node.value] = self.read_node(value_node, key)
         return block
 
-    def _note(self, path: KeyPath, message: str, line: int) -> None:
-        self._draft.note(ConfigProblem(dotted(path), message, line))
+    def _add_problem(self, path: KeyPath, message: str, line: int) -> None:
+        self._draft.add_problem(ConfigProblem(dotted_path(path), message, line))
 
-    def _substituted(self, text: str, path: KeyPath) -> str | None:
+    def _substitute_variables(self, text: str, path: KeyPath) -> str | None:
         """Fill the environment into the text; None after telling what is missing."""
         if self._environ is None or "${" not in text:
             return text
@@ -154,13 +156,13 @@ class _NodeReader:
             for one in references
             if one["name"] and one["default"] is None and one["name"] not in environ
         ]
-        if missing and not broken and self._may_wait(path, missing[0]):
+        if missing and not broken and self._defer_problem(path, missing[0]):
             return text
         for message in (*broken, *missing):
-            self._draft.reject(path, message)
-        return None if broken or missing else _REFERENCE.sub(partial(_value_of, environ), text)
+            self._draft.reject_value(path, message)
+        return None if broken or missing else _REFERENCE.sub(partial(_value_of_reference, environ), text)
 
-    def _may_wait(self, path: KeyPath, message: str) -> bool:
+    def _defer_problem(self, path: KeyPath, message: str) -> bool:
         """Whether what is missing is told where the value is used; there may be so many only."""
         unresolved = self._draft.unresolved
         if unresolved is None or len(unresolved) >= MAX_PROBLEMS:
@@ -169,7 +171,7 @@ class _NodeReader:
         return True
 
 
-def _value_of(environ: Mapping[str, str], reference: re.Match[str]) -> str:
+def _value_of_reference(environ: Mapping[str, str], reference: re.Match[str]) -> str:
     """What stands for a reference whose variable is set, or need not be."""
     name, default = reference["name"], reference["default"]
     if not name:
@@ -179,11 +181,11 @@ def _value_of(environ: Mapping[str, str], reference: re.Match[str]) -> str:
     return environ.get(name) or default.removeprefix(":-")
 
 
-def _refuse(draft: Draft, why: str, line: int | None) -> None:
-    draft.note(ConfigProblem(ROOT_NAME, f"is not valid YAML: {why}", line))
+def _refuse_document(draft: Draft, why: str, line: int | None) -> None:
+    draft.add_problem(ConfigProblem(ROOT_NAME, f"is not valid YAML: {why}", line))
 
 
-def _explained(problem: str, context: str) -> str:
+def _explain_yaml_error(problem: str, context: str) -> str:
     """Choose the parser's words, or better ones; never the text itself, of which parts may be secret."""
     if "alias" in f"{context} {problem}":
         return "an alias names no anchor; quote a text that begins with '*'"

@@ -20,7 +20,7 @@ _IN_ZONE_DATABASE = re.compile(r"zoneinfo[^/]*/(.+)$")
 
 def system_zone_name(environ: Mapping[str, str] | None = None, *, etc: Path = _ETC) -> str:
     """Return the IANA name of the machine's zone; "UTC" if it has none that we know."""
-    for name in _candidates(os.environ if environ is None else environ, etc):
+    for name in _zone_candidates(os.environ if environ is None else environ, etc):
         try:
             return zone_named(name).key
         except InvalidPolicyError:
@@ -38,17 +38,17 @@ def similar_zone(name: str) -> str | None:
     return names[found[0]] if found else None
 
 
-def _candidates(environ: Mapping[str, str], etc: Path) -> Iterator[str]:
+def _zone_candidates(environ: Mapping[str, str], etc: Path) -> Iterator[str]:
     """Yield what the C library looks at, in its order, then what some distributions keep up to date."""
     if (variable := environ.get("TZ")) is not None:
-        yield _in_database(variable.removeprefix(":")) or "UTC"
+        yield _zone_name_in_path(variable.removeprefix(":")) or "UTC"
     with suppress(OSError):
-        yield _in_database((etc / "localtime").readlink().as_posix())
+        yield _zone_name_in_path((etc / "localtime").readlink().as_posix())
     with suppress(OSError, UnicodeDecodeError):
         yield (etc / "timezone").read_text(encoding="ascii").strip()
 
 
-def _in_database(name: str) -> str:
+def _zone_name_in_path(name: str) -> str:
     """Return the zone's name, also of a path to its file."""
     found = _IN_ZONE_DATABASE.search(name)
     return found[1] if found else name

@@ -10,10 +10,10 @@ import yaml
 
 from gateway_sessions.config import Config, PlatformConfig, parse_config
 from gateway_sessions.config.core_blocks import BUDGETS, BUSY, CLUSTER, RESET_POLICY
-from gateway_sessions.config.keys import Block, paths
+from gateway_sessions.config.keys import Block, value_paths
 from gateway_sessions.config.kinds import Count, Duration
-from gateway_sessions.config.model import KEYS
-from gateway_sessions.config.origins import defaults
+from gateway_sessions.config.model import ALL_KEYS
+from gateway_sessions.config.origins import default_values
 from gateway_sessions.core.transcript.system_prompt import HomeChannel
 from gateway_sessions.errors import GatewaySessionsError
 
@@ -36,7 +36,7 @@ def names(path: tuple[str, ...]) -> str:
 
 
 OVERRIDDEN = {"session_reset", "busy"}
-SETTINGS = {names(path) for path in paths(KEYS)}
+SETTINGS = {names(path) for path in value_paths(ALL_KEYS)}
 
 
 def names_in(values: object, path: tuple[str, ...] = ()) -> set[str]:
@@ -94,7 +94,7 @@ def test_the_example_is_the_default_configuration():
 
 def test_the_defaults_that_are_explained_are_those_of_the_example():
     shown: dict[str, object] = {}
-    for path, value in defaults(KEYS, Config()):
+    for path, value in default_values(ALL_KEYS, Config()):
         for key in reversed(path):
             value = {key: value}  # noqa: PLW2901 -- from the inside out
         merge(shown, value)

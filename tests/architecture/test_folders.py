@@ -1,4 +1,4 @@
-"""The shape of the tree: the size of folders, what a module knows, and the tables of contents of packages."""
+"""The shape of the tree: sizes of folders, imports of a module, names of classes, tables of contents."""
 
 from __future__ import annotations
 
@@ -61,6 +61,15 @@ def test_no_module_knows_more_than_twenty_five_others():
     counts = {one.name: len(known_modules(one)) for one in modules() if one.name not in GATHERS}
     above = {name: count for name, count in counts.items() if count > MODULE_IMPORTS}
     assert above == STILL_ABOVE
+
+
+def test_no_two_modules_have_a_class_of_one_name():
+    found: dict[str, list[str]] = {}
+    for module in modules():
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(module.name)
+    assert {name: homes for name, homes in found.items() if len(homes) > 1} == {}
 
 
 def sentence_of(module: Module) -> str:

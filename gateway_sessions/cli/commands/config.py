@@ -51,7 +51,7 @@ async def explain_config(
     """List the values that count, and where each was set; what nobody has set is marked as default."""
     from gateway_sessions.cli.output.reports import settings_table
     from gateway_sessions.config import load_config
-    from gateway_sessions.config.origins import settings_of
+    from gateway_sessions.config.origins import effective_settings
 
     path = file or context.config_path
     if key is not None:
@@ -59,7 +59,7 @@ async def explain_config(
     load_config(path, lenient=True)
     found = [
         one
-        for one in settings_of(path)
+        for one in effective_settings(path)
         if (one.is_set or not only_set) and (key is None or one.key == key or one.key.startswith(f"{key}."))
     ]
     if not found:
@@ -71,11 +71,11 @@ async def explain_config(
 
 def _check_key(key: str) -> None:
     """Refuse a key that no configuration has; names of platforms and the like are free."""
-    from gateway_sessions.config.keys import paths
-    from gateway_sessions.config.model import KEYS
+    from gateway_sessions.config.keys import value_paths
+    from gateway_sessions.config.model import ALL_KEYS
 
     wanted = key.split(".")
-    known = [*paths(KEYS)]
+    known = [*value_paths(ALL_KEYS)]
     if any(all(a in (b, "*") for a, b in zip(one, wanted, strict=False)) for one in known):
         return
     close = get_close_matches(key, [".".join(one) for one in known], 1)

@@ -72,12 +72,12 @@ async def explain(
 
 
 def _origins(context: CommandContext, answer: Explanation) -> list[FieldOrigin]:
-    from gateway_sessions.config.origins import policy_origins, written_in
+    from gateway_sessions.config.origins import policy_origins, written_values
 
     entry, policy = answer.entry, answer.policy
     if entry is None or policy is None:
         return []
-    written = written_in(context.config_path)
+    written = written_values(context.config_path)
     return policy_origins(policy, written, entry.platform, entry.chat_type, entry.zone)
 
 

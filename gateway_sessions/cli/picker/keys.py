@@ -8,38 +8,40 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from gateway_sessions.cli.picker.model import Key, Pasted, Press, Typed
+from gateway_sessions.cli.picker.model import Pasted, PickerKey, Press, Typed
 
 ESCAPE: Final = "\x1b"
 LONGEST_SEQUENCE: Final = 32
 PASTE_BEGINS, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 
-CONTROLS: Final[Mapping[str, Key]] = MappingProxyType(
+CONTROLS: Final[Mapping[str, PickerKey]] = MappingProxyType(
     {
-        "\r": Key.ENTER,
-        "\n": Key.ENTER,
-        "\x7f": Key.BACKSPACE,
-        "\x08": Key.BACKSPACE,
-        "\x02": Key.PAGE_UP,  # Ctrl-B, Ctrl-F: as in less
-        "\x06": Key.PAGE_DOWN,
-        "\x10": Key.UP,  # Ctrl-P, Ctrl-N: as in a shell
-        "\x0e": Key.DOWN,
-        "\x15": Key.CLEAR,  # Ctrl-U
-        "\x17": Key.WORD_BACK,  # Ctrl-W
-        "\x03": Key.INTERRUPT,  # Ctrl-C
-        "\x04": Key.LEAVE,  # Ctrl-D
+        "\r": PickerKey.ENTER,
+        "\n": PickerKey.ENTER,
+        "\x7f": PickerKey.BACKSPACE,
+        "\x08": PickerKey.BACKSPACE,
+        "\x02": PickerKey.PAGE_UP,  # Ctrl-B, Ctrl-F: as in less
+        "\x06": PickerKey.PAGE_DOWN,
+        "\x10": PickerKey.UP,  # Ctrl-P, Ctrl-N: as in a shell
+        "\x0e": PickerKey.DOWN,
+        "\x15": PickerKey.CLEAR,  # Ctrl-U
+        "\x17": PickerKey.WORD_BACK,  # Ctrl-W
+        "\x03": PickerKey.INTERRUPT,  # Ctrl-C
+        "\x04": PickerKey.LEAVE,  # Ctrl-D
     }
 )
-FINALS: Final[Mapping[str, Key]] = MappingProxyType({"A": Key.UP, "B": Key.DOWN, "H": Key.HOME, "F": Key.END})
+FINALS: Final[Mapping[str, PickerKey]] = MappingProxyType(
+    {"A": PickerKey.UP, "B": PickerKey.DOWN, "H": PickerKey.HOME, "F": PickerKey.END}
+)
 """How sequences of cursor keys end, with whatever held down."""
-NUMBERS: Final[Mapping[str, Key]] = MappingProxyType(
+NUMBERS: Final[Mapping[str, PickerKey]] = MappingProxyType(
     {
-        "1": Key.HOME,
-        "4": Key.END,
-        "5": Key.PAGE_UP,
-        "6": Key.PAGE_DOWN,
-        "7": Key.HOME,
-        "8": Key.END,
+        "1": PickerKey.HOME,
+        "4": PickerKey.END,
+        "5": PickerKey.PAGE_UP,
+        "6": PickerKey.PAGE_DOWN,
+        "7": PickerKey.HOME,
+        "8": PickerKey.END,
     }
 )
 """What others begin with, behind the bracket."""
@@ -77,7 +79,7 @@ class KeyDecoder:
         if not self._left or self._left.startswith(PASTE_BEGINS):
             return []
         behind, self._left = self._left[1:], ""
-        return [Key.ESCAPE, *(press for character in behind for press in _said(character))]
+        return [PickerKey.ESCAPE, *(press for character in behind for press in _said(character))]
 
     def _whole(self) -> Iterator[Press]:
         while self._left:
@@ -105,9 +107,9 @@ class KeyDecoder:
         return sequence
 
 
-def _meant(sequence: str) -> Iterator[Key]:
+def _meant(sequence: str) -> Iterator[PickerKey]:
     if sequence == ESCAPE:
-        yield Key.ESCAPE
+        yield PickerKey.ESCAPE
     elif sequence[-1] == "~":
         number = sequence[2:-1].partition(";")[0]
         if number in NUMBERS:

@@ -26,7 +26,7 @@ SCREENS_AHEAD: Final = 2
 """Whoever comes so near to the last row that is known is brought more, before they have to wait for it."""
 
 
-class Key(Enum):
+class PickerKey(Enum):
     """An action of a person, whatever key their terminal has for it."""
 
     UP = auto()
@@ -60,23 +60,32 @@ class Pasted:
     text: str
 
 
-Press: TypeAlias = Key | Typed | Pasted
+Press: TypeAlias = PickerKey | Typed | Pasted
 
-COMMANDS: Final[Mapping[str, Key]] = MappingProxyType(
+COMMANDS: Final[Mapping[str, PickerKey]] = MappingProxyType(
     {
-        "j": Key.DOWN,
-        "k": Key.UP,
-        " ": Key.PAGE_DOWN,
-        "g": Key.HOME,
-        "G": Key.END,
-        "d": Key.DELETE,
-        "/": Key.FIND,
-        "q": Key.LEAVE,
+        "j": PickerKey.DOWN,
+        "k": PickerKey.UP,
+        " ": PickerKey.PAGE_DOWN,
+        "g": PickerKey.HOME,
+        "G": PickerKey.END,
+        "d": PickerKey.DELETE,
+        "/": PickerKey.FIND,
+        "q": PickerKey.LEAVE,
     }
 )
 """The meaning of characters as long as nothing is looked for. All others begin to look for something."""
 ON_ROWS: Final = frozenset(
-    {Key.UP, Key.DOWN, Key.PAGE_UP, Key.PAGE_DOWN, Key.HOME, Key.END, Key.ENTER, Key.DELETE}
+    {
+        PickerKey.UP,
+        PickerKey.DOWN,
+        PickerKey.PAGE_UP,
+        PickerKey.PAGE_DOWN,
+        PickerKey.HOME,
+        PickerKey.END,
+        PickerKey.ENTER,
+        PickerKey.DELETE,
+    }
 )
 """Keys that mean a row of the list, and so have to wait for the list that is meant."""
 
@@ -115,7 +124,7 @@ class Picker:
     """The number of rows that can be shown."""
     to_end: bool = False
     """Somebody is on the way to the last row, which is not known yet."""
-    held_keys: tuple[Key, ...] = ()
+    held_keys: tuple[PickerKey, ...] = ()
     """Keys that were pressed for rows that are still to come."""
     to_confirm: SessionSummary | None = None
     """The session that is deleted if somebody confirms it."""
@@ -199,7 +208,7 @@ def after_deletion(picker: Picker, one: SessionSummary, problem: str | None) -> 
 def after_press(picker: Picker, press: Press) -> Picker:
     """Return the picker after a key, a character or a paste."""
     quiet = replace(picker, note="")
-    if picker.to_confirm is not None and press is not Key.INTERRUPT:
+    if picker.to_confirm is not None and press is not PickerKey.INTERRUPT:
         certain = isinstance(press, Typed) and press.character in "yY"
         return replace(quiet, to_confirm=None, deleting=picker.to_confirm if certain else picker.deleting)
     match press:
@@ -209,11 +218,11 @@ def after_press(picker: Picker, press: Press) -> Picker:
             return _scrolled(_after_key(quiet, COMMANDS[character]))
         case Typed(character):
             return _with_text(quiet, (picker.text or "") + character)
-        case Key():
+        case PickerKey():
             return _scrolled(_after_key(quiet, press))
 
 
-def _after_key(picker: Picker, key: Key) -> Picker:
+def _after_key(picker: Picker, key: PickerKey) -> Picker:
     if key in ON_ROWS:
         return (
             _hold(picker, key)
@@ -221,38 +230,38 @@ def _after_key(picker: Picker, key: Key) -> Picker:
             else _after_row_key(picker, key)
         )
     match key:
-        case Key.INTERRUPT:
+        case PickerKey.INTERRUPT:
             return replace(picker, outcome=PickerOutcome.INTERRUPTED)
-        case Key.LEAVE:
+        case PickerKey.LEAVE:
             return replace(picker, outcome=PickerOutcome.LEFT)
-        case Key.ESCAPE if picker.text is None:
+        case PickerKey.ESCAPE if picker.text is None:
             return replace(picker, outcome=PickerOutcome.LEFT)
-        case Key.ESCAPE:
+        case PickerKey.ESCAPE:
             return replace(picker, text=None, held_keys=())
         case _:
             return _after_editing(picker, key)
 
 
-def _leads_beyond(picker: Picker, key: Key) -> bool:
+def _leads_beyond(picker: Picker, key: PickerKey) -> bool:
     """Tell whether a key means a row that is not known yet."""
-    steps = {Key.DOWN: 1, Key.PAGE_DOWN: picker.height}.get(key, 0)
+    steps = {PickerKey.DOWN: 1, PickerKey.PAGE_DOWN: picker.height}.get(key, 0)
     beyond = steps > 0 and picker.at + steps >= len(picker.rows)
     return not picker.fresh or (beyond and not picker.whole)
 
 
-def _hold(picker: Picker, key: Key) -> Picker:
+def _hold(picker: Picker, key: PickerKey) -> Picker:
     return replace(picker, held_keys=(*picker.held_keys, key)[:MOST_HELD])
 
 
-def _after_editing(picker: Picker, key: Key) -> Picker:
+def _after_editing(picker: Picker, key: PickerKey) -> Picker:
     text = picker.text
-    if key is Key.FIND:
+    if key is PickerKey.FIND:
         return replace(picker, text=text or "")
     if text is None:
         return picker
-    if key is Key.CLEAR:
+    if key is PickerKey.CLEAR:
         return _with_text(picker, "")
-    if key is Key.WORD_BACK:
+    if key is PickerKey.WORD_BACK:
         return _with_text(picker, text.rstrip().rpartition(" ")[0])
     return replace(picker, text=None) if not text else _with_text(picker, text[:-1])
 
@@ -263,29 +272,29 @@ def _with_text(picker: Picker, text: str) -> Picker:
     return replace(picker, text=harmless[:LONGEST_TEXT], held_keys=())
 
 
-def _after_row_key(picker: Picker, key: Key) -> Picker:
+def _after_row_key(picker: Picker, key: PickerKey) -> Picker:
     here = picker.selected
     if here is None:
         return picker
-    if key is Key.ENTER:
+    if key is PickerKey.ENTER:
         return replace(picker, outcome=PickerOutcome.CHOSEN)
-    if key is Key.DELETE:
+    if key is PickerKey.DELETE:
         return replace(picker, to_confirm=here) if picker.deleting is None else picker
     return _after_move(replace(picker, to_end=False), key)
 
 
-def _after_move(picker: Picker, key: Key) -> Picker:
+def _after_move(picker: Picker, key: PickerKey) -> Picker:
     last = len(picker.rows) - 1
     match key:
-        case Key.UP if picker.at == 0:
+        case PickerKey.UP if picker.at == 0:
             return replace(picker, at=last if picker.whole else 0)
-        case Key.DOWN if picker.at == last:
+        case PickerKey.DOWN if picker.at == last:
             return replace(picker, at=0)
-        case Key.UP | Key.DOWN:
-            return replace(picker, at=picker.at + (1 if key is Key.DOWN else -1))
-        case Key.PAGE_UP | Key.PAGE_DOWN:
-            return replace(picker, at=picker.at + (1 if key is Key.PAGE_DOWN else -1) * picker.height)
-        case Key.HOME:
+        case PickerKey.UP | PickerKey.DOWN:
+            return replace(picker, at=picker.at + (1 if key is PickerKey.DOWN else -1))
+        case PickerKey.PAGE_UP | PickerKey.PAGE_DOWN:
+            return replace(picker, at=picker.at + (1 if key is PickerKey.PAGE_DOWN else -1) * picker.height)
+        case PickerKey.HOME:
             return replace(picker, at=0)
         case _:
             return _at_end(picker)

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gateway_sessions.cli.picker.keys import KeyDecoder
-from gateway_sessions.cli.picker.model import Key, Press
+from gateway_sessions.cli.picker.model import PickerKey, Press
 
 ESCAPE_SECONDS: Final = 0.05
 """What follows an Escape so soon is the rest of a sequence."""
@@ -53,7 +53,7 @@ class RawTerminal:
             loop.add_reader(stdin, self._read, stdin, pressed)
             loop.add_signal_handler(signal.SIGWINCH, resized)
             for ending in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(ending, pressed, Key.INTERRUPT)
+                loop.add_signal_handler(ending, pressed, PickerKey.INTERRUPT)
             yield
         finally:
             loop.remove_reader(stdin)
@@ -87,7 +87,7 @@ class RawTerminal:
             data = b""
         if not data:
             asyncio.get_running_loop().remove_reader(stdin)
-            pressed(Key.LEAVE)
+            pressed(PickerKey.LEAVE)
             return
         for one in self._keys.feed(data):
             pressed(one)

@@ -10,9 +10,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from gateway_sessions.config import Config, parse_config
-from gateway_sessions.config.keys import Block, Named, paths
+from gateway_sessions.config.keys import Block, NamedBlocks, value_paths
 from gateway_sessions.config.kinds import Kind
-from gateway_sessions.config.model import KEYS
+from gateway_sessions.config.model import ALL_KEYS
 from gateway_sessions.errors import ConfigError
 
 ANY_TEXT = st.text(st.characters(), max_size=12)
@@ -52,7 +52,7 @@ JSON_LIKE = st.recursive(
 
 def shaped_like(kind: Kind) -> st.SearchStrategy[Any]:
     """Values that mostly have the right keys, so that the checks behind them are met as well."""
-    if isinstance(kind, Named):
+    if isinstance(kind, NamedBlocks):
         block = st.dictionaries(
             st.sampled_from(["telegram", "SMS", "dm"]) | ANY_TEXT, shaped_like(kind.block), max_size=2
         )
@@ -95,7 +95,7 @@ def test_any_value_is_a_configuration_or_a_config_error(values: Any) -> None:
         assert_tells(found, lines=0)
 
 
-@given(shaped_like(KEYS))
+@given(shaped_like(ALL_KEYS))
 def test_any_values_under_the_right_keys_are_a_configuration_or_a_config_error(values: Any) -> None:
     found = read_mapping(values)
     if isinstance(found, ConfigError):
@@ -106,7 +106,7 @@ def test_any_values_under_the_right_keys_are_a_configuration_or_a_config_error(v
 
 
 @example({"platforms": {"\U00010000": {}}})
-@given(shaped_like(KEYS))
+@given(shaped_like(ALL_KEYS))
 def test_a_file_says_what_a_mapping_says(values: Any) -> None:
     try:
         text = json.dumps(values, allow_nan=False)
@@ -170,7 +170,7 @@ def test_any_text_is_a_configuration_or_a_config_error(text: str, environ: dict[
 
 VARIABLES = [
     f"GATEWAY_SESSIONS__{'__'.join(path).upper()}".replace("*", name)
-    for path in paths(KEYS)
+    for path in value_paths(ALL_KEYS)
     for name in ("TELEGRAM", "")
 ]
 

@@ -12,7 +12,7 @@ from gateway_sessions.config.origins import (
     OF_THE_MACHINE,
     THEIR_OWN,
     policy_origins,
-    written_in,
+    written_values,
 )
 from gateway_sessions.core.sessions.reset_policy import ResetMode, deciding_fields
 
@@ -53,7 +53,7 @@ class Trace:
         known = environ or {}
         book = load_config(self._file, environ=known).policy_book("Asia/Tokyo")
         resolved = book.resolve(platform, chat_type, override=own, chat_zone=zone)
-        written = written_in(self._file, known)
+        written = written_values(self._file, known)
         found = policy_origins(resolved, written, platform, chat_type, zone)
         shown = str(self._file) + ", "
         return {one.field: (one.value, one.key, one.where.removeprefix(shown)) for one in found}

@@ -5,26 +5,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sessions.cli.picker.keys import CONTROLS, LONGEST_SEQUENCE, KeyDecoder
-from gateway_sessions.cli.picker.model import Key, Pasted, Press, Typed
+from gateway_sessions.cli.picker.model import Pasted, PickerKey, Press, Typed
 
 SENT: list[tuple[str, list[Press]]] = [
-    ("\x1b[A", [Key.UP]),
-    ("\x1bOB", [Key.DOWN]),
-    ("\x1b[1;5A", [Key.UP]),
-    ("\x1b[5~", [Key.PAGE_UP]),
-    ("\x1b[6;2~", [Key.PAGE_DOWN]),
-    ("\x1b[H", [Key.HOME]),
-    ("\x1bOF", [Key.END]),
-    ("\x1b[1~", [Key.HOME]),
-    ("\x1b[4~", [Key.END]),
-    ("\x1b[7~", [Key.HOME]),
-    ("\x1b[8~", [Key.END]),
+    ("\x1b[A", [PickerKey.UP]),
+    ("\x1bOB", [PickerKey.DOWN]),
+    ("\x1b[1;5A", [PickerKey.UP]),
+    ("\x1b[5~", [PickerKey.PAGE_UP]),
+    ("\x1b[6;2~", [PickerKey.PAGE_DOWN]),
+    ("\x1b[H", [PickerKey.HOME]),
+    ("\x1bOF", [PickerKey.END]),
+    ("\x1b[1~", [PickerKey.HOME]),
+    ("\x1b[4~", [PickerKey.END]),
+    ("\x1b[7~", [PickerKey.HOME]),
+    ("\x1b[8~", [PickerKey.END]),
     ("\x1b[C", []),
     ("\x1b[3~", []),
     ("\x1b[15~", []),
     ("\x1bOP", []),
-    ("\x1bx", [Key.ESCAPE, Typed("x")]),
-    ("\x1b\r", [Key.ESCAPE, Key.ENTER]),
+    ("\x1bx", [PickerKey.ESCAPE, Typed("x")]),
+    ("\x1b\r", [PickerKey.ESCAPE, PickerKey.ENTER]),
     ("\x1b[<0;1;1M", []),
     ("\t", []),
     ("\x00", []),
@@ -57,17 +57,22 @@ def test_it_does_not_matter_in_which_pieces_it_comes(
 
 def test_an_escape_is_one_once_nothing_has_followed():
     keys = KeyDecoder()
-    assert (keys.feed(b"\x1b"), keys.waiting, keys.rest(), keys.waiting) == ([], True, [Key.ESCAPE], False)
+    assert (keys.feed(b"\x1b"), keys.waiting, keys.rest(), keys.waiting) == (
+        [],
+        True,
+        [PickerKey.ESCAPE],
+        False,
+    )
     assert keys.rest() == []
     assert keys.feed(b"j") == [Typed("j")]
-    assert (keys.feed(b"\x1bO"), keys.rest()) == ([], [Key.ESCAPE, Typed("O")])
+    assert (keys.feed(b"\x1bO"), keys.rest()) == ([], [PickerKey.ESCAPE, Typed("O")])
 
 
 def test_an_escape_before_an_escape_is_one():
     keys = KeyDecoder()
-    assert keys.feed(b"\x1b\x1b") == [Key.ESCAPE]
-    assert keys.rest() == [Key.ESCAPE]
-    assert keys.feed(b"\x1b\x1b[A") == [Key.ESCAPE, Key.UP]
+    assert keys.feed(b"\x1b\x1b") == [PickerKey.ESCAPE]
+    assert keys.rest() == [PickerKey.ESCAPE]
+    assert keys.feed(b"\x1b\x1b[A") == [PickerKey.ESCAPE, PickerKey.UP]
 
 
 def test_a_paste_is_waited_for_and_a_sequence_without_end_is_not():
@@ -86,4 +91,4 @@ def test_no_bytes_can_confuse_it(sent: bytes):
     for _ in range(3):
         keys.feed(b"\x1b[201~")
         keys.rest()
-    assert keys.feed(b"\x1b[A")[-1] is Key.UP
+    assert keys.feed(b"\x1b[A")[-1] is PickerKey.UP

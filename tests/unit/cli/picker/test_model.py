@@ -13,10 +13,10 @@ from gateway_sessions.cli.picker.model import (
     LONGEST_TEXT,
     MOST_HELD,
     ON_ROWS,
-    Key,
     PageRequest,
     Pasted,
     Picker,
+    PickerKey,
     PickerOutcome,
     Press,
     Typed,
@@ -67,22 +67,22 @@ def after(start: Picker, *presses: Press | str) -> Picker:
 @pytest.mark.parametrize(
     ("key", "leads_to"),
     [
-        (Key.UP, lambda at, whole: at - 1 if at else (9 if whole else 0)),
-        (Key.DOWN, lambda at, whole: at + 1 if at < 9 else (0 if whole else 9)),
-        (Key.PAGE_UP, lambda at, _: max(at - 4, 0)),
-        (Key.PAGE_DOWN, lambda at, whole: min(at + 4, 9) if whole or at < 6 else at),
-        (Key.HOME, lambda *_: 0),
-        (Key.END, lambda *_: 9),
+        (PickerKey.UP, lambda at, whole: at - 1 if at else (9 if whole else 0)),
+        (PickerKey.DOWN, lambda at, whole: at + 1 if at < 9 else (0 if whole else 9)),
+        (PickerKey.PAGE_UP, lambda at, _: max(at - 4, 0)),
+        (PickerKey.PAGE_DOWN, lambda at, whole: min(at + 4, 9) if whole or at < 6 else at),
+        (PickerKey.HOME, lambda *_: 0),
+        (PickerKey.END, lambda *_: 9),
     ],
 )
 def test_each_key_leads_from_each_row_where_it_should(
-    key: Key, leads_to: Callable[[int, bool], int], at: int, whole: bool
+    key: PickerKey, leads_to: Callable[[int, bool], int], at: int, whole: bool
 ):
     assert after_press(picker(at=at, whole=whole), key).at == leads_to(at, whole)
 
 
 @pytest.mark.parametrize(("character", "key"), COMMANDS.items())
-def test_letters_are_commands_as_long_as_nothing_is_looked_for(character: str, key: Key):
+def test_letters_are_commands_as_long_as_nothing_is_looked_for(character: str, key: PickerKey):
     assert after_press(picker(at=3), Typed(character)) == after_press(picker(at=3), key)
 
 
@@ -93,11 +93,15 @@ def test_every_other_letter_begins_to_look_for_something():
 
 
 def test_what_is_at_is_shown():
-    down = after(picker(), Key.DOWN, Key.DOWN, Key.DOWN, Key.DOWN)
+    down = after(picker(), PickerKey.DOWN, PickerKey.DOWN, PickerKey.DOWN, PickerKey.DOWN)
     assert (down.at, down.top) == (4, 1)
-    assert (after(down, Key.UP).top, after(down, Key.HOME).top, after(down, Key.END).top) == (1, 0, 6)
-    assert after_resize(after(down, Key.END), 100).top == 0
-    assert after_resize(after(down, Key.END), 1).top == 9
+    assert (
+        after(down, PickerKey.UP).top,
+        after(down, PickerKey.HOME).top,
+        after(down, PickerKey.END).top,
+    ) == (1, 0, 6)
+    assert after_resize(after(down, PickerKey.END), 100).top == 0
+    assert after_resize(after(down, PickerKey.END), 1).top == 9
     assert after_resize(down, 0).height == 1
 
 
@@ -107,7 +111,7 @@ def test_what_is_at_is_shown():
 def test_more_is_asked_for_before_the_last_row_is_reached():
     many = picker(20, whole=False)
     assert many.request is None
-    near = after(many, *[Key.DOWN] * 12)
+    near = after(many, *[PickerKey.DOWN] * 12)
     assert near.request == PageRequest("", row(19))
     more = after_page(near, near.request, page(20, 20), whole=False)
     assert (len(more.rows), more.at, more.request) == (40, 12, None)
@@ -115,29 +119,36 @@ def test_more_is_asked_for_before_the_last_row_is_reached():
 
 
 def test_the_way_to_the_end_leads_through_all_pages_unless_somebody_turns_round():
-    going = after(picker(20, whole=False), Key.END)
+    going = after(picker(20, whole=False), PickerKey.END)
     assert (going.at, going.request) == (19, PageRequest("", row(19)))
     further = after_page(going, PageRequest("", row(19)), page(20, 20), whole=False)
     assert (further.at, further.request) == (39, PageRequest("", row(39)))
     there = after_page(further, PageRequest("", row(39)), page(40, 5), whole=True)
     assert (there.at, there.request) == (44, None)
-    turned = after_page(after(further, Key.HOME), PageRequest("", row(39)), page(40, 20), whole=False)
+    turned = after_page(after(further, PickerKey.HOME), PageRequest("", row(39)), page(40, 20), whole=False)
     assert (turned.at, turned.request) == (0, None)
 
 
 def test_keys_that_lead_further_than_what_is_known_wait_for_it():
-    waiting = after(picker(10, whole=False, at=8), Key.PAGE_DOWN, Key.DOWN, Key.UP, Key.PAGE_DOWN, Key.ENTER)
+    waiting = after(
+        picker(10, whole=False, at=8),
+        PickerKey.PAGE_DOWN,
+        PickerKey.DOWN,
+        PickerKey.UP,
+        PickerKey.PAGE_DOWN,
+        PickerKey.ENTER,
+    )
     assert (waiting.at, len(waiting.held_keys), waiting.outcome) == (8, 5, None)
     assert waiting.request == PageRequest("", row(9))
     further = after_page(waiting, PageRequest("", row(9)), page(10, 5), whole=False)
-    assert (further.at, further.held_keys) == (12, (Key.PAGE_DOWN, Key.ENTER))
+    assert (further.at, further.held_keys) == (12, (PickerKey.PAGE_DOWN, PickerKey.ENTER))
     there = after_page(further, PageRequest("", row(14)), page(15, 5), whole=True)
     assert (there.selected, there.outcome, there.held_keys) == (row(16), PickerOutcome.CHOSEN, ())
     at_last = after_page(
-        after(picker(10, whole=False, at=9), Key.PAGE_DOWN), PageRequest("", row(9)), (), whole=True
+        after(picker(10, whole=False, at=9), PickerKey.PAGE_DOWN), PageRequest("", row(9)), (), whole=True
     )
     assert (at_last.at, at_last.held_keys) == (9, ())
-    assert after(waiting, Key.ESCAPE).over, "nobody has to wait"
+    assert after(waiting, PickerKey.ESCAPE).over, "nobody has to wait"
 
 
 def test_a_row_that_moved_between_two_pages_is_shown_once():
@@ -164,7 +175,7 @@ def test_typing_asks_for_what_is_typed_and_escape_for_everything_again():
     assert (typed.text, typed.request, typed.at) == ("my p", PageRequest("my p", None), 5)
     found = after_page(typed, PageRequest("my p", None), page(30, 2), whole=True)
     assert (found.at, found.selected, found.request) == (0, row(30), None)
-    back = after(found, Key.ESCAPE)
+    back = after(found, PickerKey.ESCAPE)
     assert (back.text, back.request, back.outcome) == (None, PageRequest("", None), None)
 
 
@@ -176,22 +187,22 @@ def test_blanks_around_it_are_typed_and_not_looked_for():
 @pytest.mark.parametrize(
     ("text", "key", "left"),
     [
-        ("two words", Key.BACKSPACE, "two word"),
-        ("two words", Key.WORD_BACK, "two"),
-        ("two words  ", Key.WORD_BACK, "two"),
-        ("one", Key.WORD_BACK, ""),
-        ("two words", Key.CLEAR, ""),
-        ("", Key.CLEAR, ""),
-        ("", Key.BACKSPACE, None),
-        ("two", Key.FIND, "two"),
-        ("two", Key.ESCAPE, None),
-        (None, Key.FIND, ""),
-        (None, Key.BACKSPACE, None),
-        (None, Key.WORD_BACK, None),
-        (None, Key.CLEAR, None),
+        ("two words", PickerKey.BACKSPACE, "two word"),
+        ("two words", PickerKey.WORD_BACK, "two"),
+        ("two words  ", PickerKey.WORD_BACK, "two"),
+        ("one", PickerKey.WORD_BACK, ""),
+        ("two words", PickerKey.CLEAR, ""),
+        ("", PickerKey.CLEAR, ""),
+        ("", PickerKey.BACKSPACE, None),
+        ("two", PickerKey.FIND, "two"),
+        ("two", PickerKey.ESCAPE, None),
+        (None, PickerKey.FIND, ""),
+        (None, PickerKey.BACKSPACE, None),
+        (None, PickerKey.WORD_BACK, None),
+        (None, PickerKey.CLEAR, None),
     ],
 )
-def test_what_is_looked_for_can_be_edited(text: str | None, key: Key, left: str | None):
+def test_what_is_looked_for_can_be_edited(text: str | None, key: PickerKey, left: str | None):
     assert after_press(replace(picker(), text=text), key).text == left
 
 
@@ -210,19 +221,19 @@ def test_a_text_has_an_end():
 
 
 def test_keys_wait_for_the_list_they_are_meant_for():
-    hurried = after(picker(), "/foo", Key.DOWN, Key.ENTER)
-    assert (hurried.held_keys, hurried.outcome) == ((Key.DOWN, Key.ENTER), None)
+    hurried = after(picker(), "/foo", PickerKey.DOWN, PickerKey.ENTER)
+    assert (hurried.held_keys, hurried.outcome) == ((PickerKey.DOWN, PickerKey.ENTER), None)
     found = after_page(hurried, PageRequest("foo", None), page(30, 3), whole=True)
     assert (found.outcome, found.selected) == (PickerOutcome.CHOSEN, row(31))
     nothing = after_page(hurried, PageRequest("foo", None), (), whole=True)
     assert (nothing.outcome, nothing.selected, nothing.held_keys) == (None, None, ())
     assert after(hurried, "x").held_keys == (), "meant something else"
-    assert after(hurried, Key.ESCAPE).held_keys == ()
-    assert len(after(Picker(), *[Key.DOWN] * 100).held_keys) == MOST_HELD
+    assert after(hurried, PickerKey.ESCAPE).held_keys == ()
+    assert len(after(Picker(), *[PickerKey.DOWN] * 100).held_keys) == MOST_HELD
 
 
-@pytest.mark.parametrize("key", [key for key in Key if key in ON_ROWS])
-def test_no_key_means_a_row_of_a_list_that_is_not_wanted_any_more(key: Key):
+@pytest.mark.parametrize("key", [key for key in PickerKey if key in ON_ROWS])
+def test_no_key_means_a_row_of_a_list_that_is_not_wanted_any_more(key: PickerKey):
     stale = after(picker(at=3), "/x")
     held = after_press(stale, key)
     assert replace(held, held_keys=()) == stale
@@ -232,20 +243,20 @@ def test_no_key_means_a_row_of_a_list_that_is_not_wanted_any_more(key: Key):
 
 
 def test_enter_chooses_and_there_is_nothing_to_choose_in_an_empty_list():
-    chosen = after(picker(at=2), Key.ENTER)
+    chosen = after(picker(at=2), PickerKey.ENTER)
     assert (chosen.outcome, chosen.selected, chosen.over) == (PickerOutcome.CHOSEN, row(2), True)
-    assert after(picker(0), Key.ENTER, Key.DOWN, Key.END, "d").outcome is None
+    assert after(picker(0), PickerKey.ENTER, PickerKey.DOWN, PickerKey.END, "d").outcome is None
 
 
 @pytest.mark.parametrize(
     ("text", "key", "outcome"),
     [
-        (None, Key.ESCAPE, PickerOutcome.LEFT),
-        ("x", Key.ESCAPE, None),
-        (None, Key.LEAVE, PickerOutcome.LEFT),
-        ("x", Key.LEAVE, PickerOutcome.LEFT),
-        (None, Key.INTERRUPT, PickerOutcome.INTERRUPTED),
-        ("x", Key.INTERRUPT, PickerOutcome.INTERRUPTED),
+        (None, PickerKey.ESCAPE, PickerOutcome.LEFT),
+        ("x", PickerKey.ESCAPE, None),
+        (None, PickerKey.LEAVE, PickerOutcome.LEFT),
+        ("x", PickerKey.LEAVE, PickerOutcome.LEFT),
+        (None, PickerKey.INTERRUPT, PickerOutcome.INTERRUPTED),
+        ("x", PickerKey.INTERRUPT, PickerOutcome.INTERRUPTED),
         ("x", Typed("q"), None),
     ],
 )
@@ -258,7 +269,12 @@ def test_one_leaves_by_escape_q_and_ctrl_c(text: str | None, key: Press, outcome
     [(Typed("y"), True), (Typed("Y"), True)]
     + [
         (press, False)
-        for press in (*(key for key in Key if key is not Key.INTERRUPT), Typed("n"), Typed("j"), Pasted("y"))
+        for press in (
+            *(key for key in PickerKey if key is not PickerKey.INTERRUPT),
+            Typed("n"),
+            Typed("j"),
+            Pasted("y"),
+        )
     ],
 )
 def test_only_a_yes_deletes(press: Press, certain: bool):
@@ -274,13 +290,13 @@ def test_only_a_yes_deletes(press: Press, certain: bool):
 
 
 def test_ctrl_c_leaves_whatever_is_asked():
-    assert after(picker(), "d", Key.INTERRUPT).over
+    assert after(picker(), "d", PickerKey.INTERRUPT).over
 
 
 def test_what_is_being_deleted_is_waited_for_unless_somebody_cannot_wait():
     deleting = after(picker(), "dyq")
     assert (deleting.outcome, deleting.over) == (PickerOutcome.LEFT, False)
-    assert after(deleting, Key.INTERRUPT).over
+    assert after(deleting, PickerKey.INTERRUPT).over
     assert after_deletion(deleting, row(0), None).over
     assert after(picker(), "dyjd").to_confirm is None, "one after the other"
 
@@ -298,7 +314,7 @@ def test_what_is_deleted_leaves_the_list_and_what_is_not_says_why():
 # Everything at once
 
 PRESSES = st.one_of(
-    st.sampled_from([key for key in Key if key is not Key.INTERRUPT]),
+    st.sampled_from([key for key in PickerKey if key is not PickerKey.INTERRUPT]),
     st.sampled_from(["y", "n", "x", *COMMANDS]).map(Typed),
     st.text(max_size=5).map(Pasted),
 )

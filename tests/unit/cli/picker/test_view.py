@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from gateway_sessions.cli.picker.model import (
-    Key,
     PageRequest,
     Picker,
+    PickerKey,
     Typed,
     after_page,
     after_press,
@@ -56,7 +56,7 @@ def test_a_conversation_is_a_line_of_what_people_know_it_by():
 
 
 def test_what_is_selected_is_marked_and_named_whole():
-    lines = shown(after_press(over(row(), row(1, session_key="agent:main:telegram:dm:1")), Key.DOWN))
+    lines = shown(after_press(over(row(), row(1, session_key="agent:main:telegram:dm:1")), PickerKey.DOWN))
     assert [line.startswith(MARK) for line in lines[2:4]] == [False, True]
     assert lines[-2] == "20260101_000000_00000001  agent:main:telegram:dm:1"
     assert lines[-1].endswith("2 of 2")
@@ -121,7 +121,7 @@ def test_an_empty_store_says_so_and_one_that_was_not_read_yet_does_not():
 
 
 def test_the_last_line_asks_tells_or_helps():
-    asked = after_press(over(row(title="my trip")), Key.DELETE)
+    asked = after_press(over(row(title="my trip")), PickerKey.DELETE)
     assert shown(asked)[-1] == "Delete “my trip” with 1,234 messages? y/n"
     assert shown(asked, 35)[-1] == "Delete “…” with 1,234 messages? y/n"
     assert shown(after_press(asked, Typed("y")))[-1].startswith("Deleting 2026")
@@ -138,10 +138,10 @@ def test_the_last_line_asks_tells_or_helps():
     st.text(max_size=30),
     st.integers(1, 120),
     st.integers(1, 30),
-    st.sampled_from([None, Key.DELETE, Key.FIND, Key.END]),
+    st.sampled_from([None, PickerKey.DELETE, PickerKey.FIND, PickerKey.END]),
 )
 def test_every_picture_fits_its_terminal(
-    texts: list[str], note: str, width: int, height: int, key: Key | None
+    texts: list[str], note: str, width: int, height: int, key: PickerKey | None
 ):
     rows = [row(number, title=text, preview=text[::-1], source=text) for number, text in enumerate(texts)]
     picker = over(*rows, height=height)
