@@ -60,10 +60,7 @@ MODULES = {
             SessionDB,
             "`SessionDB` for callers without a loop. Open it with `with BlockingSessionDB.open(path)`.",
             attributes={"path": "Path", "place": "str"},
-            left_out=frozenset(
-                {"read", "write", "begin_write", "change", "view", "outdo", "changed_elsewhere"}
-                | {"rewrite_beside", "alias_of", "shared", "census"}
-            ),
+            left_out=frozenset({"read", "write", "begin_write", "change", "view"}),
         ),
     ),
     "_generated_store": (
@@ -91,7 +88,7 @@ MODULES = {
             SessionStore,
             "`SessionStore` for callers without a loop. Open it with `with BlockingSessionStore.open(path)`.",
             attributes={"home": "Path", "config": "Config"},
-            left_out=frozenset({"control"}),
+            left_out=frozenset({"control", "ledger"}),
         ),
     ),
 }

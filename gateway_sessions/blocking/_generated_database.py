@@ -6,7 +6,6 @@ Made by docs/reference/make_blocking.py from the asynchronous classes: run that,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Unpack
@@ -125,10 +124,6 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
             )
         )
 
-    def search_stems(self) -> Stems:
-        """Return the stems by which words are found in all their forms."""
-        return self._run_and_wait(self._target.search_stems)
-
     def vacuum(self) -> VacuumReport:
         """Rewrite the database file without gaps. Writers wait, and the disk needs room for both files."""
         return self._run_and_wait(self._target.vacuum)
@@ -146,11 +141,6 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         self._run_and_wait(lambda: self._target.overwrite_deleted(overwrite=overwrite))
 
     @property
-    def epoch(self) -> int:
-        """Return the number of this opening of the store."""
-        return self._call_on_loop(lambda: self._target.epoch)
-
-    @property
     def has_upkeep(self) -> bool:
         """Return whether this program maintains the database file and makes its backups."""
         return self._call_on_loop(lambda: self._target.has_upkeep)
@@ -162,15 +152,6 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def back_up(self, *, keep: int | None = None) -> Path:
         """Back up the database as it is now, check the backup, and remove all but the newest *keep*."""
         return self._run_and_wait(lambda: self._target.back_up(keep=keep))
-
-    @property
-    def generation(self) -> int:
-        """Return the generation, which rises with every change that sessions.json shows."""
-        return self._call_on_loop(lambda: self._target.generation)
-
-    def being_opened(self) -> AbstractContextManager[None]:
-        """Try failed calls again, within the wait, until the end of the block: a store is being opened."""
-        return self._call_on_loop(self._target.being_opened)
 
     def create_session(
         self,
@@ -644,6 +625,10 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def erased_at(self, owner: str) -> datetime | None:
         """Return the time at which an owner was erased: messages sent until then must not be taken in."""
         return self._run_and_wait(lambda: self._target.erased_at(owner))
+
+    def search_stems(self) -> Stems:
+        """Return the stems by which words are found in all their forms."""
+        return self._run_and_wait(self._target.search_stems)
 
     def search_messages(
         self, query: str, *, scope: Scope, limit: int = 20, offset: int = 0, **options: Unpack[SearchOptions]

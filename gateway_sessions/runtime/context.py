@@ -14,11 +14,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from gateway_sessions._process.failpoints import failpoint
-from gateway_sessions.config import Config
-from gateway_sessions.core.identity.pseudonyms import Pseudonyms
 from gateway_sessions.core.sessions.entry import SessionEntry, session_id_at
 from gateway_sessions.core.sessions.policy_rules import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.sessions.recovery import CrashLoopLimits
@@ -64,8 +62,6 @@ class StoreContext:
     db: SessionDB
     clock: Clock
     policies: PolicyBook
-    pseudonyms: Pseudonyms
-    """What stands for names and ids of people, made with the secret of this store."""
     freshness: timedelta | None
     restart_limit: int
     crash_loop: CrashLoopLimits = field(default_factory=CrashLoopLimits)
@@ -74,32 +70,6 @@ class StoreContext:
     hook_names: Callable[[], tuple[str, ...]]
     has_active_processes: HasActiveProcesses | None = None
     entropy: Entropy = field(default_factory=Entropy)
-
-    @classmethod
-    def configured(
-        cls,
-        config: Config,
-        *,
-        db: SessionDB,
-        clock: Clock,
-        policies: PolicyBook,
-        hook_names: Callable[[], tuple[str, ...]],
-        has_active_processes: HasActiveProcesses | None,
-    ) -> Self:
-        """Return the context of a store with that configuration, of which *policies* were made."""
-        gateway = config.gateway
-        return cls(
-            db=db,
-            clock=clock,
-            policies=policies,
-            pseudonyms=Pseudonyms(db.opening.install_secret),
-            freshness=config.agent.gateway_auto_continue_freshness,
-            restart_limit=config.agent.max_restart_attempts,
-            crash_loop=CrashLoopLimits(starts=gateway.crash_loop_starts, window=gateway.crash_loop_window),
-            longest_debounce=config.busy_book().longest_debounce,
-            hook_names=hook_names,
-            has_active_processes=has_active_processes,
-        )
 
     def policy_of(self, entry: SessionEntry) -> ResolvedPolicy:
         """The policy that judges this entry."""
@@ -113,13 +83,13 @@ class StoreContext:
         """What a change made now brings along."""
         return Change(
             now=self.clock.now(),
-            ids=self.db.change_ids,
-            entry_ids=self.db.entry_ids,
+            ids=self.db.ownership.change_ids,
+            entry_ids=self.db.ownership.entry_ids,
             actor=actor,
             policies=self.policies,
             freshness=self.freshness,
-            epoch=self.db.epoch,
-            id_above=None if self.db.shared is None else self.db.shared.id_above,
+            epoch=self.db.ownership.epoch,
+            id_above=None if self.db.ownership.shared is None else self.db.ownership.shared.id_above,
             hooks=self.hook_names(),
         )
 

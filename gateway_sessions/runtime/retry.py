@@ -10,6 +10,7 @@ from typing import Final, Protocol, TypeVar
 
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock, Transaction
+from gateway_sessions.storage.ownership import Ownership
 
 T = TypeVar("T")
 
@@ -61,8 +62,8 @@ class Truth(Protocol):
     """Where replies are kept."""
 
     @property
-    def epoch(self) -> int:
-        """Which opening of the store this is: who sends what."""
+    def ownership(self) -> Ownership:
+        """The opening of the store: who sends what."""
         ...
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:

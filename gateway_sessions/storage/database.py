@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import logging
-import os
-import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -19,13 +14,11 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions._process.background import Resource
 from gateway_sessions._process.clock import SystemClock
-from gateway_sessions.core.cluster import LONGEST_NAME, POOL_SIZE, ClusterRules
-from gateway_sessions.core.committed_changes import News
-from gateway_sessions.core.instants import first_change_id
-from gateway_sessions.core.search.stems import NO_STEMS, Stemming, Stems, stemming_of
+from gateway_sessions.core.cluster import POOL_SIZE, ClusterRules
+from gateway_sessions.core.search.stems import Stemming
 from gateway_sessions.errors import OperatorsTaskError
 from gateway_sessions.ports import Clock, Reader, Statement, Transaction, TransactionFactory
-from gateway_sessions.storage.api.erasure import ErasureMethods
+from gateway_sessions.storage.api.erasure import Eraser, ErasureMethods
 from gateway_sessions.storage.api.metadata import MetadataMethods
 from gateway_sessions.storage.api.retention import RetentionMethods, TransferMethods
 from gateway_sessions.storage.api.search import SearchMethods
@@ -37,33 +30,55 @@ from gateway_sessions.storage.api.sessions import (
 )
 from gateway_sessions.storage.api.transcripts import TranscriptMethods
 from gateway_sessions.storage.api.usage import UsageMethods
-from gateway_sessions.storage.engines.membership import Membership
-from gateway_sessions.storage.engines.opening_retry import OpeningRetry
-from gateway_sessions.storage.engines.protocol import Engine, Shared, Upkeep, VacuumReport
+from gateway_sessions.storage.engines.protocol import Engine, Upkeep, VacuumReport
 from gateway_sessions.storage.engines.registry import engine_at, reading_engine_at
-from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.listener import DatabaseListener
+from gateway_sessions.storage.ownership import Ownership
 from gateway_sessions.storage.search.protocol import SearchIndex
 from gateway_sessions.storage.search.search import Search
 from gateway_sessions.storage.search.server_index import ColumnReader, ServerSearchIndex
 from gateway_sessions.storage.search.sqlite_index import INDEX_FILE, IndexReader, SqliteSearchIndex
-from gateway_sessions.storage.tables import meta, nodes
-from gateway_sessions.storage.tables.nodes import JoinedNode, Living
-from gateway_sessions.storage.transactions.search.stemming import stems_by, want
+from gateway_sessions.storage.search.stemming import ReadersStems, StoreStems
+from gateway_sessions.storage.tables import meta
 
 T = TypeVar("T")
 
-logger: Final = logging.getLogger(__name__)
-
-SECRET_BYTES: Final = 32
-"""The size of the store's secret: no one can guess it, and so no pseudonym either."""
-EPOCH_BITS: Final = 32
-"""The number of bits below the epoch in an entry's id: room for the entries of one owner."""
 ALONE: Final = ClusterRules()
+IGNORING: Final = DatabaseListener()
 LARGEST_GENERATION: Final = 1 << 62
 """The largest generation that is taken over from a file: counting must be able to go on above it."""
 
 
+class Generation:
+    """Counts the changes that sessions.json shows, and wakes its writer after each."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.changed: asyncio.Event = asyncio.Event()
+        """Set whenever a commit has changed what sessions.json shows."""
+        self._engine = engine
+        self._counted_from = 0
+
+    @property
+    def current(self) -> int:
+        """Return the generation, which rises with every change that sessions.json shows."""
+        return self._counted_from + self._engine.changes
+
+    def go_on_from(self, generation: int) -> None:
+        """Count from the generation that the store has when it is opened."""
+        self._counted_from = generation
+
+    def go_on_above(self, generation: int) -> None:
+        """Let the generation go on above that of a file that was found."""
+        self._counted_from = max(self._counted_from, min(generation, LARGEST_GENERATION) + 1)
+
+    def count_change_elsewhere(self) -> None:
+        """Count a change of another process, which sessions.json may have to show."""
+        self._counted_from += 1
+        self.changed.set()
+
+
 class SessionDB(
+    Resource,
     SessionRowMethods,
     TranscriptMethods,
     LineageMethods,
@@ -75,11 +90,8 @@ class SessionDB(
     TransferMethods,
     RetentionMethods,
     MetadataMethods,
-    Resource,
 ):
     """Runs transactions on a database. Open it with `async with SessionDB.open(path)`."""
-
-    opening: meta.StoreOpening
 
     def __init__(
         self,
@@ -89,37 +101,26 @@ class SessionDB(
         wait: float,
         cluster: ClusterRules = ALONE,
         stemming: Stemming | str | None = None,
+        listener: DatabaseListener = IGNORING,
     ) -> None:
         super().__init__("database")
         self.path: Path = engine.path
         self.place: str = engine.place
         self._engine = engine
         self._clock = clock
-        self._wait = wait
-        self.changed: asyncio.Event = asyncio.Event()
-        """Set whenever a commit has changed what sessions.json shows."""
-        engine.on_change = self.changed.set
-        self.on_news: Callable[[Sequence[News]], object] = _nobody
-        """Called after each commit with the changes that it made."""
-        self.on_index_fault: Callable[[str, Path | None], object] = lambda _problem, _place: None
-        """Called when the search index was damaged, and is being made again."""
-        engine.on_news = self._pass_on
-        self.opening = meta.StoreOpening(0, last_change_id=0, install_secret=b"", generation=0, settled=False)
-        self.change_ids: Iterator[int] = itertools.count()
-        self.entry_ids: Iterator[int] = itertools.count()
-        self._counted_from, self._first_id = 0, 0
-        self.membership: Membership | None = self._membership_of(engine, cluster, clock)
-        """This process as one node of several that have the store open; None where only one process can."""
-        self._retry = OpeningRetry(wait, None if engine.shared is None else self._blockers)
-        self._asked_stemming = None if stemming is None else stemming_of(stemming)
-        self._stems = NO_STEMS
-        self._erasing, self._copying = asyncio.Lock(), asyncio.Lock()
+        self.generation: Generation = Generation(engine)
+        engine.on_change, engine.on_news = self.generation.changed.set, listener.hear_news
+        self._index = self._index_of(engine, listener)
+        self._stems = self._stems_of(stemming)
+        self._search = Search(engine, self._index)
+        self.ownership: Ownership = Ownership(
+            engine, clock, cluster, wait=wait, listener=listener, on_joined=self._stems.follow
+        )
         self.writes_begun: int = 0
         """The number of writing transactions that this process has begun."""
         self.before_writes: list[Callable[[], object]] = []
         """Called before each write: a write that they begin shares its commit."""
-        self._index = self._index_of(engine)
-        self._search = Search(engine, self._index)
+        self._eraser = Eraser(self, self.ownership, clock, engine.upkeep, self._index, listener)
 
     @classmethod
     def open(
@@ -186,7 +187,7 @@ class SessionDB(
         for about_to_write in self.before_writes:
             about_to_write()
         try:
-            return await self._retry.run(partial(self._engine.write, transaction))
+            return await self.ownership.retry.run(partial(self._engine.write, transaction))
         finally:  # the index may have been waiting for this commit
             self._index.wake()
 
@@ -208,7 +209,7 @@ class SessionDB(
     async def read(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction that changes nothing; it sees everything acknowledged before."""
         self._check_running()
-        return await self._retry.run(partial(self._engine.read, transaction))
+        return await self.ownership.retry.run(partial(self._engine.read, transaction))
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:
@@ -216,10 +217,6 @@ class SessionDB(
         self._check_running()
         async with self._engine.view() as reader:
             yield reader
-
-    async def search_stems(self) -> Stems:
-        """Return the stems by which words are found in all their forms."""
-        return self._stems
 
     async def vacuum(self) -> VacuumReport:
         """Rewrite the database file without gaps. Writers wait, and the disk needs room for both files."""
@@ -242,16 +239,6 @@ class SessionDB(
         await self._upkeep("overwrite what is deleted").overwrite_deleted(overwrite=overwrite)
 
     @property
-    def shared(self) -> Shared | None:
-        """Return the database as several nodes share it; None where only one process can open it."""
-        return self._engine.shared
-
-    @property
-    def epoch(self) -> int:
-        """Return the number of this opening of the store."""
-        return self.opening.epoch
-
-    @property
     def has_upkeep(self) -> bool:
         """Return whether this program maintains the database file and makes its backups."""
         return self._engine.upkeep is not None
@@ -263,53 +250,21 @@ class SessionDB(
     async def back_up(self, *, keep: int | None = None) -> Path:
         """Back up the database as it is now, check the backup, and remove all but the newest *keep*."""
         self._check_running()
-        async with self._copying:
+        async with self._eraser.copying:
             return await self._upkeep("be backed up").back_up(self._clock.now(), keep=keep)
 
     @property
-    def generation(self) -> int:
-        """Return the generation, which rises with every change that sessions.json shows."""
-        return self._counted_from + self._engine.changes
+    def _change_ids(self) -> Iterator[int]:
+        return self.ownership.change_ids
 
-    def outdo(self, generation: int) -> None:
-        """Let the generation go on above that of a file that was found."""
-        self._counted_from = max(self._counted_from, min(generation, LARGEST_GENERATION) + 1)
-
-    def changed_elsewhere(self) -> None:
-        """Count a change of another process, which sessions.json may have to show."""
-        self._counted_from += 1
-        self.changed.set()
-
-    def being_opened(self) -> AbstractContextManager[None]:
-        """Try failed calls again, within the wait, until the end of the block: a store is being opened."""
-        return self._retry.opening()
-
-    async def _blockers(self) -> str:
-        """Return the processes that keep a store from being opened, in words."""
-        shared = self._engine.shared
-        if shared is None:
-            return ""
-        known = await self._engine.read(nodes.all_nodes)
-        silent = ", ".join(one.name for one in known if one.silent)
-        found = [await shared.blockers(), f"silent nodes: {silent}" if silent else ""]
-        return "; ".join(filter(None, found))
-
-    @staticmethod
-    def _membership_of(engine: Engine, cluster: ClusterRules, clock: Clock) -> Membership | None:
-        if engine.shared is None:
-            return None
-        name = cluster.name or f"{socket.gethostname()}:{engine.path.parent}"[-LONGEST_NAME:]
-        turned = None if isinstance(clock, SystemClock) else clock
-        return Membership(engine.shared, cluster, name=name, clock=turned)
-
-    def _index_of(self, engine: Engine) -> SearchIndex:
-        """Return the search index of the engine."""
+    def _index_of(self, engine: Engine, listener: DatabaseListener) -> SearchIndex:
         if engine.index_language is not None:
             return ServerSearchIndex(engine, engine.index_language)
-        return SqliteSearchIndex(engine.path.with_name(INDEX_FILE), engine, self._clock)
+        place = engine.path.with_name(INDEX_FILE)
+        return SqliteSearchIndex(place, engine, self._clock, listener.hear_index_fault)
 
-    def _pass_on(self, news: Sequence[News]) -> None:
-        self.on_news(news)
+    def _stems_of(self, asked: Stemming | str | None) -> StoreStems:
+        return StoreStems(self._engine, self._index, asked)
 
     def _upkeep(self, what: str) -> Upkeep:
         if self._engine.upkeep is None:
@@ -318,78 +273,26 @@ class SessionDB(
         return self._engine.upkeep
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        engine = self._engine
-        await cleanup.enter_async_context(engine.owned(self._clock, wait=self._wait))
-        with self.being_opened():
-            await self._retry.run(partial(self._start_engine, tasks, cleanup))
-            await self._open(tasks, os.urandom(SECRET_BYTES))
-        self._counted_from = self.opening.generation + (not self.opening.settled)
-        engine.end_with(self._last_words)
-        self._index.on_fault = self.on_index_fault
-        self._index.start(tasks, self.opening.last_change_id, orderly=self.opening.settled)
+        engine, ownership = self._engine, self.ownership
+        await cleanup.enter_async_context(engine.owned(self._clock, wait=ownership.retry.wait))
+        with ownership.retry.opening():
+            await ownership.retry.run(partial(self._start_engine, tasks, cleanup))
+            await ownership.begin_epoch()
+            await self._stems.choose(ownership)
+            ownership.start(tasks)
+        opening = ownership.opening
+        self.generation.go_on_from(opening.generation + (not opening.settled))
+        engine.end_with(self._end_epoch)
+        self._index.start(tasks, opening.last_change_id, orderly=opening.settled)
 
     async def _start_engine(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         async with AsyncExitStack() as attempt:
             await self._engine.start(tasks, attempt)
             cleanup.push_async_exit(attempt.pop_all())
 
-    async def _open(self, tasks: TaskGroup, secret: bytes) -> None:
-        """Begin an epoch: as the only owner, or as one node among others."""
-        engine = self._engine
-        if self.membership is not None and engine.shared is not None:
-            self.membership.on_joined = self._joined
-            self.membership.version = await in_thread(partial(version, "gateway-sessions"))
-            self.change_ids = engine.shared.ids
-            await self._retry.run(partial(self.membership.join, secret))
-            await self._choose_stems()
-            self.membership.start(tasks, secret)
-            return
-        self.opening = opening = await engine.write(partial(meta.open_store, secret))
-        first_id = first_change_id(self._clock.now(), opening.last_change_id)
-        self.change_ids = engine.begin_epoch(opening.epoch, first_id)
-        self.entry_ids = itertools.count(opening.epoch << EPOCH_BITS)
-        self._first_id = first_id
-        await self._choose_stems()
-
-    def _joined(self, joined: JoinedNode) -> None:
-        """Take over the epoch and the ids of the node that was joined."""
-        self.opening = joined.opening
-        self._stem_with(stems_by(joined.opening.stemming, self.place))
-        self.entry_ids = itertools.count(joined.opening.epoch << EPOCH_BITS)
-
-    async def _choose_stems(self) -> None:
-        """Change the stems as asked for, unless other nodes have the store open: then use theirs."""
-        stems = stems_by(self.opening.stemming, self.place)
-        asked = stems if self._asked_stemming is None else Stems(self._asked_stemming)
-        if asked.made_by != self.opening.stemming:
-            if await self._retry.run(partial(self._engine.write, partial(want, asked, self.census))):
-                stems = asked
-            else:
-                facts = {
-                    "action": "stemming_kept",
-                    "stemming": str(stems.stemming),
-                    "asked": str(asked.stemming),
-                }
-                logger.warning("other nodes have the store open, so its search.stemming stays", extra=facts)
-        await in_thread(partial(stems.of_word, ""))  # in a thread, because the import of its rules takes long
-        self._stem_with(stems)
-
-    def _stem_with(self, stems: Stems) -> None:
-        if stems.made_by != self._stems.made_by:
-            self._stems = stems
-            self._engine.stem_with(stems)
-            self._index.stem_with(stems)
-
-    def census(self) -> Transaction[Living]:
-        """Return the living nodes, for a node that takes over from dead ones. The transaction runs alone."""
-        if self.membership is not None:
-            return nodes.census()
-        return nodes.only(self.opening.epoch, self._first_id)
-
-    def _last_words(self) -> Transaction[None]:
-        yield from meta.settle(self.generation, self.opening.epoch)
-        if self.membership is not None:
-            yield from nodes.leave(self.opening.epoch)
+    def _end_epoch(self) -> Transaction[None]:
+        yield from meta.settle(self.generation.current, self.ownership.epoch)
+        yield from self.ownership.leave()
 
 
 class _ReadingDB(SessionDB):
@@ -398,24 +301,15 @@ class _ReadingDB(SessionDB):
     def __init__(self, engine: Engine, clock: Clock) -> None:
         super().__init__(engine, clock, wait=0)
 
-    def _index_of(self, engine: Engine) -> SearchIndex:
+    def _index_of(self, engine: Engine, listener: DatabaseListener) -> SearchIndex:
         if engine.index_language is not None:
             return ColumnReader(engine, engine.index_language)
-        return IndexReader(engine.path.with_name(INDEX_FILE), engine, self._clock)
+        place = engine.path.with_name(INDEX_FILE)
+        return IndexReader(place, engine, self._clock, listener.hear_index_fault)
 
-    async def search_stems(self) -> Stems:
-        """Return the stems of the store; its owner may have changed them since the last search."""
-        rules = await self.read(meta.stemming)
-        if rules != self._stems.made_by:
-            stems = stems_by(rules, self.place)
-            await in_thread(partial(stems.of_word, ""))
-            self._stem_with(stems)
-        return self._stems
+    def _stems_of(self, asked: Stemming | str | None) -> StoreStems:
+        return ReadersStems(self._engine, self._index, asked)
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         await self._engine.start(tasks, cleanup)
         await self._engine.read(meta.refuse_unfinished_move)
-
-
-def _nobody(_: Sequence[News]) -> None:
-    """Ignore news."""

@@ -103,7 +103,7 @@ class SessionsJson:
         try:
             while True:
                 await self._change()
-                self._db.changed.clear()
+                self._db.generation.changed.clear()
                 self._served, self._waiters = self._waiters, []
                 self._urgent = anyio.Event()
                 self._answer(await self._try_to_write())
@@ -114,7 +114,7 @@ class SessionsJson:
 
     async def flush(self) -> None:
         """Return when the file has all changes made before; raise `SnapshotError` if it cannot be written."""
-        if self._written == self._db.generation and await in_thread(self.path.exists):
+        if self._written == self._db.generation.current and await in_thread(self.path.exists):
             return
         if self._stopped:
             raise StoreStoppedError("store")
@@ -128,9 +128,9 @@ class SessionsJson:
         async with anyio.create_task_group() as tasks:
 
             async def gather() -> None:
-                while self._written == self._db.generation:
-                    self._db.changed.clear()
-                    await self._db.changed.wait()
+                while self._written == self._db.generation.current:
+                    self._db.generation.changed.clear()
+                    await self._db.generation.changed.wait()
                 await self._clock.sleep(self._pause.total_seconds())
                 tasks.cancel_scope.cancel()
 
@@ -169,7 +169,7 @@ class SessionsJson:
     async def _write(self) -> int:
         """Write one generation, whole; at any failure the file is the old or the new one."""
         generation = (
-            self._db.generation
+            self._db.generation.current
         )  # read before the view opens, which then has at least this generation
         async with self._db.view() as reader, self._new_file() as file:
             encoder = SnapshotEncoder(self._form.dialect, self._form.zone, await self._spelt(reader))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from gateway_sessions.ports import Clock, Reader, TransactionFactory
 
 T = TypeVar("T")
 
 
-class TransactionRunner:
+class TransactionRunner(Protocol):
     """Runs transactions on the database. Only `SessionDB` implements it."""
 
     path: Path
@@ -20,17 +20,24 @@ class TransactionRunner:
     place: str
     """The name of the database in errors and for people. It never holds a password."""
     _clock: Clock
-    change_ids: Iterator[int]
-    """Rising ids for rows, to be taken inside a writing transaction: so they rise in the order of commits."""
+
+    @property
+    def _change_ids(self) -> Iterator[int]:
+        """Return ids for rows. Writing transactions take them, so that they rise in the order of commits."""
+        ...
+
+    def _check_running(self) -> None:
+        """Raise `StoreStoppedError` unless the database is open."""
+        ...
 
     async def write(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction; when this returns, its commit is durable."""
-        raise NotImplementedError
+        ...
 
     async def read(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction that changes nothing; it sees everything acknowledged before."""
-        raise NotImplementedError
+        ...
 
     def view(self) -> AbstractAsyncContextManager[Reader]:
         """Return a reader of its own, whose transactions all see the same moment."""
-        raise NotImplementedError
+        ...

@@ -7,15 +7,6 @@ from collections.abc import Iterator
 
 from tests.architecture.sources import Module, modules
 
-STILL_SET = {
-    ("runtime/duties/cluster.py", "self.membership.on_silent"),
-    ("runtime/duties/cluster.py", "shared.on_call"),
-    ("runtime/store/database_opening.py", "db.on_index_fault"),
-    ("runtime/store/opening.py", "db.on_news"),
-    ("runtime/store/open_store.py", "self.db.alias_of"),
-    ("runtime/store/open_store.py", "self.db.rewrite_beside"),
-}
-"""What a database calls, and is told after it was made. None may be added."""
 VALUES = {
     ("runtime/duties/cluster.py", "self.membership.lost"),
     ("runtime/gateway/execution.py", "running.context"),
@@ -53,4 +44,4 @@ def set_from_outside(module: Module) -> Iterator[str]:
 def test_nobody_in_the_runtime_sets_a_public_attribute_of_an_object_of_another_module():
     of_runtime = [one for one in modules() if one.name.startswith("runtime/")]
     found = {(one.name, target) for one in of_runtime for target in set_from_outside(one)}
-    assert found == STILL_SET | VALUES
+    assert found == VALUES

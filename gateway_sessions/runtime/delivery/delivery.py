@@ -348,7 +348,7 @@ class Delivery:
         if reply.reply_id in self._sends or reply.sent_by is None:
             return reply.reply_id not in self._sends
         lane = self._lanes.get(reply.session_key)
-        return reply.sent_by == self._truth.epoch and (lane is None or not lane.expected)
+        return reply.sent_by == self._truth.ownership.epoch and (lane is None or not lane.expected)
 
     async def _taken_up(self, reply: OwedReply, now: datetime) -> bool:
         """Note that a reply is about to be sent; one that is damaged, or too old, is given up instead.
@@ -358,7 +358,7 @@ class Delivery:
         if reply.problem or is_too_old(reply.created_at, now, self._patience.rules):
             await self._give_up(reply, reply.problem or "nobody waits for it any more", reply.unclear)
             return False
-        return await self._truth.write(partial(outbox.mark_sending, reply, self._truth.epoch))
+        return await self._truth.write(partial(outbox.mark_sending, reply, self._truth.ownership.epoch))
 
     def _begin(self, reply: OwedReply) -> None:
         if self._tasks is not None and reply.reply_id not in self._sends:

@@ -94,8 +94,6 @@ class Cluster:
         self._on_lead = on_lead
         self._listeners: list[ClusterListener] = []
         """The gateways of this node."""
-        self.membership.on_silent = self._silence
-        shared.on_call = self._hear
 
     def start(self, tasks: TaskGroup) -> None:
         """Begin all that a node does for the others."""
@@ -152,15 +150,19 @@ class Cluster:
 
         return while_leading
 
-    # Inside
+    # Hearing
 
-    def _silence(self) -> None:
+    def silence(self) -> None:
+        """Stop all that runs here."""
         for listener in self._listeners:
             listener.silence()
 
-    def _hear(self, epochs: frozenset[int]) -> None:
+    def hear_call(self, epochs: frozenset[int]) -> None:
+        """Look soon, if another node calls this one or all."""
         if not epochs or self.membership.epoch in epochs:
             self._called.set()
+
+    # Inside
 
     async def _look(self) -> None:
         """Look now and then, and soon when somebody calls."""

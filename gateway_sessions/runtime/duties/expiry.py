@@ -67,7 +67,7 @@ class ExpiryWatcher:
     async def next_due(self) -> datetime | None:
         """Return when the first entry is due; now while turns run, or while other nodes may write entries."""
         db = self._context.db
-        if db.shared is not None or await db.read(partial(expire.any_turn_of, db.epoch)):
+        if db.ownership.shared is not None or await db.read(partial(expire.any_turn_of, db.ownership.epoch)):
             return self._context.clock.now()
         return await db.read(expire.first_due)
 
@@ -94,7 +94,7 @@ class ExpiryWatcher:
     async def _note_life(self) -> None:
         """While turns run, note when they did: after a kill nothing else may tell how old they are."""
         db = self._context.db
-        if await db.read(partial(expire.any_turn_of, db.epoch)):
+        if await db.read(partial(expire.any_turn_of, db.ownership.epoch)):
             now = to_micros(self._context.clock.now())
             await db.write(partial(meta.remember, meta.LIVED_AT, now))
 

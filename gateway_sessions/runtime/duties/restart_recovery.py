@@ -80,11 +80,13 @@ class RestartRecords:
 
     async def recover(self) -> StartReport:
         """Take over from the process before: free its leases and decide about the turns it left behind."""
-        epoch = self._context.db.opening.epoch
+        epoch = self._context.db.ownership.opening.epoch
         marker = await in_thread(self._left_behind)
         clean = names_epoch(marker, epoch - 1) or await self._is_new()
         await self._set_right(ended_at(marker))
-        alone = self._context.db.membership is None  # among many nodes, starts follow each other anyway
+        alone = (
+            self._context.db.ownership.membership is None
+        )  # among many nodes, starts follow each other anyway
         held_until = await self._hold_back() if alone and not clean else None
         cut_off, abandoned, doubted = await self._take_over(held_until)
         await in_thread(partial(_replace, self._marker, None))
@@ -118,7 +120,7 @@ class RestartRecords:
     async def _take_over(self, hold_until: datetime | None) -> tuple[list[CutOff], list[Abandoned], int]:
         """In steps, between which others may write."""
         context, cut_off = self._context, list[CutOff]()
-        limit, census = context.restart_limit, context.db.census
+        limit, census = context.restart_limit, context.db.ownership.living_nodes
         adopt = partial(recover.adopt, census=census, limit=limit, hold_until=hold_until)
         while page := await context.apply(Actor.RECOVERY, adopt):
             cut_off += page
@@ -154,7 +156,7 @@ class RestartRecords:
 
     async def _is_new(self) -> bool:
         """Whether there was nobody before: no process, and no session that was taken in."""
-        new = self._context.db.opening.epoch == 1
+        new = self._context.db.ownership.opening.epoch == 1
         return new and not await self._context.db.read(lists.any_session)
 
     async def suspend_recently_active(self, max_age: timedelta) -> list[SessionEntry]:
@@ -186,7 +188,7 @@ class RestartRecords:
 
     async def leave_marker(self) -> None:
         """Say that this process ends in order."""
-        marker = CleanShutdown(self._context.db.opening.epoch, self._context.clock.now())
+        marker = CleanShutdown(self._context.db.ownership.opening.epoch, self._context.clock.now())
         await in_thread(partial(_replace, self._marker, marker.encode()))
 
 

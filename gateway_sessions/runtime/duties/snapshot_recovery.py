@@ -102,7 +102,7 @@ class SnapshotRecovery:
         if found is None:
             return None
         tail = read_tail(found[1], found[0])
-        opening = self.context.db.opening
+        opening = self.context.db.ownership.opening
         if opening.settled and tail is not None and tail.generation == opening.generation:
             return opening.generation
         await self._examine(opening.generation)
@@ -120,14 +120,14 @@ class SnapshotRecovery:
             kept = await self._set_aside()
             detail = f"{FILE_NAME} shows generation {written.generation}, the database has only {generation}"
             self.incidents.report("database_older_than_snapshot", detail, kept)
-            self.context.db.outdo(written.generation)
+            self.context.db.generation.go_on_above(written.generation)
 
     async def _take_in(self) -> None:
         """The database is new: what the files hold is all there is."""
         content = await self._content()
         content = await in_thread(partial(with_routing_table, content, self.home, self.zone))
         if content.meta is not None:
-            self.context.db.outdo(content.meta.generation)
+            self.context.db.generation.go_on_above(content.meta.generation)
         plan = plan_import(content.entries, self.new_ids, self.flags)
         for start in range(0, len(plan.entries), PAGE):
             page = plan.entries[start : start + PAGE]

@@ -113,7 +113,7 @@ class RemoteTurns:
 
     async def sweep(self) -> int:
         """Find turns that lost their lanes, and obey the signals of others; return how many there were."""
-        epoch, before = self._db.epoch, list(self._lanes.running.values())
+        epoch, before = self._db.ownership.epoch, list(self._lanes.running.values())
         post = await self._db.read(partial(transactions.post_of, epoch))
         for one in before:
             if one.turn.held.epoch != epoch or (one.turn.session_key, one.turn.token) not in post.leases:
@@ -179,9 +179,11 @@ class RemoteTurns:
         if self._cluster is None:
             return
         lane = await self._db.read(partial(load_lane, session_key))
-        if lane.lease_epoch is None or lane.lease_epoch == self._db.epoch:
+        if lane.lease_epoch is None or lane.lease_epoch == self._db.ownership.epoch:
             return
         brings = None if signal in _STOPS else msgspec.json.encode(_Said(stored_form(message), seq)).decode()
         signals = SignalRow(session_key=session_key, token=lane.lease_token, kind=str(signal), body=brings)
-        await self._db.write(partial(transactions.send, lane.lease_epoch, signals, next(self._db.change_ids)))
+        await self._db.write(
+            partial(transactions.send, lane.lease_epoch, signals, next(self._db.ownership.change_ids))
+        )
         self._cluster.call(lane.lease_epoch)

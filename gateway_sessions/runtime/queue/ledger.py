@@ -17,7 +17,7 @@ from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.identity.keys import NO_ALIASES, owner_of
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.queue.busy_modes import BusyBook, BusyRules
+from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.queue.receipts import Duplicate, Receipt, Rejected, RejectReason
@@ -106,7 +106,7 @@ class Ledger(WaitingTurns):
         context: StoreContext,
         routing: Routing,
         limits: QueueLimits,
-        busy_rules: BusyBook,
+        rules_for: Callable[[InboundMessage], BusyRules],
         tries: NotedTries,
         *,
         on_turned: Callable[[str], object],
@@ -122,7 +122,7 @@ class Ledger(WaitingTurns):
         super().__init__(context, most_of_a_lane=limits.max_waiting_per_owner)
         self._routing = routing
         self._limits = limits
-        self._busy_rules = busy_rules
+        self._rules_for = rules_for
         self._tries = tries
         self._on_turned = on_turned
         self._speakers = speakers
@@ -232,7 +232,7 @@ class Ledger(WaitingTurns):
         async def admit() -> Admitted | Duplicate:
             whole = admission
             if self._others is not None:
-                whole = structs.replace(whole, epoch=self._context.db.epoch)
+                whole = structs.replace(whole, epoch=self._context.db.ownership.epoch)
             if (lane := self._calm.pop(routed.key, None)) is not None:
                 whole = structs.replace(whole, lane=lane)
             if begin:
@@ -372,7 +372,7 @@ class Ledger(WaitingTurns):
     @property
     def is_alone(self) -> bool:
         """Return whether no other process runs turns of this database; its transactions then run in a row."""
-        return self._context.db.membership is None
+        return self._context.db.ownership.membership is None
 
     async def settle(self, settlement: Settlement, *, go_on: bool | str) -> tuple[Settled, Turn | None]:
         """End a turn; if *go_on*, begin the lane's next one in the same commit, or that of another lane.
@@ -497,7 +497,7 @@ class Ledger(WaitingTurns):
 
     async def take_back(self, session_key: str, token: int) -> None:
         """Let a turn wait again that began without anybody hearing of it."""
-        held = Held(session_key=session_key, epoch=self._context.db.epoch, token=token)
+        held = Held(session_key=session_key, epoch=self._context.db.ownership.epoch, token=token)
         with suppress(FencedError):
             self.freed(await self.change(lambda change: settle.give_back(held, None, change, counted=False)))
 
@@ -548,15 +548,12 @@ class Ledger(WaitingTurns):
     def _starter(self, session_key: str | None = None) -> Starter:
         """Whoever begins a turn here; with the entry of that lane, as far as it is remembered."""
         return Starter(
-            epoch=self._context.db.opening.epoch,
+            epoch=self._context.db.ownership.opening.epoch,
             new_session_id=self.new_session_id(),
             flags=self._routing.isolation,
             versioned=self._listener.wants_versions,
             known=None if session_key is None else self._routing.known(session_key),
         )
-
-    def _rules_for(self, message: InboundMessage) -> BusyRules:
-        return self._busy_rules.rules_for(message.source.platform, message.source.chat_type)
 
     def _named(
         self, message: InboundMessage, payload: str, routed: RoutedMessage

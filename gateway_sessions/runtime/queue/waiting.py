@@ -55,7 +55,7 @@ class WaitingTurns:
 
     async def count(self) -> None:
         """Find out how much waits."""
-        if self._context.db.membership is None:
+        if self._context.db.ownership.membership is None:
             # In line with all that changes it, so that nothing newer is forgotten.
             waiting = await self._context.db.write(waiting_turns.waiting_lanes)
         else:  # others change it as well: it is counted again and again, and never quite exact
@@ -73,7 +73,7 @@ class WaitingTurns:
 
     def room_for(self, most: int, of_owner: str | None = None) -> int:
         """Return how many of *most* turns may wait, as far as this node knows what others take in."""
-        membership, counted = self._context.db.membership, self._counted
+        membership, counted = self._context.db.ownership.membership, self._counted
         if membership is None or counted is None:
             return most
         nodes = sum(not one.silent for one in membership.nodes)

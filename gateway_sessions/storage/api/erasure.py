@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import glob
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -21,14 +20,16 @@ from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.core.progress import OnProgress, WorkProgress
 from gateway_sessions.core.sessions.erasure import ErasureReceipt, Kept, Subject, kept_in_rooms
 from gateway_sessions.core.sessions_json.entries import entry_to_dict
-from gateway_sessions.ports import AliasResolver
+from gateway_sessions.ports import Clock
 from gateway_sessions.storage.api.retention import RetentionMethods, TransferMethods
-from gateway_sessions.storage.api.search import SearchMethods
-from gateway_sessions.storage.engines.protocol import VacuumReport
+from gateway_sessions.storage.engines.protocol import Upkeep
 from gateway_sessions.storage.engines.sqlite.backup import BACKUPS
 from gateway_sessions.storage.files.atomic_file import QUARANTINE, remove
 from gateway_sessions.storage.files.private_files import is_foreign_link
 from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.listener import DatabaseListener
+from gateway_sessions.storage.ownership import Ownership
+from gateway_sessions.storage.search.protocol import SearchIndex
 from gateway_sessions.storage.tables import entries, tombstones
 from gateway_sessions.storage.transactions.queue import erasure
 from gateway_sessions.storage.transactions.upkeep import erasure as transactions
@@ -57,26 +58,158 @@ ON_A_SERVER: Final = (
 """The remains on a server, which no client can remove."""
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """Files of a store besides its database."""
+class Eraser:
+    """Carries out erasures, one at a time; each step after the first can be repeated."""
 
-    rewritten: tuple[str, ...] = ()
-    copies: tuple[Path, ...] = ()
-    """Files that may hold rows of the database."""
+    def __init__(
+        self,
+        db: RetentionMethods,
+        ownership: Ownership,
+        clock: Clock,
+        upkeep: Upkeep | None,
+        index: SearchIndex,
+        listener: DatabaseListener,
+    ) -> None:
+        self.copying: asyncio.Lock = asyncio.Lock()
+        """Held while a copy is made and while copies are removed: none may appear after the removal."""
+        self._db = db
+        self._ownership = ownership
+        self._clock = clock
+        self._upkeep = upkeep
+        self._index = index
+        self._listener = listener
+        self._erasing = asyncio.Lock()
+        """Held by the one erasure that is running."""
+
+    async def erase(self, subject: Subject, *, keep_copies: bool, progress: OnProgress) -> ErasureReceipt:
+        """Forget an owner of sessions in every table and file; return a receipt."""
+        async with self._erasing, self._overwriting():
+            moment = self._clock.now()
+            also = await self._other_ids(subject)
+            begin = partial(transactions.begin, subject, moment, self._change_ids)
+            begun = await self._db.write(partial(begin, keep_copies=keep_copies, known_as=also))
+            return await self._carry_out(begun.plan, begun.rows, progress)
+
+    async def finish_cut_off(self) -> int:
+        """Finish the erasures that were cut off; return how many."""
+        async with self._erasing, self._overwriting():
+            plans = await self._db.read(transactions.unfinished)
+            for plan in plans:
+                await self._carry_out(plan, Counter(), _ignore_progress)
+            return len(plans)
+
+    @property
+    def _change_ids(self) -> Iterator[int]:
+        return self._ownership.change_ids
+
+    async def _other_ids(self, subject: Subject) -> tuple[str, ...]:
+        """Return the ids by which rooms name a person besides their own: on WhatsApp people have several."""
+        if subject.platform != Platform.WHATSAPP or subject.user_id is None:
+            return ()
+        found: list[str] = []
+        for user_id in await self._db.read(partial(transactions.ids_in_rooms, subject)):
+            bare = normalize_whatsapp(user_id)
+            goes_by = await self._listener.resolve_alias(subject.platform, bare)
+            found += [user_id] if goes_by == subject.user_id else []
+        return tuple(found)
+
+    async def _rewrite_database(self, upkeep: Upkeep) -> bool:
+        """Rewrite the database file and empty its log; False if a reader held an old moment all the while."""
+        emptied = (await upkeep.vacuum()).log_emptied
+        for _ in range(TRIES):
+            if emptied:
+                break
+            await anyio.sleep(PAUSE_SECONDS)
+            emptied = await upkeep.empty_log()
+        return emptied
+
+    @asynccontextmanager
+    async def _overwriting(self) -> AsyncGenerator[None]:
+        """Overwrite the space of deleted rows with zeros until the end of the block."""
+        if self._upkeep is None:
+            yield
+            return
+        await self._upkeep.overwrite_deleted(overwrite=True)
+        try:
+            yield
+        finally:
+            await self._upkeep.overwrite_deleted(overwrite=False)
+
+    async def _carry_out(
+        self, plan: ErasurePlan, begun: Counter[str], progress: OnProgress
+    ) -> ErasureReceipt:
+        """Carry out all steps after the first; each may be repeated."""
+        rows = begun
+        if plan.owner is not None:
+            rows = begun + await self._erase_rows(Subject.named(plan.owner), plan, progress)
+        progress(WorkProgress(doing="Removing copies"))
+        async with self.copying:
+            beside = await self._listener.rewrite_files()
+            copies = [*await in_thread(partial(copies_of, self._db.path)), *beside.copies]
+            if not plan.keep_copies:
+                await in_thread(partial(remove_all, copies))
+            await self._db.write(partial(transactions.forget_name, plan))
+        kept = [*kept_in_rooms(Subject.named(plan.owner))] if plan.owner is not None else []
+        kept += await in_thread(partial(_not_looked_into, self._db.path.parent))
+        rewritten: list[str] = []
+        if self._upkeep is None:
+            kept += ON_A_SERVER
+        else:
+            rewritten.append(self._db.path.name)
+            progress(WorkProgress(doing="Writing the file anew"))
+            if not await self._rewrite_database(self._upkeep):
+                name = f"{self._db.path.name}-wal"
+                kept.append(Kept(name, "a reader looks at an old moment; it is emptied once that has ended"))
+        await self._db.write(partial(transactions.finish, plan))
+        if plan.keep_copies:
+            kept += [Kept(str(one), "the caller wanted to keep copies") for one in copies]
+            copies = []
+        elif self._upkeep is not None and any(one.parent.name == BACKUPS for one in copies):
+            progress(WorkProgress(doing="Taking a new copy"))
+            rewritten.append(await self._back_up(self._upkeep))
+        return ErasureReceipt(
+            owner=plan.owner or "",
+            erased_at=plan.until,
+            rows={table: count for table, count in sorted(rows.items()) if count},
+            rewritten=(*rewritten, *beside.rewritten),
+            removed=tuple(map(str, copies)),
+            kept=tuple(kept),
+        )
+
+    async def _back_up(self, upkeep: Upkeep) -> str:
+        """Take the only backup that is left, of a database without the rows; return its place in the home."""
+        async with self.copying:
+            copy = await upkeep.back_up(self._clock.now(), keep=None)
+        return str(copy.relative_to(self._db.path.parent))
+
+    async def _erase_rows(self, subject: Subject, plan: ErasurePlan, progress: OnProgress) -> Counter[str]:
+        rows: Counter[str] = Counter()
+        moment = plan.until
+        progress(WorkProgress(doing="Removing sessions"))
+        while removed := await self._db.write(
+            partial(transactions.erase_sessions, subject, moment, self._change_ids)
+        ):
+            rows += removed
+            progress(WorkProgress(doing="Removing sessions", done=rows["sessions"]))
+        rows[MESSAGES] += await self._db.finish_removals()
+        said = partial(message_erasure.erase_some, transactions.said_before(subject, plan), self._change_ids)
+        while removed := await self._db.write(said):
+            rows += removed
+        rows += await self._db.write(partial(message_erasure.forget_titles, subject.owner))
+        settled = partial(erasure.erase_settled, subject, plan.lanes, plan.erased_at, self._change_ids)
+        while removed := await self._db.write(settled):
+            rows += removed
+        for session_key in plan.lanes:
+            rows += await self._db.write(partial(transactions.erase_lane, session_key, moment))
+        rows += await self._db.write(partial(transactions.scrub, subject, plan.ids))
+        await self._index.forget_removed()  # even if no message was left
+        return rows
 
 
-class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
+class ErasureMethods(TransferMethods, RetentionMethods):
     """Export and erasure of everything that a store knows of a person."""
 
-    _erasing: asyncio.Lock
-    """Held by the one erasure that is running."""
-    _copying: asyncio.Lock
-    """Held while a copy is made and while copies are removed: no older copy may appear after the removal."""
-    rewrite_beside: Callable[[], Awaitable[Beside]] | None = None
-    """Rewrites the files of the store besides the database, once the rows are gone."""
-    alias_of: AliasResolver | None = None
-    """Returns the one id that all ids of a person share, where a store knows it."""
+    _eraser: Eraser
 
     async def erase(
         self, owner: str, *, keep_copies: bool = False, progress: OnProgress | None = None
@@ -88,12 +221,10 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         cut off is finished when the store is opened again, or by `finish_erasures`.
         """
         subject = Subject.named(owner)
-        async with self._erasing, self._overwriting():
-            moment = self._clock.now()
-            also = await self._other_ids(subject)
-            begin = partial(transactions.begin, subject, moment, self.change_ids)
-            begun = await self.write(partial(begin, keep_copies=keep_copies, known_as=also))
-            return await self._carry_out(begun.plan, begun.rows, progress)
+        self._check_running()
+        return await self._eraser.erase(
+            subject, keep_copies=keep_copies, progress=progress or _ignore_progress
+        )
 
     async def unfinished_erasures(self) -> int:
         """Return the number of erasures that were begun and not finished."""
@@ -101,11 +232,8 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
 
     async def finish_erasures(self) -> int:
         """Finish the erasures that were cut off; return how many. Messages sent since the erasure stay."""
-        async with self._erasing, self._overwriting():
-            plans = await self.read(transactions.unfinished)
-            for plan in plans:
-                await self._carry_out(plan, Counter())
-            return len(plans)
+        self._check_running()
+        return await self._eraser.finish_cut_off()
 
     async def export_owner(self, owner: str) -> AsyncIterator[dict[str, Any]]:
         """Yield all that is known of an owner: their lanes with log, queue and replies, and every session.
@@ -143,38 +271,6 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         """Return the time at which an owner was erased: messages sent until then must not be taken in."""
         return await self.read(partial(tombstones.erased_at, owner))
 
-    @property
-    def has_upkeep(self) -> bool:
-        """Return whether this program maintains the database file."""
-        raise NotImplementedError
-
-    async def overwrite_deleted(self, *, overwrite: bool) -> None:
-        """Overwrite the space of deleted rows with zeros from now on, or stop doing so."""
-        raise NotImplementedError
-
-    async def vacuum(self) -> VacuumReport:
-        """Rewrite the database file without gaps."""
-        raise NotImplementedError
-
-    async def empty_log(self) -> bool:
-        """Cut the write-ahead log to nothing."""
-        raise NotImplementedError
-
-    async def back_up(self, *, keep: int | None = None) -> Path:
-        """Copy the database as it is now."""
-        raise NotImplementedError
-
-    async def _other_ids(self, subject: Subject) -> tuple[str, ...]:
-        """Return the ids by which rooms name a person besides their own: on WhatsApp people have several."""
-        if subject.platform != Platform.WHATSAPP or subject.user_id is None:
-            return ()
-        found: list[str] = []
-        for user_id in await self.read(partial(transactions.ids_in_rooms, subject)):
-            bare = normalize_whatsapp(user_id)
-            goes_by = bare if self.alias_of is None else await self.alias_of(subject.platform, bare)
-            found += [user_id] if goes_by == subject.user_id else []
-        return tuple(found)
-
     async def _said_elsewhere(self, owner: str) -> AsyncIterator[dict[str, Any]]:
         said, last = Said(owner), ""
         while found := await self.read(partial(message_erasure.sessions_with, said, last, SESSIONS)):
@@ -184,94 +280,8 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
                     yield told
             last = found[-1][0]
 
-    async def _rewritten(self) -> bool:
-        """Rewrite the database file and empty its log; False if a reader held an old moment all the while."""
-        emptied = (await self.vacuum()).log_emptied
-        for _ in range(TRIES):
-            if emptied:
-                break
-            await anyio.sleep(PAUSE_SECONDS)
-            emptied = await self.empty_log()
-        return emptied
 
-    @asynccontextmanager
-    async def _overwriting(self) -> AsyncGenerator[None]:
-        if not self.has_upkeep:
-            yield
-            return
-        await self.overwrite_deleted(overwrite=True)
-        try:
-            yield
-        finally:
-            await self.overwrite_deleted(overwrite=False)
-
-    async def _carry_out(
-        self, plan: ErasurePlan, begun: Counter[str], progress: OnProgress | None = None
-    ) -> ErasureReceipt:
-        """Carry out all steps after the first; each may be repeated."""
-        tell = progress or _nobody
-        rows = begun
-        if plan.owner is not None:
-            rows = begun + await self._erase_rows(Subject.named(plan.owner), plan, tell)
-        tell(WorkProgress(doing="Removing copies"))
-        async with self._copying:
-            beside = await self.rewrite_beside() if self.rewrite_beside is not None else Beside()
-            copies = [*await in_thread(partial(copies_of, self.path)), *beside.copies]
-            if not plan.keep_copies:
-                await in_thread(partial(remove_all, copies))
-            await self.write(partial(transactions.forget_name, plan))
-        kept = [*kept_in_rooms(Subject.named(plan.owner))] if plan.owner is not None else []
-        kept += await in_thread(partial(_not_looked_into, self.path.parent))
-        rewritten: list[str] = []
-        if not self.has_upkeep:
-            kept += ON_A_SERVER
-        else:
-            rewritten.append(self.path.name)
-            tell(WorkProgress(doing="Writing the file anew"))
-            if not await self._rewritten():
-                name = f"{self.path.name}-wal"
-                kept.append(Kept(name, "a reader looks at an old moment; it is emptied once that has ended"))
-        await self.write(partial(transactions.finish, plan))
-        if plan.keep_copies:
-            kept += [Kept(str(one), "the caller wanted to keep copies") for one in copies]
-            copies = []
-        elif self.has_upkeep and any(one.parent.name == BACKUPS for one in copies):
-            tell(WorkProgress(doing="Taking a new copy"))
-            rewritten.append(str((await self.back_up()).relative_to(self.path.parent)))
-        return ErasureReceipt(
-            owner=plan.owner or "",
-            erased_at=plan.until,
-            rows={table: count for table, count in sorted(rows.items()) if count},
-            rewritten=(*rewritten, *beside.rewritten),
-            removed=tuple(map(str, copies)),
-            kept=tuple(kept),
-        )
-
-    async def _erase_rows(self, subject: Subject, plan: ErasurePlan, tell: OnProgress) -> Counter[str]:
-        rows: Counter[str] = Counter()
-        moment = plan.until
-        tell(WorkProgress(doing="Removing sessions"))
-        while removed := await self.write(
-            partial(transactions.erase_sessions, subject, moment, self.change_ids)
-        ):
-            rows += removed
-            tell(WorkProgress(doing="Removing sessions", done=rows["sessions"]))
-        rows[MESSAGES] += await self.finish_removals()
-        said = partial(message_erasure.erase_some, transactions.said_before(subject, plan), self.change_ids)
-        while removed := await self.write(said):
-            rows += removed
-        rows += await self.write(partial(message_erasure.forget_titles, subject.owner))
-        settled = partial(erasure.erase_settled, subject, plan.lanes, plan.erased_at, self.change_ids)
-        while removed := await self.write(settled):
-            rows += removed
-        for session_key in plan.lanes:
-            rows += await self.write(partial(transactions.erase_lane, session_key, moment))
-        rows += await self.write(partial(transactions.scrub, subject, plan.ids))
-        await self._index.forget_removed()  # even if no message was left
-        return rows
-
-
-def _nobody(_: WorkProgress) -> None:
+def _ignore_progress(_: WorkProgress) -> None:
     """Ignore progress."""
 
 

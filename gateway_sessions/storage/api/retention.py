@@ -40,7 +40,7 @@ class RetentionMethods(TransactionRunner):
         may be gone while messages of it are left in the file: a second call removes these and returns False.
         So does a store when it is opened.
         """
-        gone = await self.write(partial(transactions.delete, session_id, self.change_ids))
+        gone = await self.write(partial(transactions.delete, session_id, self._change_ids))
         await self.finish_removals()
         return bool(gone)
 
@@ -100,7 +100,9 @@ class RetentionMethods(TransactionRunner):
         for session_id in await self.read(transactions.leftovers):
             removed = transactions.PIECE
             while removed == transactions.PIECE:
-                removed = await self.write(partial(transactions.remove_leftover, session_id, self.change_ids))
+                removed = await self.write(
+                    partial(transactions.remove_leftover, session_id, self._change_ids)
+                )
                 messages += removed
         return messages
 
@@ -114,7 +116,7 @@ class RetentionMethods(TransactionRunner):
             if progress is not None:
                 progress(WorkProgress(doing="Removing sessions", done=len(removed), total=total))
             step = await self.write(
-                partial(transactions.remove_groups, batch, self.change_ids, unended=unended)
+                partial(transactions.remove_groups, batch, self._change_ids, unended=unended)
             )
             removed += step.session_ids
             in_use += step.in_use
@@ -216,6 +218,6 @@ class TransferMethods(TransactionRunner):
         No session of the store is changed: the report lists the clashes. With *owner*, all become that
         owner's.
         """
-        importer = Importer(self, dry_run=dry_run, progress=progress)
+        importer = Importer(self, self._change_ids, dry_run=dry_run, progress=progress)
         async with aclosing(reading(lines)) as found:
             return await importer.take_lines(found, owner)

@@ -16,6 +16,7 @@ from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.search.protocol import IndexReport, SearchIndex
 from gateway_sessions.storage.search.search import Search
+from gateway_sessions.storage.search.stemming import StoreStems
 from gateway_sessions.storage.transaction_runner import TransactionRunner
 from gateway_sessions.storage.transactions.search.hits import Order
 
@@ -56,10 +57,11 @@ class SearchMethods(TransactionRunner):
 
     _index: SearchIndex
     _search: Search
+    _stems: StoreStems
 
     async def search_stems(self) -> Stems:
         """Return the stems by which words are found in all their forms."""
-        raise NotImplementedError
+        return await self._stems.current()
 
     async def search_messages(
         self, query: str, *, scope: Scope, limit: int = 20, offset: int = 0, **options: Unpack[SearchOptions]

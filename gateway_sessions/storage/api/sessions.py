@@ -68,7 +68,7 @@ class SessionRowMethods(TransactionRunner):
             system_prompt=system_prompt,
             extra=extra,
         )
-        return await self.write(partial(session_rows.create, new, self.change_ids))
+        return await self.write(partial(session_rows.create, new, self._change_ids))
 
     async def ensure_session(
         self, session_id: str, source: str = UNKNOWN_SOURCE, model: str | None = None, **known: Any
@@ -261,7 +261,7 @@ class LineageMethods(TransactionRunner):
             session_id=session_id,
             new_session_id=new_session_id,
             now=self._clock.now(),
-            ids=self.change_ids,
+            ids=self._change_ids,
             **answered,
         )
 

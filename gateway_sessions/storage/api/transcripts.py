@@ -61,7 +61,7 @@ class TranscriptMethods(TransactionRunner):
         Raise `SentBeforeErasureError` for a message that was sent before an erasure of its author or owner.
         """
         given = await _taken(messages)
-        transaction = partial(transactions.append, session_id, given, self._clock.now(), self.change_ids)
+        transaction = partial(transactions.append, session_id, given, self._clock.now(), self._change_ids)
         appended = await self.write(transaction)
         self._tell_of_replacements(session_id, appended.replaced)
         return appended.message_ids
@@ -149,12 +149,12 @@ class TranscriptMethods(TransactionRunner):
 
         Their messages are hidden, and `restore_rewound` shows them again.
         """
-        return await self.write(partial(rewind.rewind, session_id, n, self.change_ids))
+        return await self.write(partial(rewind.rewind, session_id, n, self._change_ids))
 
     async def rewind_to_message(self, session_id: str, message_id: int | str) -> Rewind:
         """Take back a message of a person, and all messages after it."""
         return await self.write(
-            partial(rewind.rewind_to, session_id, row_id("message_id", message_id), self.change_ids)
+            partial(rewind.rewind_to, session_id, row_id("message_id", message_id), self._change_ids)
         )
 
     async def restore_rewound(self, session_id: str) -> int:
@@ -172,7 +172,7 @@ class TranscriptMethods(TransactionRunner):
         Hidden messages stay: the originals behind a summary, and rewound ones.
         """
         given = await _taken(messages)
-        transaction = partial(rewrite.replace, session_id, given, self._clock.now(), self.change_ids)
+        transaction = partial(rewrite.replace, session_id, given, self._clock.now(), self._change_ids)
         appended = await self.write(transaction)
         self._tell_of_replacements(session_id, appended.replaced)
         return appended.message_ids
@@ -185,20 +185,20 @@ class TranscriptMethods(TransactionRunner):
         Searches still find the originals; no model gets them.
         """
         given = await _taken(messages)
-        transaction = partial(rewrite.compact, session_id, given, self._clock.now(), self.change_ids)
+        transaction = partial(rewrite.compact, session_id, given, self._clock.now(), self._change_ids)
         hidden, appended = await self.write(transaction)
         self._tell_of_replacements(session_id, appended.replaced)
         return hidden
 
     async def clear_messages(self, session_id: str) -> int:
         """Delete all messages of a session, hidden ones too; return how many there were."""
-        return await self.write(partial(rewrite.clear, session_id, self.change_ids))
+        return await self.write(partial(rewrite.clear, session_id, self._change_ids))
 
     async def edit_message(self, session_id: str, platform_message_id: str, content: Content) -> bool:
         """Replace the content of an edited message and keep the old version; return whether they differ."""
         now = self._clock.now()
         transaction = partial(
-            rewrite.edit, session_id, plain_text(platform_message_id), content, now, self.change_ids
+            rewrite.edit, session_id, plain_text(platform_message_id), content, now, self._change_ids
         )
         changed, replaced = await self.write(transaction)
         self._tell_of_replacements(session_id, int(replaced))
@@ -208,7 +208,7 @@ class TranscriptMethods(TransactionRunner):
         """Hide a message that was deleted on its platform; False if no message with that id is visible."""
         now = self._clock.now()
         transaction = partial(
-            rewrite.retract, session_id, plain_text(platform_message_id), now, self.change_ids
+            rewrite.retract, session_id, plain_text(platform_message_id), now, self._change_ids
         )
         return await self.write(transaction)
 

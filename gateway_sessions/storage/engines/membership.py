@@ -58,8 +58,21 @@ class ServerClock:
 class Membership:
     """Keeps one node alive among the other nodes of the cluster."""
 
-    def __init__(self, shared: Shared, rules: ClusterRules, *, name: str, clock: Clock | None = None) -> None:
-        """Row ids follow the server's time, or a *clock* that a test turns."""
+    def __init__(
+        self,
+        shared: Shared,
+        rules: ClusterRules,
+        *,
+        name: str,
+        clock: Clock | None = None,
+        on_joined: Callable[[JoinedNode], object],
+        on_silent: Callable[[], object],
+    ) -> None:
+        """Row ids follow the server's time, or a *clock* that a test turns.
+
+        *on_joined* is called when this process has joined the cluster, as a new node; *on_silent* when this
+        node must stop all its work.
+        """
         self.rules = rules
         self.name = name
         self.version = ""
@@ -70,10 +83,8 @@ class Membership:
         self.lost: set[int] = set()
         """Epochs of nodes that died, or may have died, until a duty of this node has taken over their
         turns."""
-        self.on_joined: Callable[[JoinedNode], object] = _do_nothing
-        """Called when this process has joined the cluster as another node."""
-        self.on_silent: Callable[[], object] = _do_nothing
-        """Called when this node must stop all its work."""
+        self._on_joined = on_joined
+        self._on_silent = on_silent
         self._shared = shared
         self._own_clock = clock
         self._clock = ServerClock()
@@ -182,7 +193,7 @@ class Membership:
         )
         self._note_nodes(joined.now, joined.nodes)
         self._shared.be(joined.opening.epoch, joined.first_id, slot=joined.slot, earliest=self.earliest_id)
-        self.on_joined(joined)
+        self._on_joined(joined)
         if _now() - at > self.rules.heartbeat.total_seconds():
             # Joining has waited for locks for so long that the list of nodes may be too old to be trusted.
             await self._send_heartbeat()
@@ -200,7 +211,7 @@ class Membership:
     def _fall_silent(self, why: str) -> None:
         self._silent = True
         logger.error("this node stops what it does", extra={"action": "node_silent", "why": why})
-        self.on_silent()
+        self._on_silent()
         self._wake_watchers()
 
     def _wake_watchers(self) -> None:
@@ -210,7 +221,3 @@ class Membership:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _do_nothing(*_: object) -> None:
-    """Do nothing: no listener was set."""

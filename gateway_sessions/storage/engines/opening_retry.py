@@ -38,7 +38,7 @@ class OpeningRetry:
 
     def __init__(self, wait: float, blockers: Callable[[], Awaitable[str]] | None) -> None:
         """*blockers* names the connections that hold locks; it is None for a file, which is not retried."""
-        self._wait = wait
+        self.wait = wait
         self._blockers = blockers
         self._since: float | None = None
         self._open = 0
@@ -66,7 +66,7 @@ class OpeningRetry:
                 raise
             except StorageUnavailableError as failure:
                 error = failure
-                wait = max(self._wait, LEAST_SECONDS) if isinstance(error, _OF_OTHERS) else self._wait
+                wait = max(self.wait, LEAST_SECONDS) if isinstance(error, _OF_OTHERS) else self.wait
                 left = (self._since or 0.0) + wait - _now()
                 if left <= 0:
                     raise await self._explained(error) from error

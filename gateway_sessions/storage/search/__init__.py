@@ -10,4 +10,6 @@
 - ``sqlite_index``: The search index of a SQLite store: the duty that fills and rebuilds it, and queries
   against it.
 - ``sqlite_match``: Translation of a search query to an FTS5 match expression.
+- ``stemming``: The stems of an open store: chosen when it is opened, and followed by its engine and
+  search index.
 """

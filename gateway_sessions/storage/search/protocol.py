@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Final, Protocol
 
 from anyio.abc import TaskGroup
@@ -41,9 +39,6 @@ class IndexReport:
 
 class SearchIndex(Protocol):
     """Finds messages by their words."""
-
-    on_fault: Callable[[str, Path | None], object]
-    """Called when the index was damaged, foreign or misplaced; not when it was merely out of date."""
 
     @property
     def report(self) -> IndexReport:

@@ -11,11 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -294,7 +293,6 @@ class ServerSearchIndex:
         # Removing all tokens and writing some must not mix: `is_made_by_us` would be untrue.
         self._one_at_a_time = asyncio.Lock()
         self._serving = False
-        self.on_fault: Callable[[str, Path | None], object] = lambda _problem, _place: None
         """Never called: the operator of the server sees to faults of the database itself."""
 
     def stem_with(self, stems: Stems) -> None:

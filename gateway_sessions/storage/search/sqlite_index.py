@@ -167,7 +167,10 @@ MOST_DEAD: Final = 0.4
 class SqliteSearchIndex:
     """Owns `search.db` of a store."""
 
-    def __init__(self, path: Path, truth: Driver, clock: Clock) -> None:
+    def __init__(
+        self, path: Path, truth: Driver, clock: Clock, on_fault: Callable[[str, Path | None], object]
+    ) -> None:
+        """*on_fault* is called when the index was damaged, foreign or misplaced, not when it was outdated."""
         self.path = path
         self._truth = truth
         self._clock = clock
@@ -194,8 +197,7 @@ class SqliteSearchIndex:
         self._serving = False
         self._highest: int | None = 0
         self._check_at = math.inf
-        self.on_fault: Callable[[str, Path | None], object] = lambda _problem, _place: None
-        """Called when the index was damaged, foreign or misplaced; not when it was merely out of date."""
+        self._on_fault = on_fault
 
     @property
     def report(self) -> IndexReport:
@@ -417,7 +419,7 @@ class SqliteSearchIndex:
             extra={"action": "search_index_set_aside", "problem": str(error), "path": str(place)},
         )
         if error.fault is not IndexFault.OUTDATED:
-            self.on_fault(str(error), place)
+            self._on_fault(str(error), place)
 
     def _give_up_later(self, file: IndexFile, error: UnusableIndexError) -> None:
         """Let the duty set the file aside, unless it has done so already."""

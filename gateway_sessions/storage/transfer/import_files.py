@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterable, Callable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
@@ -75,6 +75,7 @@ class Importer:
     """Imports sessions and counts them."""
 
     db: TransactionRunner
+    change_ids: Iterator[int]
     dry_run: bool = False
     fill: bool = False
     """True if a session without messages may be replaced."""
@@ -118,7 +119,7 @@ class Importer:
 
     async def take(self, batch: Sequence[SessionToImport]) -> list[ImportedSession]:
         """Import some sessions in their order, each in a transaction of its own."""
-        ids = self.db.change_ids
+        ids = self.change_ids
         outcomes = await self._all(
             [partial(import_session.take_in, one.rows, self._run, ids, fill=self.fill) for one in batch]
         )

@@ -49,12 +49,9 @@ class TroubledTruth:
         self.gate: Gate | None = None
         self.failures = 0
         self.before_writes = truth.before_writes
+        self.ownership = truth.ownership
         self.unheard = 0
         """How many of the next changes stand, although nobody hears that they do."""
-
-    @property
-    def epoch(self) -> int:
-        return self._truth.epoch
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         found = await self._truth.read(transaction)

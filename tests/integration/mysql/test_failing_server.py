@@ -109,7 +109,7 @@ async def test_a_node_whose_server_was_away_for_long_comes_back_as_another_one(
     made: MySQLServer, address: str, tmp_path: Path
 ):
     async with SessionDB.open(address, home=tmp_path, cluster=BRISK) as db:
-        node, was = db.membership, db.epoch
+        node, was = db.ownership.membership, db.ownership.epoch
         assert node is not None
         await made.stop()
         try:
@@ -120,7 +120,7 @@ async def test_a_node_whose_server_was_away_for_long_comes_back_as_another_one(
         finally:
             await made.start()
         await wait_until(lambda: node.trusted)
-        assert db.epoch > was
+        assert db.ownership.epoch > was
         await db.create_session("s", "cli")
 
 

@@ -58,7 +58,7 @@ async def test_the_page_makes_a_database_and_a_store_in_it(place: Place, tmp_pat
     assert isinstance(config, Config)
     assert config.sessiondb.provider is Provider.MYSQL
     async with SessionStore.open(tmp_path / "home", config) as store:
-        assert store.db.opening.epoch == 1
+        assert store.db.ownership.opening.epoch == 1
 
 
 async def test_the_code_of_the_page_runs(place: Place, tmp_path: Path):

@@ -54,7 +54,7 @@ async def test_a_node_lives_on_when_the_connections_of_its_pool_are_cut(
     tmp_path: Path, address: str, pool: OwnPool
 ):
     async with SessionStore.open(tmp_path, config_on(address, BRISK), pool=pool) as store:
-        membership = store.db.membership
+        membership = store.db.ownership.membership
         assert membership is not None
         async with connected(address) as admin:
             for (number,) in await admin.fetch(KILL):

@@ -31,7 +31,7 @@ async def others(admin: asyncpg.Connection) -> set[int]:
 async def test_a_server_that_became_read_only_is_told_and_left(dsn: str, tmp_path: Path):
     admin = await asyncpg.connect(dsn)
     async with SessionDB.open(dsn, home=tmp_path, cluster=BRISK) as db:
-        node = db.membership
+        node = db.ownership.membership
         assert node is not None
         await db.create_session("s", "cli")
         await only_read(admin, read_only=True)

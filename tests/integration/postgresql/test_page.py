@@ -54,7 +54,7 @@ async def test_the_page_makes_a_database_and_a_store_in_it(address: str, tmp_pat
     assert isinstance(config, Config)
     assert config.sessiondb.provider is Provider.POSTGRESQL
     async with SessionStore.open(tmp_path / "home", config) as store:
-        assert store.db.opening.epoch == 1
+        assert store.db.ownership.opening.epoch == 1
 
 
 async def test_the_code_of_the_page_runs(address: str, tmp_path: Path):

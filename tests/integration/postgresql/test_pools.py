@@ -105,7 +105,7 @@ async def test_connections_of_a_pool_that_are_cut_are_replaced(tmp_path: Path, d
             await admin.execute(CUT)
             await admin.close()
             await store.get_or_create_session(ALICE)
-        membership = store.db.membership
+        membership = store.db.ownership.membership
         assert membership is not None
         await wait_until(lambda: len(membership.nodes) == 1)
     await all_come_back_to(pool)

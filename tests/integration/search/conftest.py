@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway_sessions import Scope, SessionDB
+from gateway_sessions import Scope, SessionDB, SystemClock
+from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine, Synchronous
+from gateway_sessions.storage.listener import DatabaseListener
 
 EVERYTHING = Scope.operator()
 
 
-def database(home: Path) -> SessionDB:
-    return SessionDB.open(home / "sessions.db", survives_power_cut=False)
+class FaultListener(DatabaseListener):
+    """Keeps the faults of the search index that a database reports."""
+
+    def __init__(self) -> None:
+        self.faults: asyncio.Queue[tuple[str, Path | None]] = asyncio.Queue()
+
+    def hear_index_fault(self, problem: str, place: Path | None) -> None:
+        self.faults.put_nowait((problem, place))
+
+
+def database(home: Path, listener: DatabaseListener | None = None) -> SessionDB:
+    engine = SqliteEngine(home / "sessions.db", synchronous=Synchronous.NORMAL)
+    return SessionDB(engine, SystemClock(), wait=0, listener=listener or DatabaseListener())
 
 
 @pytest.fixture

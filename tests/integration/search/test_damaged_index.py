@@ -21,7 +21,7 @@ from gateway_sessions.storage.search import sqlite_index as index_module
 from gateway_sessions.storage.search.sqlite_file import IndexFault, IndexFile, UnusableIndexError
 from gateway_sessions.storage.search.sqlite_index import IndexState
 from gateway_sessions.storage.search.sqlite_match import Match
-from tests.integration.search.conftest import EVERYTHING, database, found, say
+from tests.integration.search.conftest import EVERYTHING, FaultListener, database, found, say
 from tests.unit.runtime.store_fixtures import open_store
 
 TEXTS = [f"docker {n} " + " ".join(f"word{n}x{m}" for m in range(30)) for n in range(300)]
@@ -370,11 +370,9 @@ async def test_the_whole_index_is_looked_at_from_time_to_time(tmp_path: Path, mo
     if not orderly:
         execute(tmp_path / "sessions.db", "UPDATE meta SET value = -1 WHERE name = 'settled_epoch'")
     monkeypatch.setattr(index_module, "CHECK_SECONDS" if orderly else "SOON_SECONDS", 0.01)
-    faults: asyncio.Queue[tuple[str, Path | None]] = asyncio.Queue()
-    db = database(tmp_path)
-    db.on_index_fault = lambda problem, place: faults.put_nowait((problem, place))
-    async with db:
-        problem, place = await faults.get()
+    listener = FaultListener()
+    async with database(tmp_path, listener) as db:
+        problem, place = await listener.faults.get()
         assert "are not found" in problem
         assert place == tmp_path / "search.db.aside"
         await still_right(db)
@@ -383,12 +381,10 @@ async def test_the_whole_index_is_looked_at_from_time_to_time(tmp_path: Path, mo
 async def test_an_index_that_is_merely_outdated_is_no_fault(tmp_path: Path):
     await filled(tmp_path)
     of_another_tokeniser(tmp_path / "search.db")
-    faults: list[str] = []
-    db = database(tmp_path)
-    db.on_index_fault = lambda problem, _place: faults.append(problem)
-    async with db:
+    listener = FaultListener()
+    async with database(tmp_path, listener) as db:
         await db.catch_up_search_index()
-        assert (faults, db.search_index.rebuilt) == ([], 1)
+        assert (listener.faults.qsize(), db.search_index.rebuilt) == (0, 1)
 
 
 async def test_a_store_reports_that_its_index_was_lost(tmp_path: Path):

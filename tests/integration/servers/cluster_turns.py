@@ -103,7 +103,7 @@ class ClusterTurns:
                 assert (one.leads, other.leads) == (True, False)
                 with pytest.raises(StoreBusyError):
                     await SessionDB.open(address, home=tmp_path / "b").__aenter__()
-                ids = [next(db.change_ids) for db in (a, b) for _ in range(50)]
+                ids = [next(db.ownership.change_ids) for db in (a, b) for _ in range(50)]
                 assert len(set(ids)) == len(ids)
             await wait_until(lambda: [node.epoch for node in one.nodes] == [1])
 
@@ -160,8 +160,8 @@ class ClusterTurns:
         a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log)))
         b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
         await know_each_other(a, b)
-        assert a.store.db.shared is not None
-        assert a.store.db.shared.calls is self.calls
+        assert a.store.db.ownership.shared is not None
+        assert a.store.db.ownership.shared.calls is self.calls
         await b.hears(a.person_of_its_own(), "first")
         await wait_until(lambda: ("a" if self.calls else "b", "end", "first") in log, seconds=10)
 

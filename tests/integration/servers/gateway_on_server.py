@@ -141,7 +141,7 @@ class GatewayOnServer:
     ):
         brisk = ClusterRules(heartbeat=timedelta(seconds=0.2), ttl=timedelta(seconds=6))
         async with SessionStore.open(tmp_path, replace(config, cluster=brisk)) as store:
-            membership = store.db.membership
+            membership = store.db.ownership.membership
             assert membership is not None
             for _ in range(3):
                 await self.cut_others(server.url)
@@ -206,7 +206,7 @@ class GatewayOnServer:
                 await platform.says(person, "hello")
             await working.wait()
             way.flows.clear()
-            membership = store.db.membership
+            membership = store.db.ownership.membership
             assert membership is not None
             await wait_until(lambda: not membership.trusted, seconds=30)
             began = loop.time()

@@ -68,7 +68,7 @@ async def test_a_new_session_keeps_what_is_its_own_and_shows_nothing_else(
 async def test_one_that_removes_does_not_go_on_with_the_new_session(db: SessionDB):
     await in_the_middle(db)
     await made(db)
-    assert await db.write(lambda: remove.remove_leftover("big", db.change_ids)) == 0
+    assert await db.write(lambda: remove.remove_leftover("big", db.ownership.change_ids)) == 0
     assert await db.message_count("big") == 1
 
 

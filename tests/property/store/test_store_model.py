@@ -331,7 +331,7 @@ class StoreMachine(RuleBasedStateMachine):
     def a_turn_runs_from_now_on(self, lane: int) -> None:
         if KEYS[lane] in self.model.lanes:
             self.model.running.add(KEYS[lane])
-            self.lease(KEYS[lane], self.store.db.opening.epoch)
+            self.lease(KEYS[lane], self.store.db.ownership.opening.epoch)
 
     @rule(lane=given.lanes)
     def no_turn_runs_any_more(self, lane: int) -> None:

@@ -7,6 +7,7 @@ import itertools
 import json
 import sqlite3
 import threading
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from gateway_sessions.core.instants import to_micros
@@ -22,10 +23,9 @@ class MemoryDatabase:
     """Runs each transaction at once, in a transaction of its own; fails when `failure` is set."""
 
     def __init__(self) -> None:
-        self.change_ids = itertools.count(1)
-        self.entry_ids = itertools.count(1)
-        self.epoch = 1
-        self.shared = self.membership = None
+        self.ownership = SimpleNamespace(
+            change_ids=itertools.count(1), entry_ids=itertools.count(1), epoch=1, shared=None, membership=None
+        )
         self.failure: StorageError | None = None
         self.reads = 0
         self.writes = 0

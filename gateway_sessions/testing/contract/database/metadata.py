@@ -38,11 +38,11 @@ class MetadataContract(DatabaseContract):
         async with open_db() as db:
             assert await db.get_meta(name) is None
             await db.set_meta(name, "mine")
-            opening = db.opening
+            opening = db.ownership.opening
         async with open_db() as db:
             assert await db.get_meta(name) == "mine"
-            assert db.opening.epoch == opening.epoch + 1
-            assert db.opening.install_secret == opening.install_secret
+            assert db.ownership.opening.epoch == opening.epoch + 1
+            assert db.ownership.opening.install_secret == opening.install_secret
 
     @pytest.mark.parametrize("key", ["", "two\nlines", "x" * 257, 7, None])
     async def test_a_name_is_one_short_line(self, db: SessionDB, key: object) -> None:

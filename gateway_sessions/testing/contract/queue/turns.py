@@ -50,7 +50,6 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
-from gateway_sessions.testing.inside import queue_of
 
 OPERATOR: Final = Scope.operator()
 OWNER: Final = "main:telegram:user:alice"
@@ -114,7 +113,7 @@ class TurnsContract(StoreContract):
         first, second = await store.db.read(partial(outbox.owed, 10))
         assert (first.message.text, second.message.text) == ("one", "two")
         later = clock.now() + timedelta(hours=1)
-        await queue_of(store).change(lambda _: outbox.retry(first, later, "down", unclear=0))
+        await store.ledger.change(lambda _: outbox.retry(first, later, "down", unclear=0))
         again, _ = await store.db.read(partial(outbox.owed, 10, LANE))
         assert (again.attempts, again.due_at, again.problem) == (1, later, "down")
         assert [one.message.text for one in await store.db.read(partial(outbox.owed, 1))] == ["one"]
@@ -125,7 +124,7 @@ class TurnsContract(StoreContract):
         await accept(store, "one")
         async with await begin(store):
             running = await store.db.read(status.running_by_opening)
-            assert running == {store.db.opening.epoch: 1}
+            assert running == {store.db.ownership.opening.epoch: 1}
 
     async def test_a_lane_is_given_to_one_at_a_time_and_in_order(self, store: SessionStore) -> None:
         await accept(store, "one", "two", "three")
@@ -290,7 +289,7 @@ class TurnsContract(StoreContract):
             def overtaken(self, session_key: str, token: int) -> None:
                 told.append((session_key, token))
 
-        queue_of(store).attach(Listener())
+        store.ledger.attach(Listener())
         await overtakes(store)
         assert told == [(LANE, turn.token)]
         assert await fates(store) == {"turned": 1, "interrupted": 1, "cancelled": 1}
@@ -301,7 +300,7 @@ class TurnsContract(StoreContract):
                 await write(turn)
         assert await talk_of(store, turn.entry.session_id) == before
         assert await replies(store, clock) == []
-        assert (await store.queue_depth(LANE), queue_of(store).total_waiting) == (0, 0)
+        assert (await store.queue_depth(LANE), store.ledger.total_waiting) == (0, 0)
         assert (await accept(store, "three")).disposition == "starts"
         assert (await begin(store)).token > turn.token
 

@@ -17,7 +17,7 @@ KEY, OTHER = "agent:main:telegram:dm:ann", "agent:main:telegram:dm:bob"
 class Database:
     """Has that post, once."""
 
-    epoch = 7
+    ownership = SimpleNamespace(epoch=7)
 
     def __init__(self, *signals: SignalRow) -> None:
         self.signals = list(enumerate(signals, 1))
@@ -39,7 +39,10 @@ class Running:
 
     def __init__(self, session_key: str = KEY) -> None:
         self.turn = SimpleNamespace(
-            session_key=session_key, token=3, held=SimpleNamespace(epoch=Database.epoch), ended=False
+            session_key=session_key,
+            token=3,
+            held=Database.ownership,
+            ended=False,
         )
         self.stopped: list[StopReason] = []
         self.told: list[str] = []

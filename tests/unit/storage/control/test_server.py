@@ -264,7 +264,7 @@ async def test_a_process_without_free_files_lets_clients_in_later(
             raise failures.pop()
         return await accept_connection(listener)
 
-    monkeypatch.setattr(control_server, "accept", failing)
+    monkeypatch.setattr(control_server, "accept_connection", failing)
     assert await works(home)
     assert await works(home)
     assert not failures

@@ -24,6 +24,8 @@ class Others:
     def __init__(self) -> None:
         self.trusted: Callable[[], bool] = lambda: True
         self.on_call: Any = None
+        self.silent = asyncio.Event()
+        """Set when the node was told to stop all its work."""
         self.epoch = 0
         self.alive = True
         self.away = False
@@ -83,7 +85,7 @@ def others() -> Others:
 @pytest.fixture
 async def node(others: Others, at: At) -> Membership:
     del at
-    made = Membership(others, RULES, name="a")  # type: ignore[arg-type] -- as much of it as is needed
+    made = Membership(others, RULES, name="a", on_joined=print, on_silent=others.silent.set)  # type: ignore[arg-type] -- as much of it as is needed
     await made.join(b"")
     return made
 
@@ -104,7 +106,7 @@ async def test_who_waited_long_to_come_in_is_trusted_all_the_same(others: Others
         at.now += RULES.ttl.total_seconds()
 
     others.on_entering = wait
-    node = Membership(others, RULES, name="a")  # type: ignore[arg-type] -- as much of it as is needed
+    node = Membership(others, RULES, name="a", on_joined=print, on_silent=print)  # type: ignore[arg-type] -- as much of it as is needed
     await node.join(b"")
     assert (node.trusted, node.epoch) == (True, 1)
 
@@ -128,24 +130,20 @@ async def test_while_the_database_is_away_nothing_is_gained(node: Membership, at
 
 
 async def test_who_was_declared_dead_comes_back_as_another_one(node: Membership, others: Others):
-    silent: list[None] = []
-    node.on_silent = lambda: silent.append(None)
     others.alive = False
     assert await node.beat(b"")
-    assert silent == [None]
+    assert others.silent.is_set()
     assert (node.epoch, node.trusted) == (2, True)
     assert others.was == [None, 1]
     assert node.lost == {1}
 
 
 async def test_who_was_silent_too_long_comes_back_as_another_one_even_if_nobody_noticed(
-    node: Membership, at: At
+    node: Membership, at: At, others: Others
 ):
-    silent = asyncio.Event()
-    node.on_silent = silent.set
     watching = asyncio.create_task(node._watch())  # noqa: SLF001 -- without the heartbeats
     at.now += 3.5
-    await asyncio.wait_for(silent.wait(), 5)
+    await asyncio.wait_for(others.silent.wait(), 5)
     watching.cancel()
     assert await node.beat(b"")
     assert (node.epoch, node.trusted) == (2, True)
