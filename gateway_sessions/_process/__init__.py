@@ -8,6 +8,7 @@
   one is armed.
 - ``moved_names``: The old places of modules and names still work, with a warning at the line that imports
   from them.
+- ``retry``: Retries: work is tried again until it is done, and the pauses between tries grow.
 - ``streams``: Connections that are accepted and closed in the same way by all servers and clients of the
   package.
 """

@@ -4,10 +4,10 @@
   tools.
 - ``alarm``: `Alarm`: a task waits on it until it is rung or a time comes, even after the clock was set
   back.
-- ``argument_checks``: Checks of arguments from untyped callers: each error says what was given and what is
-  needed.
-- ``context``: `StoreContext`: the database, clock, policies and random ids that all parts of an open store
-  share.
+- ``argument_checks``: Checks of arguments from untyped callers: each error says what was given and what
+  is needed.
+- ``context``: `StoreContext`: the database, clock, policies and random ids that all parts of an open
+  store share.
 - ``delivery``: Sending of replies and notices: order on each lane, retries, marks after sending, pauses.
 - ``duties``: Background work of a store: each duty is a `sweep()` that tests call and a `run()` that
   repeats it.
@@ -23,9 +23,8 @@
 - ``operator``: Tools for operators of a store that another process owns: a client, health checks, an
   overview.
 - ``queue``: The queue of an open store: admission of messages, routing to sessions, and turns.
-- ``retry``: Retries: work is tried again until it is done, with pauses that grow.
 - ``session_context``: The builder of the `SessionContext` that an agent is given for its session.
 - ``store``: `SessionStore`, the object that a program embeds, and the parts of its public interface.
-- ``user_code``: Calls of foreign code in a fresh context and within a time limit; tasks that do not end are
-  abandoned.
+- ``user_code``: Calls of foreign code in a fresh context and within a time limit; tasks that do not end
+  are abandoned.
 """

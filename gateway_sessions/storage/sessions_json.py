@@ -22,6 +22,7 @@ from typing import Final
 import anyio
 
 from gateway_sessions._process.failpoints import failpoint
+from gateway_sessions._process.retry import Backoff
 from gateway_sessions.core.identity.hermes_keys import spell
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.entries import Dialect
@@ -90,6 +91,8 @@ class SessionsJson:
         self._stopped = False
         self._urgent = anyio.Event()
         self._pause = form.interval
+        self._failures = 0
+        """The number of writes that failed since the last one that did not."""
 
     async def trust(self, generation: int) -> None:
         """Accept that the file shows that generation; its size tells how long the next write will take."""
@@ -131,7 +134,9 @@ class SessionsJson:
                 while self._written == self._db.generation.current:
                     self._db.generation.changed.clear()
                     await self._db.generation.changed.wait()
-                await self._clock.sleep(self._pause.total_seconds())
+                await self._clock.sleep(
+                    Backoff(self._pause, LONGEST_PAUSE).after(self._failures).total_seconds()
+                )
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(gather)
@@ -148,7 +153,9 @@ class SessionsJson:
             problem.__cause__ = error
             logger.exception("sessions.json could not be written", extra={"action": "snapshot_failed"})
         took = timedelta(seconds=asyncio.get_running_loop().time() - started)
-        self._pause = self._pause_after(took) if problem is None else min(self._pause * 2, LONGEST_PAUSE)
+        self._failures = 0 if problem is None else self._failures + 1
+        if problem is None:
+            self._pause = self._pause_after(took)
         return problem
 
     def _pause_after(self, took: timedelta) -> timedelta:

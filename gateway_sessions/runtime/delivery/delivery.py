@@ -47,9 +47,8 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import NEVER, Alarm, ClockSteps
 from gateway_sessions.runtime.delivery.notices import Hints
 from gateway_sessions.runtime.delivery.pauses import Pauses
-from gateway_sessions.runtime.delivery.sent_marks import SentReplies
+from gateway_sessions.runtime.delivery.sent_marks import PersistentWrites, SentReplies, Truth
 from gateway_sessions.runtime.duty import repeat
-from gateway_sessions.runtime.retry import PersistentWrites, Truth
 from gateway_sessions.storage.transactions.queue import clock_set_back, outbox
 from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply, SentReply
 

@@ -8,19 +8,83 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
-from gateway_sessions.errors import StoreStoppedError
-from gateway_sessions.runtime.retry import PersistentWrites, Truth
+from gateway_sessions._process.retry import Backoff, retry
+from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.ports import Clock, Transaction
+from gateway_sessions.storage.ownership import Ownership
 from gateway_sessions.storage.transactions.queue import outbox
 from gateway_sessions.storage.transactions.queue.outbox import OwedReply, SentReply
 
+T = TypeVar("T")
+
+logger: Final = logging.getLogger(__name__)
+
 MOMENT_SECONDS: Final = 0.005
 """How long it is waited for something else to be written."""
+
+
+class Truth(Protocol):
+    """Where replies are kept."""
+
+    @property
+    def ownership(self) -> Ownership:
+        """The opening of the store: who sends what."""
+        ...
+
+    async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
+        """Run a transaction that changes nothing."""
+        ...
+
+    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
+        """Run a transaction, durably."""
+        ...
+
+    def begin_write(self, transaction: Callable[[], Transaction[T]]) -> Awaitable[T]:
+        """The same for what is awaited later; if it can, it stands in line from now on."""
+        ...
+
+    @property
+    def before_writes(self) -> list[Callable[[], object]]:
+        """Called before something is written: what they begin to write shares its commit."""
+        ...
+
+
+class PersistentWrites:
+    """Tries again until it is done; only a store that has stopped ends that, with `StoreStoppedError`."""
+
+    def __init__(self, truth: Truth, clock: Clock, pause: timedelta) -> None:
+        self._truth = truth
+        self._clock = clock
+        self._backoff = Backoff(pause, pause)
+
+    async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
+        """Run a transaction that changes nothing."""
+        return await self._until_done(lambda: self._truth.read(transaction))
+
+    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
+        """Run a transaction, durably."""
+        return await self._until_done(lambda: self._truth.write(transaction))
+
+    async def written(self, begun: Awaitable[T], transaction: Callable[[], Transaction[T]]) -> T:
+        """What comes of a write that was begun; if it fails, the transaction is run again."""
+        first = [begun]
+        return await self._until_done(lambda: first.pop() if first else self._truth.write(transaction))
+
+    async def _until_done(self, work: Callable[[], Awaitable[T]]) -> T:
+        def failed(_: StorageError) -> None:
+            logger.exception("the outbox could not be used", extra={"action": "delivery_failed"})
+
+        return await retry(
+            work, (StorageError,), backoff=self._backoff, sleep=self._clock.sleep, failed=failed
+        )
 
 
 class _Begun(NamedTuple):

@@ -12,11 +12,11 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions._process.background import is_block_cancelled
+from gateway_sessions._process.retry import Backoff
 from gateway_sessions.adapters.protocol import Adapter, Submit
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.observability.events import EventKind, Events
-from gateway_sessions.runtime.retry import Backoff
 
 logger: Final = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from gateway_sessions._process.failpoints import failpoint
+from gateway_sessions._process.retry import Backoff, retry
 from gateway_sessions.core.delivery.outbound import OutboundMessage, Reply, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import (
     FAILED,
@@ -39,7 +40,6 @@ from gateway_sessions.runtime.gateway.running_turn import PUT_OFF, RunningTurn, 
 from gateway_sessions.runtime.gateway.streaming import GrowingTurn, Streaming
 from gateway_sessions.runtime.queue.storage_faults import MOST_TRIES, PASSING, is_passing
 from gateway_sessions.runtime.queue.turn import Ended, Turn
-from gateway_sessions.runtime.retry import Backoff, retry
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.storage.transactions.transcripts import usage as uses
 

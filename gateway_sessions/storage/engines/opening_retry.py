@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Final, TypeVar
 
+from gateway_sessions._process.retry import Backoff
 from gateway_sessions.errors import (
     MissingRightError,
     NodeSilentError,
@@ -19,11 +21,11 @@ from gateway_sessions.storage.engines.server.driver import USUAL
 
 T = TypeVar("T")
 
-FIRST_PAUSE: Final = 0.25
-"""Seconds until the second try."""
-LONGEST_PAUSE: Final = 1.0
-"""Seconds between two tries at most. The running nodes get their locks in between: a lock that is waited for
-is given to the one who asked first."""
+FOR_LOCKS: Final = Backoff(timedelta(seconds=0.25), timedelta(seconds=1))
+"""The pauses for locks of running nodes, which get their locks in between: a lock that is waited for is given
+to the one who asked first."""
+WHILE_AWAY: Final = Backoff(timedelta(seconds=0.25), timedelta(seconds=0.25))
+"""The pauses while the server cannot be reached."""
 LEAST_SECONDS: Final = USUAL.idle_seconds + USUAL.lock_seconds
 """The least time for which locks of other processes are waited for. By then the server has ended the
 transaction of a node that stands still, so a stopped node makes no new one fail."""
@@ -58,7 +60,7 @@ class OpeningRetry:
         """Return the result of *attempt*, which is repeated while the store is being opened."""
         if not self._open or self._blockers is None:
             return await attempt()
-        pause = FIRST_PAUSE
+        failures = 0
         while True:
             try:
                 return await attempt()
@@ -66,12 +68,14 @@ class OpeningRetry:
                 raise
             except StorageUnavailableError as failure:
                 error = failure
-                wait = max(self.wait, LEAST_SECONDS) if isinstance(error, _OF_OTHERS) else self.wait
+                backoff, wait = WHILE_AWAY, self.wait
+                if isinstance(error, _OF_OTHERS):
+                    backoff, wait = FOR_LOCKS, max(self.wait, LEAST_SECONDS)
                 left = (self._since or 0.0) + wait - _now()
                 if left <= 0:
                     raise await self._explained(error) from error
-            await asyncio.sleep(min(pause, left))
-            pause = min(2 * pause, LONGEST_PAUSE) if isinstance(error, _OF_OTHERS) else FIRST_PAUSE
+            await asyncio.sleep(min(backoff.after(failures).total_seconds(), left))
+            failures += 1
 
     async def _explained(self, error: StorageUnavailableError) -> StorageUnavailableError:
         """Return the error; if a lock was not free, with the connections that hold it."""

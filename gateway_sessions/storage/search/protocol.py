@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Final, Protocol
 
 from anyio.abc import TaskGroup
 
+from gateway_sessions._process.retry import Backoff
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.storage.search.search import SearchProgress, SearchRequest
 
 NAME: Final = "search index"
 READ_ONLY: Final = "was opened for reading; ask the owner of the store"
+INDEXING_BACKOFF: Final = Backoff(timedelta(seconds=5), timedelta(minutes=5))
+"""The pauses of a duty that fills an index, after errors: searches scan messages meanwhile."""
 
 
 class IndexState(StrEnum):

@@ -29,7 +29,13 @@ from gateway_sessions.errors import StorageError, StorageUnavailableError, Store
 from gateway_sessions.ports import Driver, Reader, Row, Rows, Statement, Transaction
 from gateway_sessions.storage.engines.index_column import Language
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.search.protocol import NAME, READ_ONLY, IndexReport, IndexState
+from gateway_sessions.storage.search.protocol import (
+    INDEXING_BACKOFF,
+    NAME,
+    READ_ONLY,
+    IndexReport,
+    IndexState,
+)
 from gateway_sessions.storage.search.search import (
     NOT_ALL_CHANGED,
     SearchProgress,
@@ -277,9 +283,6 @@ GATHER_SECONDS: Final = 0.25
 """The pause in which changes gather that come one after another."""
 TRIES: Final = 3
 """The most tries of a search in an index that does not follow snapshots, if tokens change meanwhile."""
-RETRY_SECONDS: Final = 5.0
-"""The first pause after an error; it doubles up to `MOST_DOUBLINGS` times, to five minutes."""
-MOST_DOUBLINGS: Final = 6
 
 
 class ServerSearchIndex:
@@ -293,7 +296,6 @@ class ServerSearchIndex:
         # Removing all tokens and writing some must not mix: `is_made_by_us` would be untrue.
         self._one_at_a_time = asyncio.Lock()
         self._serving = False
-        """Never called: the operator of the server sees to faults of the database itself."""
 
     def stem_with(self, stems: Stems) -> None:
         """Use these stems for tokens and queries from now on."""
@@ -367,8 +369,8 @@ class ServerSearchIndex:
                     return
                 except StorageError as error:
                     self._fail(error)
-                    await anyio.sleep(RETRY_SECONDS * 2**failures)
-                    failures = min(failures + 1, MOST_DOUBLINGS)
+                    await anyio.sleep(INDEXING_BACKOFF.after(failures).total_seconds())
+                    failures += 1
         finally:
             self._serving = False
 

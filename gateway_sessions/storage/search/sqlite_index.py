@@ -30,7 +30,13 @@ from gateway_sessions.errors import StorageError, StorageUnavailableError, Store
 from gateway_sessions.ports import Clock, Driver, Reader
 from gateway_sessions.storage.files.atomic_file import stamp_of
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.search.protocol import NAME, READ_ONLY, IndexReport, IndexState
+from gateway_sessions.storage.search.protocol import (
+    INDEXING_BACKOFF,
+    NAME,
+    READ_ONLY,
+    IndexReport,
+    IndexState,
+)
 from gateway_sessions.storage.search.search import (
     NOT_ALL_CHANGED,
     STEP,
@@ -151,9 +157,6 @@ POLITE_SECONDS: Final = 0.25
 """The time for which a step waits for running searches: side by side, both would take twice as long."""
 SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 10, 200, 500
 """Messages in one step: the size adapts to `STEP_SECONDS`."""
-RETRY_SECONDS: Final = 5.0
-"""The first pause after an error; it doubles up to `MOST_DOUBLINGS` times, to five minutes."""
-MOST_DOUBLINGS: Final = 6
 SAMPLES: Final = 50
 """Messages that a check looks up in the index."""
 CHECK_SECONDS: Final = 24 * 3600.0
@@ -234,8 +237,8 @@ class SqliteSearchIndex:
                     return
                 except Exception as error:  # noqa: BLE001 -- reported; what is wrong with the index stops nobody
                     self._fail(error)
-                    await self._rest(RETRY_SECONDS * 2**failures)
-                    failures = min(failures + 1, MOST_DOUBLINGS)
+                    await self._rest(INDEXING_BACKOFF.after(failures).total_seconds())
+                    failures += 1
         finally:
             self._serving = False
             self._opening_tried.set()

@@ -19,6 +19,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from gateway_sessions._process.failpoints import failpoint
+from gateway_sessions._process.retry import Backoff, retry
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.notices.command_replies import NOT_ALLOWED, TOOK_TOO_LONG, WENT_WRONG
 from gateway_sessions.core.notices.notice_texts import acknowledgement
@@ -39,7 +40,6 @@ from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.runtime.open_calls import start_in
 from gateway_sessions.runtime.queue.limits import DRAINING, OVERLOADED
 from gateway_sessions.runtime.queue.storage_faults import PASSING
-from gateway_sessions.runtime.retry import Backoff, retry
 from gateway_sessions.runtime.user_code import MAX_PROBLEM, problem_within
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
 from gateway_sessions.storage.transactions.queue.admit import Noted

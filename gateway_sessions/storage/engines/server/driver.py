@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from random import SystemRandom
@@ -21,6 +22,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions._process.failpoints import failpoint
+from gateway_sessions._process.retry import Backoff
 from gateway_sessions.core.cluster import POOL_SIZE
 from gateway_sessions.core.committed_changes import News
 from gateway_sessions.core.search.stems import Stems
@@ -111,8 +113,8 @@ async def _outcome(work: Callable[[], Coroutine[Any, Any, None]]) -> Exception |
 ANY: Final[Callable[[], float]] = SystemRandom().random
 UNHEARD: Final = "this node could not say in time that it lives; it writes nothing until it can"
 IN_DOUBT: Final = "the connection was lost while a change was committed; it may stand or not"
-_FIRST_PAUSE: Final = 0.01
-"""Seconds. It doubles with each attempt, and a random part keeps two rivals from meeting again."""
+_AFTER_CONFLICT: Final = Backoff(timedelta(milliseconds=20), timedelta(milliseconds=320))
+"""The pauses before a transaction runs again; a random part keeps two rivals from meeting again."""
 _LONGEST: Final = 2
 """The most lock timeouts that one transaction may wait, even if attempts are left: on some servers a lock
 timeout looks like a conflict, and each attempt would wait once more."""
@@ -288,14 +290,14 @@ class ServerDriver(ABC):
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + _LONGEST * self._limits.lock_seconds
-        for attempt in range(1, self._limits.attempts):
+        for failures in range(self._limits.attempts - 1):
             try:
                 return await run(begun)
             except self.troubles.foreign as error:
                 again = self.troubles.is_overtaken(error) or self.troubles.was_cut(error)
                 if not again or loop.time() >= until:
                     raise
-            await asyncio.sleep(_FIRST_PAUSE * 2**attempt * (0.5 + self._jitter()))
+            await asyncio.sleep(_AFTER_CONFLICT.after(failures).total_seconds() * (0.5 + self._jitter()))
             begun = BegunTransaction(transaction())
         return await run(begun)
 

@@ -1,7 +1,10 @@
 """What is tried again while a store is opened, and for how long."""
 
+from datetime import timedelta
+
 import pytest
 
+from gateway_sessions._process.retry import Backoff
 from gateway_sessions.errors import (
     MissingRightError,
     NodeSilentError,
@@ -20,8 +23,9 @@ SILENT = NodeSilentError("PostgreSQL", "not heard")
 
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening_retry, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(opening_retry, "LONGEST_PAUSE", 0.002)
+    for name in ("FOR_LOCKS", "WHILE_AWAY"):
+        brief = Backoff(timedelta(milliseconds=1), timedelta(milliseconds=2))
+        monkeypatch.setattr(opening_retry, name, brief)
     monkeypatch.setattr(opening_retry, "LEAST_SECONDS", 0.0)
 
 

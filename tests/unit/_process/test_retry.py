@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from gateway_sessions._process.retry import Backoff, retry
 from gateway_sessions.errors import (
     StorageCorruptError,
     StorageError,
@@ -14,7 +15,6 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
     StoreStoppedError,
 )
-from gateway_sessions.runtime.retry import Backoff, retry
 
 BACKOFF = Backoff(timedelta(seconds=1), timedelta(seconds=5))
 PASSING = (StorageUnavailableError, StorageFullError)
