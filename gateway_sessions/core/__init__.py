@@ -18,6 +18,7 @@
   accounts.
 - ``instants``: Conversions between aware UTC datetimes and whole microseconds, and checks of durations and
   instants.
+- ``markdown``: Markdown in the markup of each platform, cut into messages that fit.
 - ``notices``: Texts that people and agents get from the gateway itself, and the wording of times and sizes.
 - ``process_load``: The counts that `gsess top` and the health page show of a process: agents, turns, loop
   lag.

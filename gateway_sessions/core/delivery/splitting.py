@@ -103,7 +103,7 @@ def _best_cut(text: str, start: int, end: int, fence: _Fence | None) -> _Cut:
     good = [cut for cut in found if cut.at - start >= (end - start) // 2]
     if good:
         return good[0]
-    return max(found, default=_Cut(_between_characters(text, start, end), fence), key=lambda cut: cut.at)
+    return max(found, default=_Cut(character_boundary(text, start, end), fence), key=lambda cut: cut.at)
 
 
 def _kind_of(text: str, line: int, newline: int, fence: _Fence | None) -> _Kind:
@@ -146,7 +146,7 @@ def _next_start(text: str, cut: _Cut) -> _Cut:
     return _Cut(blank.end() if blank else at)
 
 
-def _between_characters(text: str, start: int, end: int) -> int:
+def character_boundary(text: str, start: int, end: int) -> int:
     """Return the last place before *end* that does not tear a visible character apart."""
     for at in range(end, max(start, end - LONGEST_CLUSTER), -1):
         if not _belong_together(text, at):
