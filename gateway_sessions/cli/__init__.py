@@ -17,5 +17,4 @@
 - ``picker``: The list at which a person chooses a conversation.
 - ``service``: A gateway as a service: its adapters, its health endpoint, its addresses and its end.
 - ``settings``: The options in front of all commands, and the names of the program.
-- ``version``: The version that is installed here, for reports of what went wrong.
 """

@@ -25,11 +25,11 @@ EXPECTED: Final = "an agent takes a turn, what makes one takes nothing, or an en
 @asynccontextmanager
 async def open_agent(text: str, context: CommandContext) -> AsyncGenerator[dict[str, Any]]:
     """Within the block, give a gateway's arguments for a name; an agent made for it is closed in the end."""
-    found = _load(text)
+    found = _import_agent(text)
     needed = _arguments_to_make(text, found)
     made = needed == 0
     if made:
-        found = _make(found, context)
+        found = _call_factory(found, context)
         needed = _arguments_to_make(f"{text}()", found)
         if needed == 0:
             problem = f"--agent: {text}() takes no argument; {EXPECTED}"
@@ -41,7 +41,7 @@ async def open_agent(text: str, context: CommandContext) -> AsyncGenerator[dict[
             await found.aclose()
 
 
-def _load(text: str) -> Any:
+def _import_agent(text: str) -> Any:
     module, _, attribute = AGENT_NAMES.get(text, text).partition(":")
     sys.path.insert(0, str(Path.cwd()))
     try:
@@ -53,10 +53,10 @@ def _load(text: str) -> Any:
         raise InvalidInputError(problem) from error
 
 
-def _make(make: Any, context: CommandContext) -> Any:
+def _call_factory(make: Any, context: CommandContext) -> Any:
     if "config" not in signature(make).parameters:
         return make()
-    config = context.place()[1]
+    config = context.home_and_config()[1]
     config.require("model")
     return make(config=config)
 

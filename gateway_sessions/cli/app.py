@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 import typer
 from typer.exceptions import TyperException
 
-from gateway_sessions.cli.commands import ALONE, GROUPS
+from gateway_sessions.cli.commands import GROUPS, UNGROUPED
 from gateway_sessions.cli.exit_codes import INTERRUPTED, CommandFailure, Exit
 from gateway_sessions.cli.output.json import report_failure
-from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings, name_of_program
+from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, NAMES, Settings, name_of_program
 from gateway_sessions.log_lines import without_log_lines
 
 if TYPE_CHECKING:
     from typer.core import TyperGroup
 
-ANYWHERE: Final = {"--json": 0, "--yes": 0, "-y": 0, "--debug": 0, "--home": 1, "--config": 1}
+GLOBAL_OPTIONS: Final = {"--json": 0, "--yes": 0, "-y": 0, "--debug": 0, "--home": 1, "--config": 1}
 """Options that may also stand behind a command, and how many values each takes."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return its exit code."""
-    given = in_front(sys.argv[1:] if arguments is None else arguments)
+    given = options_in_front(sys.argv[1:] if arguments is None else arguments)
     if not given or (len(given) == 1 and given[0] in GROUPS):
         given.append("--help")  # whoever says no more than that wants to know what there is
     try:
@@ -37,16 +37,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ):
             ended = command_line().main(args=given, prog_name=name_of_program(), standalone_mode=False)
     except TyperException as error:
-        about = " ".join([name_of_program(), *_command_in(given).split(), "--help"])
+        about = " ".join([name_of_program(), *_command_name_in(given).split(), "--help"])
         failure = CommandFailure("UsageError", error.format_message(), about, Exit.WRONG_USE)
     except (typer.Abort, KeyboardInterrupt):
         failure = INTERRUPTED
     else:
         return ended if isinstance(ended, int) else Exit.DONE
-    return report_failure(failure, _command_in(given), as_json="--json" in given)
+    return report_failure(failure, _command_name_in(given), as_json="--json" in given)
 
 
-def in_front(arguments: Sequence[str]) -> list[str]:
+def options_in_front(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with the options for all commands in front, wherever they stand before a `--`."""
     front: list[str] = []
     rest: list[str] = []
@@ -57,11 +57,11 @@ def in_front(arguments: Sequence[str]) -> list[str]:
             rest += [one, *left]
             break
         name, has_value, _ = one.partition("=")
-        if name not in ANYWHERE:
+        if name not in GLOBAL_OPTIONS:
             rest.append(one)
             continue
         front.append(one)
-        if ANYWHERE[name] and not has_value and left:
+        if GLOBAL_OPTIONS[name] and not has_value and left:
             front.append(left.pop(0))
     return [*front, *rest]
 
@@ -75,23 +75,26 @@ def command_line() -> TyperGroup:
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-    app.callback()(_options)
-    for commands in ALONE:
+    app.callback()(_read_global_options)
+    for commands in UNGROUPED:
         app.add_typer(commands)
     for name, group in GROUPS.items():
         app.add_typer(group, name=name)
     return cast("TyperGroup", typer.main.get_command(app))
 
 
-def _tell_version(wanted: bool) -> None:  # noqa: FBT001 -- the parser calls it so
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- the parser calls it so
     if wanted:
-        from gateway_sessions.cli.version import installed  # noqa: PLC0415 -- loads the database's library
+        import platform  # noqa: PLC0415 -- these load what no other use of this module needs
+        import sqlite3  # noqa: PLC0415
+        from importlib.metadata import version  # noqa: PLC0415
 
-        typer.echo(installed())
+        system = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.platform()}"
+        typer.echo(f"{NAMES[0]} {version(NAMES[0])} ({system})")
         raise typer.Exit
 
 
-def _options(
+def _read_global_options(
     context: typer.Context,
     *,
     home: Annotated[
@@ -112,15 +115,15 @@ def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", help="Say what is installed.", callback=_tell_version, is_eager=True),
+        typer.Option("--version", help="Say what is installed.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
     context.obj = Settings(home=home, config=config, as_json=as_json, yes=yes, debug=debug)
 
 
-def _command_in(given: Sequence[str]) -> str:
+def _command_name_in(given: Sequence[str]) -> str:
     """Return the words that name a command, as far as there is one."""
-    words = [one for one in in_front(given) if not one.startswith("-")]
+    words = [one for one in options_in_front(given) if not one.startswith("-")]
     known: Mapping[str, object] = command_line().commands
     while words and words[0] not in known:
         words.pop(0)

@@ -85,11 +85,11 @@ class CommandContext:
         usual = Path(self.home).expanduser() / CONFIG_FILE
         return usual if usual.is_file() else None
 
-    def place(self) -> tuple[Path, Config]:
+    def home_and_config(self) -> tuple[Path, Config]:
         """Return the directory of the store and its configuration: what of it is used must be complete."""
         return placed(self.home, load_config(self.config_path, lenient=True))
 
-    def place_to_serve(self) -> tuple[Path, Config]:
+    def home_and_config_to_serve(self) -> tuple[Path, Config]:
         """Return the same for a process that serves: every variable must be set."""
         return placed(self.home, load_config(self.own_config_path))
 
@@ -100,7 +100,7 @@ class CommandContext:
         """Open the store as a client: it reads the database itself, and acts through the owner."""
         from gateway_sessions.runtime.operator.store_client import connect  # noqa: PLC0415 -- see above
 
-        home, config = self.place()
+        home, config = self.home_and_config()
         async with connect(home, config) as client:
             yield client
 
@@ -126,7 +126,7 @@ class CommandContext:
         if not may_be_new:
             async with self.open_client():
                 pass
-        home, config = self.place_to_serve() if upkeep else self.place()
+        home, config = self.home_and_config_to_serve() if upkeep else self.home_and_config()
         async with SessionStore.open(home, config, upkeep=upkeep, wait=wait) as store:
             yield store
 
@@ -208,7 +208,7 @@ class CommandContext:
             problem = f"{question} Nobody can be asked here: say --yes"
             raise Declined(problem)
         try:
-            answer = _read_line(f"{question} [y/N] ")
+            answer = _ask_on_terminal(f"{question} [y/N] ")
         except KeyboardInterrupt:
             sys.stdout.write("\n")
             raise typer.Abort from None
@@ -229,7 +229,7 @@ class CommandContext:
         return failure
 
     def _repair_hint(self, damaged: str) -> str:
-        home, config = self.place()
+        home, config = self.home_and_config()
         _, beside = database_of(home, config.sessiondb.url)
         if Path(damaged).is_absolute() and not Path(damaged).is_relative_to(beside):
             return MEND_ELSEWHERE
@@ -259,9 +259,9 @@ def _command_run(typed: typer.Context) -> Generator[CommandContext]:
         raise typer.Exit(context.exit_code)
 
 
-def _read_line(prompt: str) -> str:
+def _ask_on_terminal(prompt: str) -> str:
     """Return what a person answers; nothing at the end of the input, and `KeyboardInterrupt` at Ctrl-C."""
-    with _raising_at_ctrl_c() as pressed:
+    with _raise_at_ctrl_c() as pressed:
         sys.stdout.write(prompt)
         sys.stdout.flush()
         # `input` would not hear of it if it comes before the reading begins.
@@ -270,7 +270,7 @@ def _read_line(prompt: str) -> str:
 
 
 @contextmanager
-def _raising_at_ctrl_c() -> Generator[int]:
+def _raise_at_ctrl_c() -> Generator[int]:
     """Let Ctrl-C raise here, where the loop would hear of it afterwards; gives what wakes a `select`."""
     pressed, woken = os.pipe()
     os.set_blocking(woken, False)

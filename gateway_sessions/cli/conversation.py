@@ -77,14 +77,14 @@ class Conversation:
 
     async def run(self, wanted: ResumeRequest, ctrl_c: CtrlC, **agent: Any) -> None:
         """Talk until the input ends and all of it is answered, or until somebody leaves."""
-        chosen = await self._choose(wanted)
+        chosen = await self._choose_session(wanted)
         self._context.note(f"Session {chosen.session_id}. /help lists commands, Ctrl-D ends.")
         if wanted.go_on and self._form is not RecapForm.OFF:
             await self._show_recap(chosen.session_id)
-        begin = _Once(partial(self._lead_lane, chosen))
+        begin = _Once(partial(self._switch_lane, chosen))
         console = Console(growing=self._context.console.is_terminal, before_first=begin)
         try:
-            with _reporting_failures(self._context):
+            with _report_turn_failures(self._context):
                 async with gs.Gateway(self._store, adapters=[console], lanes=[self._key], **agent) as gateway:
                     ctrl_c.stop_turns_of(gateway, SOURCE)
                     await _wait_for_end(gateway, console, ctrl_c)
@@ -95,7 +95,7 @@ class Conversation:
                     current = await self._store.peek_session_id(self._key) or current
             self._context.note(f"Session {current}. Go on with it: {name_of_program()} chat -r {current}")
 
-    async def _choose(self, wanted: ResumeRequest) -> ChosenSession:
+    async def _choose_session(self, wanted: ResumeRequest) -> ChosenSession:
         """Return the conversation to go on with. One that exists is not changed yet."""
         if not wanted.go_on:
             entry = await self._store.get_or_create_session(SOURCE, force_new=True)
@@ -114,7 +114,7 @@ class Conversation:
                 whose = f"{session_id} is a conversation of {record.owner}"
                 self._context.note(f"{whose}: what you say goes on in a copy of it; --move takes it over.")
             return ChosenSession(session_id, ResumeWay.FORK)
-        await self._confirm_taking(session_id, move=wanted.move)
+        await self._confirm_move(session_id, move=wanted.move)
         return ChosenSession(session_id, ResumeWay.MOVE)
 
     async def _own_scope(self) -> gs.Scope:
@@ -136,9 +136,9 @@ class Conversation:
         except gs.SessionNotFoundError:
             return await self._store.db.resolve_session(text, scope=gs.Scope.operator())
 
-    async def _lead_lane(self, chosen: ChosenSession) -> None:
+    async def _switch_lane(self, chosen: ChosenSession) -> None:
         """Lead the terminal's lane to the conversation, now that somebody says something in it."""
-        is_over = chosen.way is ResumeWay.STAY and await self._is_over()
+        is_over = chosen.way is ResumeWay.STAY and await self._would_reset()
         if chosen.way is ResumeWay.STAY and not is_over:
             return
         session_id, move = chosen.session_id, chosen.way is ResumeWay.MOVE
@@ -151,7 +151,7 @@ class Conversation:
         if await self._store.switch_session(self._key, session_id, scope=scope, move=move) is None:
             raise gs.SessionNotFoundError(session_id)
 
-    async def _is_over(self) -> bool:
+    async def _would_reset(self) -> bool:
         """Tell whether the next message would begin a new session, although the old one is wanted."""
         explanation = await self._store.explain(self._key)
         if explanation.entry is None:
@@ -159,7 +159,7 @@ class Conversation:
         due = explanation.next_reset_at is not None and explanation.next_reset_at <= explanation.now
         return due or explanation.entry.state not in (gs.SessionState.ACTIVE, gs.SessionState.RESUME_PENDING)
 
-    async def _confirm_taking(self, session_id: str, *, move: bool) -> None:
+    async def _confirm_move(self, session_id: str, *, move: bool) -> None:
         """Ask before another lane loses its session."""
         there = await self._store.lookup_by_session_id(session_id, scope=gs.Scope.operator())
         if there is not None:
@@ -235,7 +235,7 @@ class _FailureReports(logging.Handler):
 
 
 @contextmanager
-def _reporting_failures(context: CommandContext) -> Generator[None]:
+def _report_turn_failures(context: CommandContext) -> Generator[None]:
     log, handler = logging.getLogger("gateway_sessions"), _FailureReports(context)
     log.addHandler(handler)
     try:

@@ -17,9 +17,9 @@ import typer
 Number = TypeVar("Number", int, float)
 Work = TypeVar("Work", bound=Callable[..., Coroutine[Any, Any, None]])
 
-MOST: Final = 1_000_000_000
+MAX_COUNT: Final = 1_000_000_000
 """More than anybody counts, and less than a database refuses."""
-LAST: Final = 2**63 - 1
+MAX_ROW_ID: Final = 2**63 - 1
 """No row of a database has a higher number."""
 DEMO_AGENT: Final = "gateway_sessions.cli.demo_agent:answer"
 """Answers without any model: it shows what a session remembers."""
@@ -35,13 +35,13 @@ def command(group: typer.Typer, name: str) -> Callable[[Work], Work]:
 
             run_command(context, partial(work, **given))
 
-        group.command(name, help=work.__doc__)(_with_parameters(typed, work))
+        group.command(name, help=work.__doc__)(_with_signature_of(typed, work))
         return work
 
     return declare
 
 
-def _with_parameters(typed: Any, work: Callable[..., object]) -> Any:
+def _with_signature_of(typed: Any, work: Callable[..., object]) -> Any:
     """Let *typed* look to the parser as if it took the parameters of *work*, and the parser's own context."""
     hints = get_type_hints(work, localns={"CommandContext": typer.Context}, include_extras=True)
     parameters = signature(work).parameters.values()
@@ -49,17 +49,19 @@ def _with_parameters(typed: Any, work: Callable[..., object]) -> Any:
     return typed
 
 
-def whole(least: int, most: int) -> Callable[[str], int]:
+def whole_number(least: int, most: int) -> Callable[[str], int]:
     """Return a parser of whole numbers between the two; help is spared bounds that nobody meets."""
-    return partial(_between, int, "whole number", least, most)
+    return partial(_parse_between, int, "whole number", least, most)
 
 
-def number(least: float) -> Callable[[str], float]:
+def number_from(least: float) -> Callable[[str], float]:
     """Return a parser of numbers of that size or a larger one."""
-    return partial(_between, float, "number", least, MOST)
+    return partial(_parse_between, float, "number", least, MAX_COUNT)
 
 
-def _between(kind: Callable[[str], Number], name: str, least: Number, most: Number, text: str) -> Number:
+def _parse_between(
+    kind: Callable[[str], Number], name: str, least: Number, most: Number, text: str
+) -> Number:
     with suppress(ValueError):
         if least <= (read := kind(text)) <= most:
             return read
@@ -69,7 +71,9 @@ def _between(kind: Callable[[str], Number], name: str, least: Number, most: Numb
 
 Limit: TypeAlias = Annotated[
     int,
-    typer.Option("--limit", "-n", parser=whole(1, MOST), help="Show no more than so many.", metavar="N"),
+    typer.Option(
+        "--limit", "-n", parser=whole_number(1, MAX_COUNT), help="Show no more than so many.", metavar="N"
+    ),
 ]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Only this platform.", metavar="NAME")]
 Archived: TypeAlias = Annotated[bool, typer.Option("--archived", help="Those of the archive.")]

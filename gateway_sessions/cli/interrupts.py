@@ -47,19 +47,19 @@ class CtrlC:
         """Act on one after the other, until cancelled."""
         with anyio.open_signal_receiver(signal.SIGINT) as signals:
             async for _ in signals:
-                await self._pressed()
+                await self._handle_ctrl_c()
 
-    async def _pressed(self) -> None:
+    async def _handle_ctrl_c(self) -> None:
         if self.left.is_set():
             if not self._noted:
                 self._context.note("Leaving; an agent that resists has a few seconds.")
             self._noted = True
-        elif (answer := await self._stop()) is not None:
+        elif (answer := await self._stop_turns()) is not None:
             self._context.note(f"{answer} {AGAIN}")
         else:
             self._leave()
 
-    async def _stop(self) -> str | None:
+    async def _stop_turns(self) -> str | None:
         """End what runs and what waits, and say so; None if nothing does, or if that was done before."""
         gateway, source = self._gateway, self._source
         if gateway is None or source is None:
@@ -85,13 +85,13 @@ async def handling_ctrl_c(context: CommandContext) -> AsyncGenerator[CtrlC]:
         ctrl_c = CtrlC(context, opening)
         async with in_background(ctrl_c.listen):
             yield ctrl_c
-        if ctrl_c.left.is_set() and _thread_works():
-            _end_at_once(context.exit_code)
+        if ctrl_c.left.is_set() and _has_busy_worker_thread():
+            _exit_process_now(context.exit_code)
     if opening.cancelled_caught:
         context.note("Interrupted before the conversation began.")
 
 
-def _thread_works() -> bool:
+def _has_busy_worker_thread() -> bool:
     """Tell whether a worker thread of the loop is busy: Python would wait for it at its end."""
     # Documented, and the only way to see it.
     frames = sys._current_frames()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
@@ -100,7 +100,7 @@ def _thread_works() -> bool:
     return any(one is not None and one.f_code.co_name != IDLE for one in found)
 
 
-def _end_at_once(code: Exit) -> None:
+def _exit_process_now(code: Exit) -> None:
     """End the process although a thread of an agent goes on: the store is closed, and nobody waits for it."""
     sys.stdout.flush()
     sys.stderr.flush()

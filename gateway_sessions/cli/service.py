@@ -56,7 +56,7 @@ class Service:
         self._context = context
         self._opened = store
         self._settings = settings
-        self._webhook = _webhook(settings)
+        self._webhook = _configured_webhook(settings)
         self._adapters: list[Adapter] = [Console()] if settings.console else []
         if self._webhook is not None:
             self._adapters.append(self._webhook)
@@ -71,7 +71,7 @@ class Service:
             # From when the gateway runs, it hears signals itself.
             for one in set(ending_signals()) - {signal.SIGINT}:  # which Python turns into an exception
                 asyncio.get_running_loop().add_signal_handler(one, beginning.cancel)
-            in_time = await self._serve(agent)
+            in_time = await self._serve_until_ended(agent)
             ended = (
                 "all turns have ended" if in_time else "turns were cut off, and go on after the next start"
             )
@@ -79,10 +79,10 @@ class Service:
         if beginning.cancelled_caught:
             self._context.note("Ended before it was ready.")
 
-    async def _serve(self, agent: Mapping[str, Any]) -> bool:
+    async def _serve_until_ended(self, agent: Mapping[str, Any]) -> bool:
         """Serve, and tell whether all turns had the time to end."""
         async with (
-            self._health() as health,
+            self._health_endpoint() as health,
             self._opened as store,
             gs.Gateway(store, adapters=self._adapters, **agent) as gateway,
         ):
@@ -95,37 +95,39 @@ class Service:
         if self._webhook is not None:
             address = self._webhook.address
             path = self._settings.webhook_path
-            where.append(f"{_url(*address)}{path}" if address else "the webhook, which is not connected yet")
+            where.append(
+                f"{_http_url(*address)}{path}" if address else "the webhook, which is not connected yet"
+            )
         told = f"; {health}{READY_PATH} says how it is" if health else ""
         self._context.note(f"Serving {' and '.join(where)}{told}.")
 
     # Health
 
     @asynccontextmanager
-    async def _health(self) -> AsyncGenerator[str | None]:
+    async def _health_endpoint(self) -> AsyncGenerator[str | None]:
         """Within the block, answer requests for the health; gives the address, if there is one."""
         host, port = self._settings.host, self._settings.health_port
         if port is None:
             yield None
             return
-        listener = await asyncio.to_thread(_listen, HEALTH_PORT, host, port)
+        listener = await asyncio.to_thread(_listening_socket_for, HEALTH_PORT, host, port)
         with listener:
-            async with in_background(HttpServer(listener, self._answer, max_body=0).serve):
-                yield _url(*listener.getsockname()[:2])
+            async with in_background(HttpServer(listener, self._answer_health_request, max_body=0).serve):
+                yield _http_url(*listener.getsockname()[:2])
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer_health_request(self, request: Request) -> Response:
         if request.path not in (ALIVE_PATH, READY_PATH):
             return Response(HTTPStatus.NOT_FOUND)
         if request.method != "GET":
             return Response(HTTPStatus.METHOD_NOT_ALLOWED, headers={"allow": "GET"})
         if request.path == ALIVE_PATH:
             return _json_response(HTTPStatus.OK, status="alive")
-        problem = await self._problem()
+        problem = await self._readiness_problem()
         if problem is None:
             return _json_response(HTTPStatus.OK, status="ready")
         return _json_response(HTTPStatus.SERVICE_UNAVAILABLE, status="not ready", problem=problem)
 
-    async def _problem(self) -> str | None:
+    async def _readiness_problem(self) -> str | None:
         """Return why no messages should be sent here just now."""
         if self._gateway is None:
             return "it is starting"
@@ -151,7 +153,7 @@ async def wait_for_addresses(settings: ServeConfig, home: Path, *, wait: float) 
     for key, port in ports.items():
         while port is not None:
             try:
-                (await asyncio.to_thread(_listen, key, settings.host, port)).close()
+                (await asyncio.to_thread(_listening_socket_for, key, settings.host, port)).close()
                 break
             except AddressTakenError:
                 if anyio.current_time() >= until:
@@ -160,7 +162,7 @@ async def wait_for_addresses(settings: ServeConfig, home: Path, *, wait: float) 
             await anyio.sleep(LOOK_SECONDS)
 
 
-def _listen(key: str, host: str, port: int) -> socket.socket:
+def _listening_socket_for(key: str, host: str, port: int) -> socket.socket:
     try:
         return listening_socket(host, port)
     except OSError as error:
@@ -170,7 +172,7 @@ def _listen(key: str, host: str, port: int) -> socket.socket:
         raise gs.InvalidInputError(problem) from error
 
 
-def _webhook(settings: ServeConfig) -> Webhook | None:
+def _configured_webhook(settings: ServeConfig) -> Webhook | None:
     if settings.webhook_port is None or settings.webhook_callback_url is None:
         return None
     return Webhook(
@@ -184,7 +186,7 @@ def _webhook(settings: ServeConfig) -> Webhook | None:
     )
 
 
-def _url(host: str, port: int) -> str:
+def _http_url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

@@ -4,7 +4,7 @@ import re
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from gateway_sessions.cli.app import ANYWHERE, command_line
+from gateway_sessions.cli.app import GLOBAL_OPTIONS, command_line
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE
 
@@ -29,9 +29,9 @@ def test_the_page_lists_every_exit_code():
 
 def test_the_page_names_what_stands_in_front_of_all_commands():
     front = {opts for one in command_line().params for opts in one.opts}
-    for name in (*ANYWHERE, HOME_VARIABLE, CONFIG_VARIABLE, "--version", "--install-completion"):
+    for name in (*GLOBAL_OPTIONS, HOME_VARIABLE, CONFIG_VARIABLE, "--version", "--install-completion"):
         assert f"`{name}" in PAGE, name
-    assert set(ANYWHERE) <= front
+    assert set(GLOBAL_OPTIONS) <= front
 
 
 def test_every_option_and_argument_has_a_word_of_help():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.exceptions import TyperException
 
-from gateway_sessions.cli.app import ANYWHERE, command_line, in_front
+from gateway_sessions.cli.app import GLOBAL_OPTIONS, command_line, options_in_front
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -38,10 +38,10 @@ def in_sentences(text: str) -> list[list[str]]:
 
 def problem_with(words: list[str]) -> str | None:
     """Why that cannot be typed."""
-    left = in_front(words)
-    while left and left[0].partition("=")[0] in ANYWHERE:
+    left = options_in_front(words)
+    while left and left[0].partition("=")[0] in GLOBAL_OPTIONS:
         name, has_value, _ = left.pop(0).partition("=")
-        if ANYWHERE[name] and not has_value:
+        if GLOBAL_OPTIONS[name] and not has_value:
             left.pop(0)
     command = command_line()
     while hasattr(command, "commands"):

@@ -46,7 +46,7 @@ from gateway_sessions.cli.commands import (
     transfer,
 )
 
-ALONE: Final = (demo.app, chat.app, serve.app, insights.app, doctor.app, top.app)
+UNGROUPED: Final = (demo.app, chat.app, serve.app, insights.app, doctor.app, top.app)
 """The commands that belong to no group, in the order in which help lists them."""
 GROUPS: Final[Mapping[str, typer.Typer]] = MappingProxyType(
     {

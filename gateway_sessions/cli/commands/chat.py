@@ -54,7 +54,7 @@ async def chat(
     from gateway_sessions.core.transcript.recap import RecapForm
 
     name = " ".join(title or ()) or None
-    _check(context, name if not go_on else None, recap)
+    _check_options(context, name if not go_on else None, recap)
     text = resume or name
     request = ResumeRequest(go_on=go_on or resume is not None, text=text, move=move, fork=fork)
     # Where there is no store, nothing can be resumed in it, and none is made for that.
@@ -68,7 +68,7 @@ async def chat(
         await Conversation(context, store, form).run(request, ctrl_c, **arguments)
 
 
-def _check(context: CommandContext, name: str | None, recap: str | None) -> None:
+def _check_options(context: CommandContext, name: str | None, recap: str | None) -> None:
     from gateway_sessions.core.transcript.recap import RecapForm
 
     if context.as_json:

@@ -64,7 +64,7 @@ async def explain_config(
     ]
     if not found:
         context.answer([], lambda: None)
-        context.note(f"Nobody has set {key or 'anything'}: {_instead(key)}.")
+        context.note(f"Nobody has set {key or 'anything'}: {_what_counts_unset(key)}.")
         return
     context.answer(found, partial(settings_table, found))
 
@@ -84,7 +84,7 @@ def _check_key(key: str) -> None:
     raise InvalidInputError(problem)
 
 
-def _instead(key: str | None) -> str:
+def _what_counts_unset(key: str | None) -> str:
     """Return what counts where nothing is set; a platform's policies and rules are those above it."""
     words = set(key.split(".")) if key else set[str]()
     if "platforms" in words and words & {"session_reset", "busy"}:

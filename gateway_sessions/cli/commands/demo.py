@@ -18,9 +18,9 @@ app: Final = typer.Typer()
 @command(app, "demo")
 async def demo(context: CommandContext) -> None:
     """Show lanes, resets and crashes in a few seconds. The stores are real, and gone afterwards."""
-    from gateway_sessions.cli.demo.story import play
+    from gateway_sessions.cli.demo.story import play_demo
 
     if context.as_json:
         problem = "a story is not JSON; leave --json out"
         raise InvalidInputError(problem)
-    await play()
+    await play_demo()

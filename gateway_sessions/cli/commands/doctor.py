@@ -26,7 +26,7 @@ async def doctor(
     from gateway_sessions.cli.output.reports import health_page
     from gateway_sessions.runtime.operator.health import Health, examine
 
-    home, config = context.place()
+    home, config = context.home_and_config()
     with context.work_progress("Looking") as watch:
         found = [one async for one in examine(home, config, thorough=not quick, progress=watch)]
     if any(one.health is Health.BAD for one in found):

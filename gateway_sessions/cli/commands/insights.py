@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gateway_sessions.cli.declare import Source, command, number
+from gateway_sessions.cli.declare import Source, command, number_from
 from gateway_sessions.cli.lookup import find_lane
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.notices.units import DAY, length_of
@@ -37,7 +37,7 @@ LANES: Final = 500
 async def insights(
     context: CommandContext,
     *,
-    days: Annotated[float, typer.Option(parser=number(0.01), help="So far back.", metavar="N")] = 30,
+    days: Annotated[float, typer.Option(parser=number_from(0.01), help="So far back.", metavar="N")] = 30,
     source: Source = None,
     zone: Annotated[
         str | None, typer.Option(help="The zone of dates and hours; else the configured one.", metavar="ZONE")
@@ -46,7 +46,7 @@ async def insights(
     """Report what happened in the last days. Platforms, models, tools, costs, times of day."""
     from gateway_sessions.cli.output.reports import insights_page
 
-    zone = zone or context.place()[1].policy_book().zone_name
+    zone = zone or context.home_and_config()[1].policy_book().zone_name
     async with context.open_client() as client:
         report = await client.db.insights(days, scope=Scope.operator(), source=source, zone=zone)
     context.answer([report], partial(insights_page, report, days))
@@ -66,12 +66,12 @@ async def explain(
         answer = await client.explain(lane)
         listed = await client.queued(lane)
     waiting = sum(not (one.running or one.cut_off) for one in listed)
-    origins, sharing = _origins(context, answer), _sharing(answer.entry)
+    origins, sharing = _policy_origins(context, answer), _sharing_rule(answer.entry)
     page = partial(explanation_page, answer, origins, sharing, waiting)
     context.answer([answer], page, queue=listed, policy_fields=origins, sharing=sharing)
 
 
-def _origins(context: CommandContext, answer: Explanation) -> list[FieldOrigin]:
+def _policy_origins(context: CommandContext, answer: Explanation) -> list[FieldOrigin]:
     from gateway_sessions.config.origins import policy_origins, written_values
 
     entry, policy = answer.entry, answer.policy
@@ -81,7 +81,7 @@ def _origins(context: CommandContext, answer: Explanation) -> list[FieldOrigin]:
     return policy_origins(policy, written, entry.platform, entry.chat_type, entry.zone)
 
 
-def _sharing(entry: SessionEntry | None) -> Sharing | None:
+def _sharing_rule(entry: SessionEntry | None) -> Sharing | None:
     """Return the rule by which the lane got its key, if its session tells where it comes from."""
     from gateway_sessions.core.identity.keys import sharing_of
 
@@ -104,13 +104,13 @@ async def simulate(
     book, length = load_config(policy).policy_book(), length_of("--from", since)
     async with context.open_client() as client:
         with context.progress("Trying the policies on lanes") as report:
-            lanes, found = await _simulate(client, book, context.now() - length, report)
+            lanes, found = await _simulate_resets(client, book, context.now() - length, report)
     by_lane = Counter(one.session_key for one in found)
     page = partial(simulation_page, found, by_lane, lanes, length / DAY)
     context.answer(found, page, lanes=lanes, lanes_resetting=len(by_lane))
 
 
-async def _simulate(
+async def _simulate_resets(
     client: StoreClient, book: PolicyBook, begin: datetime, report: ReportProgress
 ) -> tuple[int, list[WouldReset]]:
     """Return how many lanes were in use since then, and what would have been reset on them."""
@@ -122,7 +122,7 @@ async def _simulate(
     after, lanes = "", 0
     while keys := await client.db.read(partial(activity.lanes_since, begin, after, LANES)):
         for key in keys:
-            tried = _policy_on(key, await client.get_session(key), book)
+            tried = _policy_of_lane(key, await client.get_session(key), book)
             moments = await client.db.read(partial(activity.moments_on, key, begin))
             found += resets_of(Activity(key, tried, moments))
         after, lanes = keys[-1], lanes + len(keys)
@@ -130,7 +130,7 @@ async def _simulate(
     return lanes, found
 
 
-def _policy_on(key: str, entry: SessionEntry | None, book: PolicyBook) -> ResolvedPolicy:
+def _policy_of_lane(key: str, entry: SessionEntry | None, book: PolicyBook) -> ResolvedPolicy:
     """Return the policy of a lane: a session's own one stays, whatever is tried on the others."""
     from gateway_sessions.core.identity.keys import place_in
     from gateway_sessions.core.sessions.state_machine import policy_for

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gateway_sessions.cli.declare import LAST, DryRun, Limit, command, whole
+from gateway_sessions.cli.declare import MAX_ROW_ID, DryRun, Limit, command, whole_number
 from gateway_sessions.cli.exit_codes import NotWaitingError
 from gateway_sessions.cli.lookup import find_lane
 from gateway_sessions.core.notices.units import AT_START, counted
@@ -43,7 +43,7 @@ async def _list_waiting(context: CommandContext, key: str | None, limit: int) ->
     found: list[QueuedMessage] = []
     async with context.open_client() as client:
         named = await find_lane(client, key) if key else None
-        for lane in [named] if named else await _lanes(client, limit):
+        for lane in [named] if named else await _lanes_in_use(client, limit):
             if len(found) < limit:
                 found += await client.queued(lane)
         alive = await client.living()
@@ -59,7 +59,7 @@ async def _list_waiting(context: CommandContext, key: str | None, limit: int) ->
         context.note("Nothing waits.")
 
 
-async def _lanes(client: StoreClient, limit: int) -> list[str]:
+async def _lanes_in_use(client: StoreClient, limit: int) -> list[str]:
     """Return the lanes where turns run, were cut off, or wait."""
     from gateway_sessions.storage.transactions.queue import waiting as queue
     from gateway_sessions.storage.transactions.upkeep import status
@@ -93,7 +93,9 @@ async def cancel(
     seq: Annotated[
         int | None,
         typer.Argument(
-            parser=whole(1, LAST), help="The number of the message, as `queue list` shows it.", metavar="SEQ"
+            parser=whole_number(1, MAX_ROW_ID),
+            help="The number of the message, as `queue list` shows it.",
+            metavar="SEQ",
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All that waits there.")] = False,
@@ -106,7 +108,7 @@ async def cancel(
     async with context.open_client() as client:
         lane = await find_lane(client, key)
         if dry_run:
-            found = await _to_cancel(client, lane, seq)
+            found = await _messages_to_cancel(client, lane, seq)
             context.answer_text(
                 f"Would cancel {counted(len(found), 'message')} on {lane}.", *found, dry_run=True
             )
@@ -121,7 +123,7 @@ async def cancel(
     context.answer_text(f"Cancelled {counted(gone, 'message')}.", cancelled=gone)
 
 
-async def _to_cancel(client: StoreClient, lane: str, seq: int | None) -> list[QueuedMessage]:
+async def _messages_to_cancel(client: StoreClient, lane: str, seq: int | None) -> list[QueuedMessage]:
     """Return the messages that a cancellation would take out; all that wait if *seq* names none."""
     from gateway_sessions.core.queue.items import taken_out
     from gateway_sessions.storage.transactions.queue import waiting as queue
@@ -138,7 +140,9 @@ async def requeue(
     *,
     number: Annotated[
         int,
-        typer.Argument(parser=whole(1, LAST), help="Its id, as `queue list --dead` shows it.", metavar="ID"),
+        typer.Argument(
+            parser=whole_number(1, MAX_ROW_ID), help="Its id, as `queue list --dead` shows it.", metavar="ID"
+        ),
     ],
     reply: Annotated[bool, typer.Option("--reply", help="It is a reply, to be sent again.")] = False,
 ) -> None:

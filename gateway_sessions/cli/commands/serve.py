@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gateway_sessions.cli.declare import DEMO_AGENT, Agent, command, number
+from gateway_sessions.cli.declare import DEMO_AGENT, Agent, command, number_from
 from gateway_sessions.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ async def serve(
     wait: Annotated[
         float,
         typer.Option(
-            parser=number(0),
+            parser=number_from(0),
             help="Ask another process that has the store to end, and wait so long for it and its ports.",
             metavar="SECONDS",
         ),
@@ -37,7 +37,7 @@ async def serve(
     if context.as_json:
         problem = "a gateway does not answer in JSON; leave --json out, and ask /readyz"
         raise InvalidInputError(problem)
-    home, config = context.place_to_serve()
+    home, config = context.home_and_config_to_serve()
     context.note_misspellings(misspelt_names(context.own_config_path))
     store = context.open_owned(may_be_new=True, upkeep=True, wait=wait)
     service = Service(context, config.serve, store)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from gateway_sessions.cli.declare import MOST, DryRun, Key, SessionText, Source, command, whole
+from gateway_sessions.cli.declare import MAX_COUNT, DryRun, Key, SessionText, Source, command, whole_number
 from gateway_sessions.cli.lookup import find_exact_session
 from gateway_sessions.cli.settings import PATIENCE_SECONDS
 from gateway_sessions.core.notices.units import DAY, bytes_of, counted, length_of, size
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 app: Final = typer.Typer()
 
-MOST_NAMED: Final = 50
+MAX_IDS_SHOWN: Final = 50
 """Of the sessions that would be removed, so many are shown to people."""
 ROUND: Final = 5_000
 """Sessions that are removed at a time; an answer holds the names of more than that, however long."""
@@ -66,7 +66,7 @@ async def delete(
 
     async with context.open_client() as client:
         record = await find_exact_session(client, session)
-        told = f"{_called(record)} with {counted(record.message_count, 'message')}"
+        told = f"{_session_label(record)} with {counted(record.message_count, 'message')}"
         what = {"session_id": record.session_id, "messages": record.message_count}
         there = await client.db.read(partial(entries.load_by_session, record.session_id)) if end else None
         if there is None:
@@ -83,7 +83,7 @@ async def delete(
     context.answer_text(f"Deleted {record.session_id}.", what, dry_run=False)
 
 
-def _called(record: SessionRecord) -> str:
+def _session_label(record: SessionRecord) -> str:
     return f"{record.session_id} ({record.title or record.preview or record.source})"
 
 
@@ -92,7 +92,8 @@ OlderThan: TypeAlias = Annotated[
     typer.Option(help="Untouched for so long: 90d. The default, if nothing else is said.", metavar="TIME"),
 ]
 Keep: TypeAlias = Annotated[
-    int | None, typer.Option(parser=whole(0, MOST), help="Keep so many, the oldest go.", metavar="N")
+    int | None,
+    typer.Option(parser=whole_number(0, MAX_COUNT), help="Keep so many, the oldest go.", metavar="N"),
 ]
 MaxSize: TypeAlias = Annotated[str | None, typer.Option(help="Keep so much text: 500M.", metavar="SIZE")]
 OnlyEmpty: TypeAlias = Annotated[bool, typer.Option("--only-empty", help="Only those without messages.")]
@@ -131,15 +132,15 @@ async def prune(
         with context.progress("Looking for what may go"):
             plan = await client.db.prune_sessions(dry_run=True, **bounds)
         if dry_run or not plan.session_ids:
-            context.answer_text(_removed("Would remove", plan, plan.session_ids, unended=unended), plan)
+            context.answer_text(_removal_text("Would remove", plan, plan.session_ids, unended=unended), plan)
             return
-        context.confirm(f"{_removed('Remove', plan, unended=unended)[:-1]}?")
+        context.confirm(f"{_removal_text('Remove', plan, unended=unended)[:-1]}?")
         with context.progress("Removing sessions") as report:
-            done = await _pruned(client, bounds, len(plan.session_ids), report)
-    context.answer_text(_removed("Removed", done, unended=unended), done)
+            done = await _prune_in_rounds(client, bounds, len(plan.session_ids), report)
+    context.answer_text(_removal_text("Removed", done, unended=unended), done)
 
 
-async def _pruned(
+async def _prune_in_rounds(
     client: StoreClient, bounds: dict[str, Any], planned: int, report: ReportProgress
 ) -> PruneReport:
     """Remove sessions in rounds: the names of all of them may be more than an owner answers at a time."""
@@ -159,13 +160,15 @@ async def _pruned(
     return done
 
 
-def _removed(word: str, report: PruneReport, ids: tuple[str, ...] = (), *, unended: bool) -> str:
+def _removal_text(word: str, report: PruneReport, ids: tuple[str, ...] = (), *, unended: bool) -> str:
     room = f"{counted(report.messages, 'message')}, {size(report.text_bytes)} of text"
     number = len(report.session_ids)
     which = f"{counted(number, 'session')}, ended or not" if unended else counted(number, "ended session")
     first = f"{word} {which} ({room})"
-    named = [f"  {one}" for one in ids[:MOST_NAMED]]
-    more = [f"  ... and {len(ids) - MOST_NAMED:,} more; --json names them all"] if ids[MOST_NAMED:] else []
+    named = [f"  {one}" for one in ids[:MAX_IDS_SHOWN]]
+    more = (
+        [f"  ... and {len(ids) - MAX_IDS_SHOWN:,} more; --json names them all"] if ids[MAX_IDS_SHOWN:] else []
+    )
     return "\n".join([first + (":" if ids else "."), *named, *more])
 
 

@@ -45,7 +45,7 @@ async def migrate(
     from gateway_sessions.runtime.store.opening import database_of
     from gateway_sessions.storage.maintenance.copy_store import migrate_store
 
-    home, config = context.place()
+    home, config = context.home_and_config()
     origin, _ = database_of(home, config.sessiondb.url)
     if source is not None:
         origin = _database_at(source)
@@ -81,7 +81,7 @@ async def upgrade(context: CommandContext, *, dry_run: DryRun = False) -> None:
     from gateway_sessions.storage.engines.upgrade import EngineOpening as Opening
     from gateway_sessions.storage.engines.upgrade import upgrade_schema
 
-    home, config = context.place()
+    home, config = context.home_and_config()
     database, beside = database_of(home, config.sessiondb.url)
     opening = Opening(
         home=beside,
@@ -98,7 +98,7 @@ async def check(context: CommandContext) -> None:
     """Read the whole database, and say what is wrong with it. It may be in use, and on a server."""
     from gateway_sessions.storage.maintenance.repair import check_store
 
-    home, config = context.place()
+    home, config = context.home_and_config()
     database = config.sessiondb
     server = database.url if database.is_server else None
     home = home if server else _folder_of_file(home, database.url)
@@ -120,7 +120,7 @@ async def repair(context: CommandContext, *, dry_run: DryRun = False) -> None:
     """Mend what `check` finds in a file. Nothing damaged is thrown away: it is kept in quarantine."""
     from gateway_sessions.storage.maintenance.repair import repair_store
 
-    home, config = context.place()
+    home, config = context.home_and_config()
     if config.sessiondb.is_server:
         problem = "is mended on the server, from backups of its operator; nothing was changed"
         raise OperatorsTaskError(str(config.sessiondb.shown_url), problem)
@@ -180,20 +180,20 @@ async def accounts(
     """
     from gateway_sessions.runtime.store.account_lanes import rehearse_assignment
 
-    by_platform = _accounts(given or ())
+    by_platform = _parse_accounts(given or ())
     if unnamed and not by_platform:
         problem = "--unnamed needs the name: say PLATFORM=ACCOUNT, such as telegram=support"
         raise InvalidInputError(problem)
     async with context.open_dry_run() as db:
         report = await rehearse_assignment(db, by_platform, unnamed_too=unnamed)
     if not dry_run and (report.moved or report.linked):
-        context.confirm(_summary(report).partition("\n")[0].rstrip(".:") + "?")
+        context.confirm(_lanes_summary(report).partition("\n")[0].rstrip(".:") + "?")
         async with context.open_owned() as store:
             report = await store.assign_lanes(by_platform, unnamed_too=unnamed)
-    context.answer_text(_summary(report), report)
+    context.answer_text(_lanes_summary(report), report)
 
 
-def _accounts(given: Iterable[str]) -> dict[str, str]:
+def _parse_accounts(given: Iterable[str]) -> dict[str, str]:
     """Return the account for each platform, of what was typed as `PLATFORM=ACCOUNT`."""
     from gateway_sessions.core.identity.source import check_identifier
 
@@ -208,7 +208,7 @@ def _accounts(given: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _summary(report: LanesReport) -> str:
+def _lanes_summary(report: LanesReport) -> str:
     if not (report.moved or report.linked or report.left):
         return "Every lane is its account's already."
     give, link = ("Would give", "would link") if report.dry_run else ("Gave", "linked")

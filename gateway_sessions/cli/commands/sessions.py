@@ -11,14 +11,14 @@ import typer
 
 from gateway_sessions.cli.declare import (
     DEMO_AGENT,
-    MOST,
+    MAX_COUNT,
     Agent,
     Archived,
     Limit,
     SessionText,
     Source,
     command,
-    whole,
+    whole_number,
 )
 from gateway_sessions.cli.exit_codes import Declined, Exit
 from gateway_sessions.cli.lookup import find_session
@@ -86,7 +86,11 @@ async def show_session(
     messages: Annotated[
         int,
         typer.Option(
-            "--messages", "-n", parser=whole(0, MOST), help="So many of the last messages.", metavar="N"
+            "--messages",
+            "-n",
+            parser=whole_number(0, MAX_COUNT),
+            help="So many of the last messages.",
+            metavar="N",
         ),
     ] = 20,
     hidden: Annotated[bool, typer.Option("--hidden", help="Also what was taken back or compacted.")] = False,
@@ -224,7 +228,7 @@ async def browse(
             context.exit_code = Exit.INTERRUPTED
         elif left.outcome is PickerOutcome.CHOSEN and left.selected is not None:
             async with handling_ctrl_c(context) as ctrl_c:
-                await _go_on(context, left.selected.session_id, ctrl_c, arguments)
+                await _continue_in_chat(context, left.selected.session_id, ctrl_c, arguments)
 
 
 def _check_terminal(context: CommandContext) -> None:
@@ -237,7 +241,9 @@ def _check_terminal(context: CommandContext) -> None:
         raise InvalidInputError(problem)
 
 
-async def _go_on(context: CommandContext, session_id: str, ctrl_c: CtrlC, agent: dict[str, object]) -> None:
+async def _continue_in_chat(
+    context: CommandContext, session_id: str, ctrl_c: CtrlC, agent: dict[str, object]
+) -> None:
     """Talk, or say how: a store that a gateway has open has its agents there."""
     from gateway_sessions.cli.conversation import Conversation, ResumeRequest
 

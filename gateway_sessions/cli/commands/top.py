@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gateway_sessions.cli.declare import Limit, command, number
+from gateway_sessions.cli.declare import Limit, command, number_from
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -25,7 +25,7 @@ async def top(
     *,
     once: Annotated[bool, typer.Option("--once", help="Look once, as it is done into a pipe.")] = False,
     every: Annotated[
-        float, typer.Option(parser=number(0.2), help="Seconds between two looks.", metavar="N")
+        float, typer.Option(parser=number_from(0.2), help="Seconds between two looks.", metavar="N")
     ] = 2,
     limit: Limit = 10,
 ) -> None:
@@ -33,7 +33,7 @@ async def top(
     from gateway_sessions.cli.output.live import overview_page
     from gateway_sessions.runtime.operator.overview import load_overview
 
-    policies = context.place()[1].policy_book()
+    policies = context.home_and_config()[1].policy_book()
     async with context.open_client() as client:
         if once or context.as_json or not context.console.is_terminal:
             overview = await load_overview(client, policies, context.now(), limit)

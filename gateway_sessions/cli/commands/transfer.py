@@ -86,11 +86,13 @@ async def import_sessions(
         def show(one: TransferProgress) -> None:
             report_progress(one.sessions, None)
 
-        report = await _import(context, source, dry_run=dry_run, owner=owner, progress=show)
-    _answer(context, source, report)
+        report = await _import_file(context, source, dry_run=dry_run, owner=owner, progress=show)
+    _answer_import(context, source, report)
 
 
-async def _import(context: CommandContext, source: Path, *, dry_run: bool, **options: Any) -> ImportReport:
+async def _import_file(
+    context: CommandContext, source: Path, *, dry_run: bool, **options: Any
+) -> ImportReport:
     # No store is made for a file that is no export.
     if dry_run or not await context.has_store():
         async with context.open_dry_run() as db:
@@ -122,15 +124,15 @@ async def import_hermes(
 
         if dry_run:
             async with context.open_dry_run() as db:
-                report = await rehearse_hermes_import(db, context.place()[1], path, progress=show)
+                report = await rehearse_hermes_import(db, context.home_and_config()[1], path, progress=show)
         else:
             HermesHome.at(path.expanduser().absolute())  # no store is made for what is none
             async with context.open_owned(may_be_new=True) as store:
                 report = await store.import_hermes(path, progress=show)
-    _answer(context, path, report)
+    _answer_import(context, path, report)
 
 
-def _answer(context: CommandContext, source: Path, report: ImportReport) -> None:
+def _answer_import(context: CommandContext, source: Path, report: ImportReport) -> None:
     """Write what was taken in, and what came in the way."""
     if report.errors and not report.imported:
         if not report.skipped:
@@ -139,10 +141,10 @@ def _answer(context: CommandContext, source: Path, report: ImportReport) -> None
             problem = f"{source}: nothing in it could be taken in: {report.errors[0]}{others}"
             raise InvalidInputError(problem)
         context.exit_code = Exit.FAILED
-    context.answer_text(_summary(report), report)
+    context.answer_text(_import_summary(report), report)
 
 
-def _summary(report: ImportReport) -> str:
+def _import_summary(report: ImportReport) -> str:
     done = "Would import" if report.dry_run else "Imported"
     hidden = f" and {counted(report.hidden, 'hidden one')}" if report.hidden else ""
     said = f"{counted(report.imported, 'session')} with {counted(report.messages, 'message')}{hidden}"

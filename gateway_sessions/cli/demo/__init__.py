@@ -2,7 +2,7 @@
 
 - ``bot_process``: The bot that is killed: each of its lives is a process of its own, and most of them end
   by SIGKILL.
-- ``bursts``: The same burst of messages under four busy modes, side by side.
+- ``busy_modes``: The same burst of messages under four busy modes, side by side.
 - ``crashes``: SIGKILL between answer and send, in the middle of a tool call, and again and again; and what
   people see.
 - ``night``: A night in New York that loses an hour: one session is kept, another one ends, and there is a

@@ -48,11 +48,11 @@ ANSWERS: Final = MappingProxyType(
 )
 
 
-async def live(place: Path, number: int) -> None:
+async def run_life(place: Path, number: int) -> None:
     """Open the store, let what was cut off go on, hear what people say, and end; or be killed on the way."""
     clock = FakeClock(BEGIN + PAUSE * number)
     chat = FileChat(place / CHAT)
-    agent = partial(answer, place)
+    agent = partial(answer_turn, place)
     with killed_at(CRASHES.get(number)):
         async with (
             SessionStore.open(place / "store", CONFIG, clock=clock) as store,
@@ -83,7 +83,7 @@ def killed_at(point: str | None) -> AbstractContextManager[object]:
     return crash_at(point)
 
 
-async def answer(place: Path, turn: TurnContext) -> str:
+async def answer_turn(place: Path, turn: TurnContext) -> str:
     """An agent with a tool that has an effect, and a message that it does not survive."""
     report("turn", attempt=turn.attempt, recovered=turn.recovered, last=(await turn.history())[-1])
     if "taxi" in turn.text:
@@ -161,4 +161,4 @@ def report(event: str, **facts: Any) -> None:
 
 if __name__ == "__main__":
     logging.getLogger("gateway_sessions").addHandler(logging.NullHandler())
-    asyncio.run(live(Path(sys.argv[-2]), int(sys.argv[-1])))
+    asyncio.run(run_life(Path(sys.argv[-2]), int(sys.argv[-1])))

@@ -17,11 +17,11 @@ from gateway_sessions.cli.demo.paint import (
     WIDTH,
     Style,
     bad,
+    begin_scene,
     dim,
     good,
-    row,
+    in_columns,
     say,
-    scene,
     strong,
     told,
     wrapped,
@@ -34,18 +34,18 @@ Facts: TypeAlias = Mapping[str, Any]
 
 async def crash_and_recover(place: Path) -> None:
     """Let one bot live six times, and count what people have seen."""
-    scene(
+    begin_scene(
         4,
         "kill -9, five times",
         "Six processes on one store, one after the other. What people see is in a file that outlives them.",
     )
-    lived = [await Life(number).watch(place) for number in range(1, LIVES + 1)]
+    lived = [await BotProcess(number).run_and_show(place) for number in range(1, LIVES + 1)]
     if [life.killed for life in lived] != [True] * (LIVES - 1) + [False]:
         sys.exit("This must not happen: please tell us.")
     shown = [json.loads(line) for line in (place / CHAT).read_text("utf-8").splitlines()]
-    asked = [facts for life in lived for facts in life.of("says")]
+    asked = [facts for life in lived for facts in life.reports_of("says")]
     answers = [one for one in shown if not one["notice"]]
-    dead = lived[-1].of("ended")[0]["dead"]
+    dead = lived[-1].reports_of("ended")[0]["dead"]
     say("")
     figures = {
         "messages accepted": len(asked),
@@ -55,10 +55,10 @@ async def crash_and_recover(place: Path) -> None:
         "taxis ordered": len((place / TAXIS).read_text("utf-8").splitlines()),
     }
     for name, figure in figures.items():
-        say(row(name, strong(str(figure)), widths=(31,)))
+        say(in_columns(name, strong(str(figure)), widths=(31,)))
 
 
-class Life:
+class BotProcess:
     """One process, and what it reported."""
 
     def __init__(self, number: int) -> None:
@@ -67,11 +67,11 @@ class Life:
         self.killed: bool = False
         self._doom = ""
 
-    def of(self, event: str) -> list[Facts]:
+    def reports_of(self, event: str) -> list[Facts]:
         """All reports of one kind."""
         return [facts for facts in self.reported if facts["event"] == event]
 
-    async def watch(self, place: Path) -> Life:
+    async def run_and_show(self, place: Path) -> BotProcess:
         """Run it, and tell what it reports as it comes."""
         say(strong(f"process {self.number}"))
         command = (sys.executable, "-m", bot_process.__name__, place, str(self.number))
@@ -80,34 +80,36 @@ class Life:
         async for line in child.stdout:
             facts = json.loads(line)
             self.reported.append(facts)
-            self._tell(facts)
+            self._show_report(facts)
         self.killed = await child.wait() == -signal.SIGKILL
         if self.killed:
-            tell(bad("SIGKILL"), self._doom)
+            show_line(bad("SIGKILL"), self._doom)
         return self
 
-    def _tell(self, facts: Facts) -> None:
+    def _show_report(self, facts: Facts) -> None:
         match facts["event"]:
             case "doomed":
                 self._doom = facts["where"]
             case "started" if not facts["clean"]:
                 found = [f"{name}: {facts[key]}" for key, name in FOUND.items() if facts[key]]
-                tell("start", f"after a crash; {', '.join(found)}", dim)
+                show_line("start", f"after a crash; {', '.join(found)}", dim)
             case "says":
-                tell(facts["person"].capitalize(), f"“{facts['text']}”")
+                show_line(facts["person"].capitalize(), f"“{facts['text']}”")
             case "turn" if facts["attempt"] > 1:
-                tell("agent", f"attempt {facts['attempt']}", strong)
+                show_line("agent", f"attempt {facts['attempt']}", strong)
                 if facts["last"]["role"] == "tool":
-                    tell("is told", facts["recovered"], dim)
-                    tell("sees", f"the call, and as its result: {facts['last']['content']}", dim)
+                    show_line("is told", facts["recovered"], dim)
+                    show_line("sees", f"the call, and as its result: {facts['last']['content']}", dim)
             case "shown":
-                tell(f"to {facts['person'].capitalize()}", facts["text"], told if facts["notice"] else good)
+                show_line(
+                    f"to {facts['person'].capitalize()}", facts["text"], told if facts["notice"] else good
+                )
             case _:
                 pass
 
 
-def tell(who: str, what: str, style: Style = str) -> None:
+def show_line(who: str, what: str, style: Style = str) -> None:
     """A line that says who does what; a long one goes on below."""
     for line in wrapped(what, WIDTH - INDENT - 5, style):
-        say(f"  {row(who, line, widths=(INDENT,))}")
+        say(f"  {in_columns(who, line, widths=(INDENT,))}")
         who = ""

@@ -32,7 +32,7 @@ def say(*lines: str) -> None:
             time.sleep(SECONDS_PER_LINE)
 
 
-def scene(number: int, title: str, *remarks: str) -> None:
+def begin_scene(number: int, title: str, *remarks: str) -> None:
     """Begin a scene."""
     heading = f"{number}. {title}"
     print(f"\n{painted(heading, '1')}\n{dim('─' * len(heading))}", flush=True)
@@ -51,18 +51,18 @@ def wrapped(text: str, width: int, style: Style) -> list[str]:
     return [style(line) for line in textwrap.wrap(text, width)]
 
 
-def row(*cells: str, widths: Iterable[int]) -> str:
+def in_columns(*cells: str, widths: Iterable[int]) -> str:
     """Cells in columns; the last one takes what it needs."""
-    padded = [fit(cell, width) for cell, width in zip(cells, widths, strict=False)]
+    padded = [pad_to_width(cell, width) for cell, width in zip(cells, widths, strict=False)]
     return " ".join([*padded, *cells[len(padded) :]]).rstrip()
 
 
-def fit(text: str, width: int) -> str:
+def pad_to_width(text: str, width: int) -> str:
     """The text with spaces up to a width, as a terminal counts it."""
-    return text + " " * (width - columns(text))
+    return text + " " * (width - width_of(text))
 
 
-def columns(text: str) -> int:
+def width_of(text: str) -> int:
     """How wide a terminal shows a text."""
     return sum(1 + (unicodedata.east_asian_width(one) in "WF") for one in _STYLE.sub("", text))
 
@@ -102,11 +102,11 @@ def dim(text: str) -> str:
     return painted(text, "2")
 
 
-def masked(text: str) -> str:
+def without_random_part(text: str) -> str:
     """Session ids without their random part, so that each run prints the same."""
     return _SESSION_ID.sub(r"\1", text)
 
 
-def local(instant: datetime) -> str:
+def new_york_time(instant: datetime) -> str:
     """An instant on the clocks of New York."""
     return f"{instant.astimezone(NEW_YORK):%a %H:%M %Z}"

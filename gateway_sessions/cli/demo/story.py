@@ -16,10 +16,10 @@ from typing import Final
 
 from gateway_sessions import SessionSource, SessionStore, build_session_key
 from gateway_sessions.cli.demo.bot_process import BEGIN, LIVES, PAUSE
-from gateway_sessions.cli.demo.bursts import compare_modes
+from gateway_sessions.cli.demo.busy_modes import compare_modes
 from gateway_sessions.cli.demo.crashes import crash_and_recover
-from gateway_sessions.cli.demo.night import CONFIG, explain, live_through_the_night
-from gateway_sessions.cli.demo.paint import code, dim, note, row, say, scene, strong
+from gateway_sessions.cli.demo.night import CONFIG, live_through_the_night, show_explanation_of
+from gateway_sessions.cli.demo.paint import begin_scene, code, dim, in_columns, note, say, strong
 from gateway_sessions.sessions import is_shared_multi_user_session
 from gateway_sessions.testing import FakeClock
 
@@ -47,7 +47,7 @@ POINTERS: Final = MappingProxyType(
 )
 
 
-async def _scenes() -> None:
+async def _play_scenes() -> None:
     """Play all scenes."""
     say("", strong("gateway_sessions: one lane, one session, one turn at a time, whatever happens"))
     note("Stores, gateways and processes are real, the clock, the platforms and the model are not.")
@@ -58,12 +58,12 @@ async def _scenes() -> None:
         await live_through_the_night(place / "store")
         await crash_and_recover(place)
         await search_and_explain(place / "store")
-    scene(6, "Where to go on")
+    begin_scene(6, "Where to go on")
     for what, where in POINTERS.items():
-        say(row(what, code(where), widths=(28,)))
+        say(in_columns(what, code(where), widths=(28,)))
 
 
-async def play() -> None:
+async def play_demo() -> None:
     """The whole; `BrokenPipeError` if whoever looks on has seen enough."""
     logging.getLogger("gateway_sessions").addHandler(logging.NullHandler())
     reconfigure = getattr(sys.stdout, "reconfigure", None)
@@ -71,7 +71,7 @@ async def play() -> None:
         reconfigure(errors="replace")  # a terminal without these characters shows the rest
     seen_enough = False
     try:
-        await _scenes()
+        await _play_scenes()
     except* BrokenPipeError:
         seen_enough = True
     if seen_enough:
@@ -83,7 +83,7 @@ async def play() -> None:
 
 def show_keys() -> None:
     """The keys of one person in two places, and of two people in one."""
-    scene(
+    begin_scene(
         1,
         "Every conversation has a lane, named by where the message came from",
         "One lane has one session at a time, one queue and one turn at a time.",
@@ -93,24 +93,24 @@ def show_keys() -> None:
         ("Ada in group Team", ADA_IN_TEAM),
         ("Bob in group Team", BOB_IN_TEAM),
     ):
-        say(row(who, code(build_session_key(source)), widths=KEY_WIDTHS))
+        say(in_columns(who, code(build_session_key(source)), widths=KEY_WIDTHS))
     shared = build_session_key(ADA_IN_TEAM, group_sessions_per_user=False)
-    say(row("Team as one lane", code(shared), dim("if so configured"), widths=KEY_WIDTHS))
+    say(in_columns("Team as one lane", code(shared), dim("if so configured"), widths=KEY_WIDTHS))
     trick = build_session_key(TRICKSTER)
-    say(row("chat “-100:4711”", code(trick), dim("no part poses as two"), widths=KEY_WIDTHS))
+    say(in_columns("chat “-100:4711”", code(trick), dim("no part poses as two"), widths=KEY_WIDTHS))
     say("")
-    compare("Ada and Ada", ADA, ADA_IN_TEAM)
-    compare("Ada and Bob", ADA_IN_TEAM, BOB_IN_TEAM)
+    compare_lanes("Ada and Ada", ADA, ADA_IN_TEAM)
+    compare_lanes("Ada and Bob", ADA_IN_TEAM, BOB_IN_TEAM)
     both = {is_shared_multi_user_session(one, group_sessions_per_user=False) for one in (ADA, ADA_IN_TEAM)}
     assert both == {False, True}  # noqa: S101 -- a private chat is never shared
 
 
-def compare(who: str, one: SessionSource, other: SessionSource) -> None:
+def compare_lanes(who: str, one: SessionSource, other: SessionSource) -> None:
     """Say why two sources are different lanes."""
     parts = ("chat_type", "chat_id", "user_id")
     names = [name for name in parts if getattr(one, name) != getattr(other, name)]
     kind = "same lane" if build_session_key(one) == build_session_key(other) else "different lanes"
-    say(row(who, f"{strong(kind)}: not the same {' and '.join(names)}", widths=KEY_WIDTHS))
+    say(in_columns(who, f"{strong(kind)}: not the same {' and '.join(names)}", widths=KEY_WIDTHS))
 
 
 # What was said is found, and the store says why things are so
@@ -118,31 +118,31 @@ def compare(who: str, one: SessionSource, other: SessionSource) -> None:
 
 async def search_and_explain(home: Path) -> None:
     """Look for what people said, each as far as they may see; then ask why Bob has a new session."""
-    scene(
+    begin_scene(
         5,
         "Search what was said, in any language, and ask the store why",
         "The same store, after all that. Each person sees their own conversations only.",
     )
     async with SessionStore.open(home, CONFIG, clock=FakeClock(BEGIN + LIVES * PAUSE + PAUSE)) as store:
         for person, query in QUERIES:
-            await search(store, person, query)
+            await show_search(store, person, query)
         key = store.key_for(source_of("bob"))
-        await explain(store, key, "explain: why Bob has a new session")
+        await show_explanation_of(store, key, "explain: why Bob has a new session")
 
 
-async def search(store: SessionStore, person: str, query: str) -> None:
+async def show_search(store: SessionStore, person: str, query: str) -> None:
     """Show the messages that a person finds."""
     scope = await store.scope_of(source_of(person))
     found = await store.db.search_messages(query, scope=scope, sort="oldest")
     who, what = person.capitalize(), code(query)
     for hit in found.hits:
-        say(row(who, what, dim(hit.role), highlighted(hit.snippet), widths=HIT_WIDTHS))
+        say(in_columns(who, what, dim(hit.role), highlight_matches(hit.snippet), widths=HIT_WIDTHS))
         who = what = ""
     if not found.hits:
-        say(row(who, what, dim("nothing"), widths=HIT_WIDTHS))
+        say(in_columns(who, what, dim("nothing"), widths=HIT_WIDTHS))
 
 
-def highlighted(snippet: str) -> str:
+def highlight_matches(snippet: str) -> str:
     """A snippet whose match can be seen."""
     line = snippet.replace("\n", " ").replace("<<<", ">>>")
     return "".join(

@@ -34,12 +34,12 @@ def answer_head(command: str) -> dict[str, object]:
 
 def write_json(answer: Mapping[str, object]) -> None:
     """Write one line of JSON."""
-    encoded = msgspec.json.encode(with_text_ids(answer, outside=True), enc_hook=_as_json)
+    encoded = msgspec.json.encode(with_text_ids(answer, outside=True), enc_hook=_encode_other)
     sys.stdout.buffer.write(encoded + b"\n")
     sys.stdout.flush()
 
 
-def _as_json(value: object) -> object:
+def _encode_other(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return str(value)

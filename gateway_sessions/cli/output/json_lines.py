@@ -34,12 +34,12 @@ def check_target(target: str, *, force: bool) -> None:
 def open_json_lines(target: str) -> Generator[Callable[[object], None]]:
     """Within the block, write each value as a line."""
     if target == "-":
-        yield lambda value: _write(sys.stdout.buffer.write, value)
+        yield lambda value: _write_json_line(sys.stdout.buffer.write, value)
         sys.stdout.flush()
         return
     with AtomicFile(Path(target).expanduser().absolute()) as file:
-        yield lambda value: _write(file.write, value)
+        yield lambda value: _write_json_line(file.write, value)
 
 
-def _write(write: Callable[[bytes], object], value: object) -> None:
+def _write_json_line(write: Callable[[bytes], object], value: object) -> None:
     write(msgspec.json.encode(with_text_ids(value, outside=True), enc_hook=str) + b"\n")

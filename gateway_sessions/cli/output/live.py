@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from gateway_sessions.cli.output.terminal import Column, facts, table
+from gateway_sessions.cli.output.terminal import Column, facts_table, rows_table
 from gateway_sessions.core.notices.units import AT_START, ago, counted, span
 
 if TYPE_CHECKING:
@@ -30,41 +30,37 @@ async def show_live(screen: Console, look: Callable[[], Awaitable[RenderableType
 
 def overview_page(overview: Overview) -> RenderableType:
     """Return the page of one overview."""
-    parts: list[RenderableType] = [facts(_facts(overview))]
+    parts: list[RenderableType] = [facts_table(_overview_facts(overview))]
     if overview.lanes:
-        parts += [Text(), _lanes(overview)]
+        parts += [Text(), _lanes_table(overview)]
     if overview.resets:
-        parts += [Text(), _resets(overview.resets, overview.now)]
+        parts += [Text(), _resets_table(overview.resets, overview.now)]
     return Group(*parts)
 
 
-def _facts(overview: Overview) -> list[tuple[str, object]]:
+def _overview_facts(overview: Overview) -> list[tuple[str, object]]:
     work, now = overview.work, overview.now
     alone = overview.owner is None and overview.owner_problem is None and not overview.elsewhere
     waiting = counted(work.waiting, "turn")
-    oldest = f", the oldest since {_length(work.oldest_waiting, now)}" if work.oldest_waiting else ""
-    given_up = f"{counted(work.dead_messages, 'message')}, {_replies(work.dead_replies)}"
+    oldest = f", the oldest since {_time_since(work.oldest_waiting, now)}" if work.oldest_waiting else ""
+    cut_off = f"{counted(work.cut_off, 'turn')}, tried again {_when_retried(overview)}"
+    not_sent_yet = f", sent {AT_START}" if alone and work.owed_replies else ""
+    given_up = f"{counted(work.dead_messages, 'message')}, {_count_replies(work.dead_replies)}"
     return [
         ("Now", f"{now:%Y-%m-%d %H:%M:%S} UTC"),
-        ("Owner", _owner(overview)),
-        ("Agents", _agents(overview)),
-        ("Event loop", _loop(overview)),
+        ("Owner", _owner_text(overview)),
+        ("Agents", _agents_text(overview)),
+        ("Event loop", _event_loop_text(overview)),
         ("Sessions", f"on {counted(overview.sessions, 'lane')}"),
         ("Running", counted(work.running, "turn")),
-        (
-            "Cut off",
-            f"{counted(work.cut_off, 'turn')}, tried again {_when(overview)}" if work.cut_off else None,
-        ),
+        ("Cut off", cut_off if work.cut_off else None),
         ("Waiting", f"{waiting}{oldest}"),
-        (
-            "Owed",
-            f"{_replies(work.owed_replies)}{f', sent {AT_START}' if alone and work.owed_replies else ''}",
-        ),
+        ("Owed", f"{_count_replies(work.owed_replies)}{not_sent_yet}"),
         ("Given up", given_up if work.dead_messages or work.dead_replies else "nothing"),
     ]
 
 
-def _owner(overview: Overview) -> str:
+def _owner_text(overview: Overview) -> str:
     owner = overview.owner
     if owner is None:
         if overview.owner_problem or not overview.elsewhere:
@@ -76,9 +72,9 @@ def _owner(overview: Overview) -> str:
     return f"process {owner.pid}, version {owner.program}, for {up}, opening {owner.epoch}{handing_over}"
 
 
-def _agents(overview: Overview) -> str:
+def _agents_text(overview: Overview) -> str:
     if overview.owner is None:
-        return _no_owner(overview)
+        return _text_without_owner(overview)
     if (counts := overview.owner.agents) is None:
         return "no gateway runs there"
     # Not every agent is kept warm: a plain function that works is one turn that runs, and nothing else.
@@ -88,19 +84,19 @@ def _agents(overview: Overview) -> str:
     return f"{there}; {counts.hits:,} of {counted(asked, 'turn')} found theirs ({counts.hits / asked:.0%})"
 
 
-def _loop(overview: Overview) -> str:
+def _event_loop_text(overview: Overview) -> str:
     if overview.owner is None:
-        return _no_owner(overview)
+        return _text_without_owner(overview)
     if (lag := overview.owner.loop) is None:
         return "not measured yet"
     return f"{lag.usual_ms:.1f} ms late, at most {lag.worst_ms:,.0f} ms in the last minute"
 
 
-def _no_owner(overview: Overview) -> str:
+def _text_without_owner(overview: Overview) -> str:
     return "unknown, for the owner does not answer" if overview.owner_problem else "not running"
 
 
-def _lanes(overview: Overview) -> RenderableType:
+def _lanes_table(overview: Overview) -> RenderableType:
     columns = (
         Column("Lane", whole=True),
         Column("State"),
@@ -110,41 +106,41 @@ def _lanes(overview: Overview) -> RenderableType:
         Column("Waiting", right=True, leaves=2),
         Column("Oldest", right=True, leaves=3),
     )
-    return table(columns, [_lane(one, overview) for one in overview.lanes])
+    return rows_table(columns, [_lane_row(one, overview) for one in overview.lanes])
 
 
-def _lane(one: LaneInUse, overview: Overview) -> tuple[object, ...]:
+def _lane_row(one: LaneInUse, overview: Overview) -> tuple[object, ...]:
     now, running = overview.now, one.epoch is not None and not one.cut_off
     return (
         one.session_key,
-        _state(one, overview),
-        _length(one.running_since, now) if running else None,
+        _lane_state(one, overview),
+        _time_since(one.running_since, now) if running else None,
         f"{one.epoch}.{one.token}" if running else None,
         str(one.attempts + 1 + one.cut_off),
         f"{one.waiting:,}",
-        _length(one.oldest_waiting, now),
+        _time_since(one.oldest_waiting, now),
     )
 
 
-def _state(one: LaneInUse, overview: Overview) -> Text:
+def _lane_state(one: LaneInUse, overview: Overview) -> Text:
     if one.cut_off:
         return Text("cut off", "yellow")
-    return Text("running", "green") if one.epoch is not None else _put_off(one.ready_at, overview.now)
+    return Text("running", "green") if one.epoch is not None else _waiting_text(one.ready_at, overview.now)
 
 
-def _when(overview: Overview) -> str:
+def _when_retried(overview: Overview) -> str:
     """Return when a turn that was cut off is tried again."""
     served = overview.owner is not None and overview.owner.agents is not None
     return "soon" if served or overview.elsewhere else AT_START
 
 
-def _put_off(ready_at: datetime | None, now: datetime) -> Text:
+def _waiting_text(ready_at: datetime | None, now: datetime) -> Text:
     if ready_at is None or ready_at <= now:
         return Text("waiting", "yellow")
     return Text(f"again {ago(ready_at, now).replace('just now', 'at once')}", "yellow")
 
 
-def _resets(resets: tuple[NextReset, ...], now: datetime) -> RenderableType:
+def _resets_table(resets: tuple[NextReset, ...], now: datetime) -> RenderableType:
     columns = (
         Column("Next reset of", whole=True),
         Column("Session", leaves=2),
@@ -155,12 +151,12 @@ def _resets(resets: tuple[NextReset, ...], now: datetime) -> RenderableType:
         (one.session_key, one.session_id, f"in {span(one.at - now)}" if one.at > now else "due", one.reason)
         for one in resets
     ]
-    return table(columns, rows)
+    return rows_table(columns, rows)
 
 
-def _replies(number: int) -> str:
+def _count_replies(number: int) -> str:
     return counted(number, "reply", "replies")
 
 
-def _length(since: datetime | None, now: datetime) -> str | None:
+def _time_since(since: datetime | None, now: datetime) -> str | None:
     return None if since is None else span(now - since)

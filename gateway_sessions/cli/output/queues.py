@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from gateway_sessions.cli.output.terminal import Column, table
+from gateway_sessions.cli.output.terminal import Column, rows_table
 from gateway_sessions.core.notices.units import AT_START, ago, counted
 
 if TYPE_CHECKING:
@@ -23,16 +23,17 @@ def waiting_page(
 
     *served*: a process has the store open.
     """
-    parts: list[RenderableType] = [_messages(found, now)] if found else []
+    parts: list[RenderableType] = [_messages_table(found, now)] if found else []
     if replies:
         parts += [Text()] if parts else []
-        parts += [_owed(replies, now, served=served)]
+        parts += [_owed_table(replies, now, served=served)]
     return Group(*parts)
 
 
-def _messages(found: Sequence[QueuedMessage], now: datetime) -> RenderableType:
+def _messages_table(found: Sequence[QueuedMessage], now: datetime) -> RenderableType:
     rows = [
-        (one.session_key, one.seq, _state(one), ago(one.admitted_at, now), one.message.text) for one in found
+        (one.session_key, one.seq, _message_state(one), ago(one.admitted_at, now), one.message.text)
+        for one in found
     ]
     columns = (
         Column("Lane", whole=True),
@@ -41,10 +42,10 @@ def _messages(found: Sequence[QueuedMessage], now: datetime) -> RenderableType:
         Column("Since", leaves=1),
         Column("Text", 60),
     )
-    return table(columns, rows)
+    return rows_table(columns, rows)
 
 
-def _owed(replies: Sequence[OwedReply], now: datetime, *, served: bool) -> RenderableType:
+def _owed_table(replies: Sequence[OwedReply], now: datetime, *, served: bool) -> RenderableType:
     rows = [
         (
             one.session_key,
@@ -62,7 +63,7 @@ def _owed(replies: Sequence[OwedReply], now: datetime, *, served: bool) -> Rende
         Column("Since", leaves=1),
         Column("Text", 60),
     )
-    return table(columns, rows)
+    return rows_table(columns, rows)
 
 
 def _next_try(one: OwedReply, now: datetime, *, served: bool) -> str:
@@ -93,7 +94,7 @@ def dead_page(letters: Sequence[DeadLetter], replies: Sequence[OwedReply], now: 
             Column("Why"),
             Column("Message", 40),
         )
-        parts += [table(names, rows)]
+        parts += [rows_table(names, rows)]
     if replies:
         rows = [
             (str(one.reply_id), one.session_key, ago(one.created_at, now), one.problem, one.message.text)
@@ -107,11 +108,11 @@ def dead_page(letters: Sequence[DeadLetter], replies: Sequence[OwedReply], now: 
             Column("Reply", 40),
         )
         parts += [Text()] if parts else []
-        parts += [table(names, rows)]
+        parts += [rows_table(names, rows)]
     return Group(*parts)
 
 
-def _state(one: QueuedMessage) -> str:
+def _message_state(one: QueuedMessage) -> str:
     if one.cut_off:
         return "cut off"
     if one.running:

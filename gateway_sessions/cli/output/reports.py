@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from gateway_sessions.cli.output.terminal import Column, facts, inline, table
+from gateway_sessions.cli.output.terminal import Column, facts_table, rows_table, safe_line
 from gateway_sessions.core.identity.keys import Sharing, account_of, decode_part, without_account
 from gateway_sessions.core.notices.units import ago, counted, span
 
@@ -44,10 +44,10 @@ def insights_page(report: Insights, days: float) -> RenderableType:
     """Return the page of what happened in some days."""
     if report.empty:
         return Text(f"Nothing happened in the last {days:g} days.")
-    parts: list[RenderableType] = [_overview(report, days)]
+    parts: list[RenderableType] = [_insights_facts(report, days)]
     count = Column("Messages", right=True)
     rows = [(one.platform, f"{one.sessions:,}", f"{one.messages:,}") for one in report.platforms]
-    parts += _section((Column("Platform"), Column("Sessions", right=True), count), rows)
+    parts += _table_section((Column("Platform"), Column("Sessions", right=True), count), rows)
     models = [
         (
             one.model,
@@ -58,37 +58,37 @@ def insights_page(report: Insights, days: float) -> RenderableType:
         for one in report.models[:MOST]
     ]
     columns = (Column("Model"), Column("Task"), Column("Calls", right=True), Column("Tokens", right=True))
-    parts += _section(columns, models)
+    parts += _table_section(columns, models)
     tools = [(one.name, f"{one.calls:,}") for one in report.tools[:MOST]]
-    parts += _section((Column("Tool"), Column("Results", right=True)), tools)
-    parts += _top_sessions(report.top)
+    parts += _table_section((Column("Tool"), Column("Results", right=True)), tools)
+    parts += _top_sessions_table(report.top)
     weekdays = report.activity.weekdays
     if highest := max(weekdays):
         bars = [Text("█" * round(BAR * one / highest)) for one in weekdays]
         days_told = [(name, f"{one:,}", bar) for name, one, bar in zip(WEEKDAYS, weekdays, bars, strict=True)]
-        parts += _section((Column("Day"), count, Column("")), days_told)
+        parts += _table_section((Column("Day"), count, Column("")), days_told)
     return Group(*parts)
 
 
-def _overview(report: Insights, days: float) -> RenderableType:
+def _insights_facts(report: Insights, days: float) -> RenderableType:
     whole, activity = report.overview, report.activity
     tokens = whole.used.input_tokens + whole.used.output_tokens
     when = f"{report.since:%Y-%m-%d} to {report.until:%Y-%m-%d} ({report.zone})"
-    return facts(
+    return facts_table(
         [
             ("Time", f"the last {days:g} days, {when}"),
             ("Sessions", f"{whole.sessions:,}, {whole.started:,} of them new"),
             ("Messages", f"{whole.messages:,}, {whole.tool_calls:,} tool results"),
             ("In use", span(whole.active)),
             ("Tokens", f"{tokens:,}" if tokens else None),
-            ("Cost", _cost(whole.used)),
+            ("Cost", _cost_text(whole.used)),
             ("Active days", f"{activity.active_days}, at most {activity.longest_streak} in a row"),
-            ("Busiest", _busiest(report)),
+            ("Busiest", _busiest_time(report)),
         ]
     )
 
 
-def _cost(used: UsageSum) -> str | None:
+def _cost_text(used: UsageSum) -> str | None:
     """Return what is known of the cost; where the price of anything is unknown, it was no less."""
     if used.cost_status is None:
         return None
@@ -98,7 +98,7 @@ def _cost(used: UsageSum) -> str | None:
     return f"unknown for {used.unknown:,} of {counted(used.events, 'call')} that were noted{known}"
 
 
-def _top_sessions(top: TopSessions) -> list[RenderableType]:
+def _top_sessions_table(top: TopSessions) -> list[RenderableType]:
     """Return a table of the session that stands out most in each way."""
     ways: tuple[tuple[str, tuple[TopSession, ...], Callable[[int], str]], ...] = (
         ("longest", top.longest, lambda amount: span(timedelta(seconds=amount))),
@@ -118,7 +118,7 @@ def _top_sessions(top: TopSessions) -> list[RenderableType]:
         Column("Title", TITLE),
         Column("ID", whole=True),
     )
-    return _section(columns, rows)
+    return _table_section(columns, rows)
 
 
 def explanation_page(
@@ -131,7 +131,7 @@ def explanation_page(
         ("By the rule", RULES[sharing] if sharing is not None else None),
         *_entry_facts(answer),
         *_policy_facts(answer, origins),
-        ("Turn runs", _running_turn(answer)),
+        ("Turn runs", _running_turn_text(answer)),
         ("Waiting", counted(waiting, "message")),
         ("Next message", answer.next_message),
     ]
@@ -146,7 +146,7 @@ def explanation_page(
         for one in answer.history
     ]
     columns = (Column("When"), Column("Event"), Column("State"), Column("Reason"), Column("By"))
-    return Group(facts(pairs), *_section(columns, rows))
+    return Group(facts_table(pairs), *_table_section(columns, rows))
 
 
 def _entry_facts(answer: Explanation) -> list[tuple[str, object]]:
@@ -155,20 +155,20 @@ def _entry_facts(answer: Explanation) -> list[tuple[str, object]]:
         return []
     return [
         ("Session", f"{entry.session_id}, {entry.state}{_in_brackets(entry.state_reason)}"),
-        ("Begun", f"{_utc(entry.created_at)}, {ago(entry.created_at, now)}"),
+        ("Begun", f"{_utc_text(entry.created_at)}, {ago(entry.created_at, now)}"),
         ("Came after", entry.previous_session_id),
-        ("Last message", f"{_utc(entry.last_interaction_at)}, {ago(entry.last_interaction_at, now)}"),
-        ("Last written", f"{_utc(entry.updated_at)}, {ago(entry.updated_at, now)}"),
+        ("Last message", f"{_utc_text(entry.last_interaction_at)}, {ago(entry.last_interaction_at, now)}"),
+        ("Last written", f"{_utc_text(entry.updated_at)}, {ago(entry.updated_at, now)}"),
     ]
 
 
-def _running_turn(answer: Explanation) -> str:
+def _running_turn_text(answer: Explanation) -> str:
     lane = answer.lane
     if lane.cut_off:
         return f"no: try {lane.attempts + 1} was cut off, and its process is gone; it is tried again"
     if not lane.running or lane.running_since is None:
         return "no"
-    since = f"{_utc(lane.running_since)}, {ago(lane.running_since, answer.now)}"
+    since = f"{_utc_text(lane.running_since)}, {ago(lane.running_since, answer.now)}"
     return f"yes, try {lane.attempts + 1}, lease {lane.epoch}.{lane.token}, since {since}"
 
 
@@ -182,10 +182,10 @@ def _policy_facts(answer: Explanation, origins: Sequence[FieldOrigin]) -> list[t
         *(("Set by", f"{one.key or one.field}: {one.value} ({one.where})") for one in origins),
     ]
     if answer.entry is not None and (passed := answer.entry.deferred_boundary) is not None:
-        pairs.append(("Passed", f"{_utc(passed)}, {ago(passed, answer.now)}: this boundary still waits"))
+        pairs.append(("Passed", f"{_utc_text(passed)}, {ago(passed, answer.now)}: this boundary still waits"))
     if due is None or local is None:
         return [*pairs, ("Next reset", "never, by this policy")]
-    pairs.append(("Next reset", f"{_utc(due)}, {ago(due, answer.now)}"))
+    pairs.append(("Next reset", f"{_utc_text(due)}, {ago(due, answer.now)}"))
     return [*pairs, ("", f"{local:%Y-%m-%d %H:%M:%S} {policy.zone_name}")] if local.utcoffset() else pairs
 
 
@@ -204,7 +204,7 @@ def simulation_page(
     rows = [
         (key, f"{count:,}", f"{latest[key]:%Y-%m-%d %H:%M} UTC") for key, count in by_lane.most_common(LANES)
     ]
-    parts += _section((Column("Lane"), Column("Resets", right=True), Column("The last")), rows)
+    parts += _table_section((Column("Lane"), Column("Resets", right=True), Column("The last")), rows)
     if len(by_lane) > LANES:
         parts.append(
             Text(f"... and {counted(len(by_lane) - LANES, 'more lane')}; --json has all", style="dim")
@@ -212,11 +212,11 @@ def simulation_page(
     return Group(*parts)
 
 
-def _section(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[RenderableType]:
-    return [Text(), table(columns, rows)] if rows else []
+def _table_section(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[RenderableType]:
+    return [Text(), rows_table(columns, rows)] if rows else []
 
 
-def _busiest(report: Insights) -> str | None:
+def _busiest_time(report: Insights) -> str | None:
     weekday, hour = report.activity.busiest_weekday, report.activity.busiest_hour
     return (
         None if weekday is None or hour is None else f"{WEEKDAYS[weekday]}, {hour:02}:00 to {hour + 1:02}:00"
@@ -229,9 +229,9 @@ def _key_facts(key: str) -> list[tuple[str, object]]:
     parts = [decode_part(part) for part in without_account(key).split(":")]
     if len(parts) < 4 or parts[0] != "agent":  # noqa: PLR2004 -- agent, namespace, platform, kind
         return []
-    rest = f", {' / '.join(map(inline, parts[4:]))}" if parts[4:] else ""
-    through = f", account {inline(account)}" if account else ""
-    place = f"profile {inline(parts[1])}, platform {inline(parts[2])}{through}, {inline(parts[3])}"
+    rest = f", {' / '.join(map(safe_line, parts[4:]))}" if parts[4:] else ""
+    through = f", account {safe_line(account)}" if account else ""
+    place = f"profile {safe_line(parts[1])}, platform {safe_line(parts[2])}{through}, {safe_line(parts[3])}"
     return [("Key says", f"{place}{rest}")]
 
 
@@ -239,14 +239,16 @@ def _in_brackets(reason: str | None) -> str:
     return f" ({reason})" if reason else ""
 
 
-def _utc(instant: datetime) -> str:
+def _utc_text(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def receipt_page(receipt: ErasureReceipt) -> RenderableType:
     """Return the page of an erasure: what was removed, and what was not."""
-    rows = ", ".join(counted(count, _one_of(table), table) for table, count in receipt.rows.items() if count)
-    done = facts(
+    rows = ", ".join(
+        counted(count, _singular(table), table) for table, count in receipt.rows.items() if count
+    )
+    done = facts_table(
         [
             ("Forgotten", receipt.owner),
             ("At", f"{receipt.erased_at:%Y-%m-%d %H:%M:%S} UTC"),
@@ -255,11 +257,11 @@ def receipt_page(receipt: ErasureReceipt) -> RenderableType:
             ("Removed", ", ".join(receipt.removed) or None),
         ]
     )
-    kept = [Text(f"Not removed: {inline(one.what)}: {inline(one.why)}") for one in receipt.kept]
+    kept = [Text(f"Not removed: {safe_line(one.what)}: {safe_line(one.why)}") for one in receipt.kept]
     return Group(done, *([Text(), *kept] if kept else []))
 
 
-def _one_of(table: str) -> str:
+def _singular(table: str) -> str:
     return f"{table.removesuffix('ies')}y" if table.endswith("ies") else table.removesuffix("s")
 
 
@@ -270,7 +272,7 @@ def health_page(found: Sequence[Symptom]) -> RenderableType:
         sign, style = SIGNS[one.health]
         page.append(f"{sign} ", style=style)
         page.append(f"{one.what}: ", style="bold")
-        page.append(f"{inline(one.told)}\n")
+        page.append(f"{safe_line(one.told)}\n")
         if one.what_next:
             page.append(f"    → {one.what_next}\n", style="dim")
     page.rstrip()
@@ -280,9 +282,9 @@ def health_page(found: Sequence[Symptom]) -> RenderableType:
 def settings_table(found: Sequence[Setting]) -> RenderableType:
     """Return a table of the values of a configuration; those that somebody has set stand out."""
     columns = (Column("Key", whole=True), Column("Value"), Column("Set in"))
-    return table(columns, [_setting_row(one) for one in found])
+    return rows_table(columns, [_setting_row(one) for one in found])
 
 
 def _setting_row(one: Setting) -> tuple[object, ...]:
     style = "" if one.is_set else "dim"
-    return tuple(Text(inline(value), style) for value in (one.key, one.value, one.where))
+    return tuple(Text(safe_line(value), style) for value in (one.key, one.value, one.where))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from gateway_sessions.cli.output.terminal import NONE, Column, facts, inline, table
+from gateway_sessions.cli.output.terminal import NONE, Column, facts_table, rows_table, safe_line
 from gateway_sessions.core.display_text import shortened, visible
 from gateway_sessions.core.notices.units import ago, counted, size
 from gateway_sessions.core.transcript.messages import Message, Role
@@ -40,9 +40,9 @@ def sessions_table(found: Sequence[SessionSummary], now: datetime) -> Renderable
             identity,
         )
         rows = [(one.title, one.preview, then, one.session_id) for one, then in zip(found, when, strict=True)]
-        return table(columns, rows)
+        return rows_table(columns, rows)
     columns = (Column("Preview", 50), Column("Last Active"), Column("Src", 10), identity)
-    return table(
+    return rows_table(
         columns,
         [(one.preview, then, one.source, one.session_id) for one, then in zip(found, when, strict=True)],
     )
@@ -52,7 +52,7 @@ def session_page(record: SessionRecord, said: Sequence[Message], now: datetime) 
     """Return the page of a session, with what was said last."""
     ended = f"{record.end_reason} ({ago(record.ended_at, now)})" if record.ended_at else None
     tokens = record.input_tokens + record.output_tokens
-    known = facts(
+    known = facts_table(
         [
             ("Session", record.session_id),
             ("Title", record.title),
@@ -96,7 +96,7 @@ def message_line(one: Message) -> Text:
     style = STYLES.get(Role(one.role), "") if one.role in set(Role) else ""
     when = f"{one.sent_at:%Y-%m-%d %H:%M} " if one.sent_at else ""
     line = Text(when, style="dim")
-    line.append(f"{inline(one.tool_name or one.role)}: ", style=f"bold {style}".strip())
+    line.append(f"{safe_line(one.tool_name or one.role)}: ", style=f"bold {style}".strip())
     line.append(shortened(text, LONGEST), style="dim strike" if one.hidden_because else "")
     return line
 
@@ -105,25 +105,25 @@ def _tools_called(one: Message) -> Iterable[str]:
     for call in one.tool_calls or ():
         if isinstance(call, dict):
             named = cast("dict[str, Any]", call).get("function")
-            yield inline(cast("dict[str, Any]", named).get("name") if isinstance(named, dict) else "?")
+            yield safe_line(cast("dict[str, Any]", named).get("name") if isinstance(named, dict) else "?")
 
 
 def hits_page(hits: Iterable[SearchHit], now: datetime) -> RenderableType:
     """Return the hits of a search, each with its place."""
     parts: list[RenderableType] = []
     for one in hits:
-        where = Text(inline(one.title) if one.title else one.session_id, style="bold")
+        where = Text(safe_line(one.title) if one.title else one.session_id, style="bold")
         where.append(f"  {one.source}, {one.role}, {ago(one.timestamp, now)}", style="dim not bold")
         if one.title:
             where.append(f"  {one.session_id}", style="dim not bold")
-        parts += [where, _highlighted(one.snippet), Text()]
+        parts += [where, _highlight_matches(one.snippet), Text()]
     return Group(*parts[:-1])
 
 
 def stats_page(known: Mapping[str, object], platforms: Iterable[SourceCount]) -> RenderableType:
     """Return the page of what a store holds, counted."""
     taken = known["bytes"]
-    top = facts(
+    top = facts_table(
         [
             ("Sessions", f"{known['sessions']:,}"),
             ("Messages", f"{known['messages']:,}"),
@@ -136,10 +136,10 @@ def stats_page(known: Mapping[str, object], platforms: Iterable[SourceCount]) ->
     if not rows:
         return top
     columns = (Column("Platform"), Column("Sessions", right=True))
-    return Group(top, Text(), table(columns, rows))
+    return Group(top, Text(), rows_table(columns, rows))
 
 
-def _highlighted(snippet: str) -> Text:
+def _highlight_matches(snippet: str) -> Text:
     line, end = Text("  "), 0
     text = " ".join(visible(snippet).split())
     for match in _MATCH.finditer(text):

@@ -38,7 +38,7 @@ class Column:
     leaves: int = 0
     """Where room is short, columns go before any is cut, the highest number first; 0: it stays."""
 
-    def least(self, width: int) -> int:
+    def least_width(self, width: int) -> int:
         """Return the width that the column keeps where there is little room."""
         return width if self.whole or self.right else min(width, SMALLEST)
 
@@ -61,18 +61,18 @@ def print_answer(console: Console, shown: RenderableType) -> None:
     console.file.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
 
 
-def inline(text: object) -> str:
+def safe_line(text: object) -> str:
     """Return one harmless line of a text that may come from anybody."""
     return " ".join(visible(str(text)).split()) if text not in (None, "") else NONE
 
 
-def cell(value: object) -> Text:
+def table_cell(value: object) -> Text:
     """Return the same for a table; a text with a style keeps it."""
-    return value if isinstance(value, Text) else Text(inline(value))
+    return value if isinstance(value, Text) else Text(safe_line(value))
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class FittedRows:
     """Rows under headings in the width of the console: what people copy is whole, the rest gives way."""
 
     columns: Sequence[Column]
@@ -81,26 +81,26 @@ class Rows:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield what rich prints."""
         del console
-        widths = self._natural()
-        left = self._left(widths, options.max_width)
-        fitting = fitted(
-            [self.columns[place].least(widths[place]) for place in left],
+        widths = self._natural_widths()
+        left = self._columns_that_stay(widths, options.max_width)
+        fitting = fit_widths(
+            [self.columns[place].least_width(widths[place]) for place in left],
             [widths[place] for place in left],
             options.max_width,
             GAP,
         )
         shown = {left[place]: width for place, width in fitting.items()}
-        _narrow(shown, options.max_width)
+        _shrink_to_room(shown, options.max_width)
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
         for place, width in shown.items():
             one = self.columns[place]
             side: Literal["left", "right"] = "right" if one.right else "left"
             table.add_column(one.name, width=width, no_wrap=True, overflow="ellipsis", justify=side)
         for row in self.rows:
-            table.add_row(*(self._cut(row[place], place, width) for place, width in shown.items()))
+            table.add_row(*(self._shorten_middle(row[place], place, width) for place, width in shown.items()))
         yield table
 
-    def _left(self, widths: Sequence[int], room: int) -> list[int]:
+    def _columns_that_stay(self, widths: Sequence[int], room: int) -> list[int]:
         """Return the places of the columns that stay, so that they have as much room as they need."""
         left = list(range(len(widths)))
         while sum(widths[place] + GAP for place in left) - GAP > room:
@@ -110,14 +110,14 @@ class Rows:
             left.remove(leaving)
         return left
 
-    def _cut(self, text: Text, place: int, width: int) -> Text:
+    def _shorten_middle(self, text: Text, place: int, width: int) -> Text:
         """Shorten a value in its middle: ids that people copy differ at both ends."""
         if not self.columns[place].whole or text.cell_len <= width:
             return text
         half = (width - 1) // 2
         return Text.assemble(text[: width - 1 - half], "…", text[len(text) - half :])
 
-    def _natural(self) -> list[int]:
+    def _natural_widths(self) -> list[int]:
         """Return the width that each column would take if there were room."""
         widths: list[int] = []
         for place, one in enumerate(self.columns):
@@ -126,12 +126,12 @@ class Rows:
         return widths
 
 
-def table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> Rows:
+def rows_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> FittedRows:
     """Return rows under headings."""
-    return Rows(columns, [[cell(value) for value in row] for row in rows])
+    return FittedRows(columns, [[table_cell(value) for value in row] for row in rows])
 
 
-def fitted(least: Sequence[int], widths: Sequence[int], room: int, gap: int) -> dict[int, int]:
+def fit_widths(least: Sequence[int], widths: Sequence[int], room: int, gap: int) -> dict[int, int]:
     """Return the width of each column by its place.
 
     The widest gives way first, and the last goes if nothing helps.
@@ -151,7 +151,7 @@ def fitted(least: Sequence[int], widths: Sequence[int], room: int, gap: int) -> 
     return shown
 
 
-def _narrow(shown: dict[int, int], room: int) -> None:
+def _shrink_to_room(shown: dict[int, int], room: int) -> None:
     """Take from the widest column, whatever it is, until a terminal that is too small holds them all."""
     while (missing := sum(shown.values()) + GAP * (len(shown) - 1) - room) > 0:
         widest = max(shown, key=lambda place: shown[place])
@@ -160,14 +160,14 @@ def _narrow(shown: dict[int, int], room: int) -> None:
         shown[widest] = max(shown[widest] - missing, SMALLEST)
 
 
-def facts(pairs: Iterable[tuple[str, object]]) -> Table:
+def facts_table(pairs: Iterable[tuple[str, object]]) -> Table:
     """Return names with their values, one below the other; a value of None is left out."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     shown.add_column(style="bold", no_wrap=True)
     shown.add_column(overflow="fold")
     for name, value in pairs:
         if value is not None:
-            shown.add_row(name, cell(value))
+            shown.add_row(name, table_cell(value))
     return shown
 
 

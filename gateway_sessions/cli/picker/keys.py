@@ -60,28 +60,31 @@ class KeyDecoder:
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._left = ""
-        self.fed: int = 0
+        self.times_fed: int = 0
         """How often something has come."""
 
     @property
-    def waiting(self) -> bool:
+    def is_incomplete(self) -> bool:
         """Whether an Escape, or more, may have begun."""
         return bool(self._left)
 
     def feed(self, data: bytes) -> list[Press]:
         """Return the presses that are whole."""
-        self.fed += 1
+        self.times_fed += 1
         self._left += self._decoder.decode(data)
-        return list(self._whole())
+        return list(self._complete_presses())
 
-    def rest(self) -> list[Press]:
+    def flush(self) -> list[Press]:
         """Return an Escape, which nothing has followed, unless a text is being pasted."""
         if not self._left or self._left.startswith(PASTE_BEGINS):
             return []
         behind, self._left = self._left[1:], ""
-        return [PickerKey.ESCAPE, *(press for character in behind for press in _said(character))]
+        return [
+            PickerKey.ESCAPE,
+            *(press for character in behind for press in _presses_of_character(character)),
+        ]
 
-    def _whole(self) -> Iterator[Press]:
+    def _complete_presses(self) -> Iterator[Press]:
         while self._left:
             if self._left.startswith(PASTE_BEGINS):
                 text, ended, behind = self._left[len(PASTE_BEGINS) :].partition(PASTE_ENDS)
@@ -90,14 +93,14 @@ class KeyDecoder:
                 self._left = behind
                 yield Pasted(text)
             elif self._left[0] == ESCAPE:
-                if (sequence := self._sequence()) is None:
+                if (sequence := self._take_sequence()) is None:
                     return
-                yield from _meant(sequence)
+                yield from _keys_of_sequence(sequence)
             else:
                 character, self._left = self._left[0], self._left[1:]
-                yield from _said(character)
+                yield from _presses_of_character(character)
 
-    def _sequence(self) -> str | None:
+    def _take_sequence(self) -> str | None:
         """Take and return the sequence in front; None as long as it is not whole."""
         found = _SEQUENCE.match(self._left)
         if found is None and len(self._left) < LONGEST_SEQUENCE:
@@ -107,7 +110,7 @@ class KeyDecoder:
         return sequence
 
 
-def _meant(sequence: str) -> Iterator[PickerKey]:
+def _keys_of_sequence(sequence: str) -> Iterator[PickerKey]:
     if sequence == ESCAPE:
         yield PickerKey.ESCAPE
     elif sequence[-1] == "~":
@@ -118,7 +121,7 @@ def _meant(sequence: str) -> Iterator[PickerKey]:
         yield FINALS[sequence[-1]]
 
 
-def _said(character: str) -> Iterator[Press]:
+def _presses_of_character(character: str) -> Iterator[Press]:
     if character in CONTROLS:
         yield CONTROLS[character]
     elif character.isprintable():

@@ -1,6 +1,6 @@
 """The state of a picker over a list that may be endless, and what each key makes of it.
 
-Nothing is drawn and nobody is asked here. `Picker.request` says which page to ask the database for next,
+Nothing is drawn and nobody is asked here. `Picker.next_page` says which page to ask the database for next,
 `Picker.deleting` what to remove, and `Picker.outcome` that it is over.
 
 As long as nothing is looked for, letters are commands. Once something is, they are text, and Escape leads
@@ -111,18 +111,18 @@ class Picker:
     """The rows that are known, the position in them, and what is asked or under way."""
 
     rows: tuple[SessionSummary, ...] = ()
-    answers: str | None = None
+    answered_text: str | None = None
     """The text for which these are the rows; None: the database has not answered yet."""
-    whole: bool = False
+    has_all_rows: bool = False
     """Whether there are no more of them."""
-    text: str | None = None
+    typed_text: str | None = None
     """The text that is looked for; None: letters are commands."""
-    at: int = 0
-    top: int = 0
+    selected_index: int = 0
+    first_shown: int = 0
     """The first row that is shown."""
     height: int = 1
     """The number of rows that can be shown."""
-    to_end: bool = False
+    going_to_end: bool = False
     """Somebody is on the way to the last row, which is not known yet."""
     held_keys: tuple[PickerKey, ...] = ()
     """Keys that were pressed for rows that are still to come."""
@@ -134,32 +134,32 @@ class Picker:
     outcome: PickerOutcome | None = None
 
     @property
-    def wanted(self) -> str:
+    def search_text(self) -> str:
         """The text that the rows have to hold; empty: any rows will do."""
-        return (self.text or "").strip()
+        return (self.typed_text or "").strip()
 
     @property
-    def fresh(self) -> bool:
+    def is_fresh(self) -> bool:
         """Whether the rows are those that are wanted."""
-        return self.answers == self.wanted
+        return self.answered_text == self.search_text
 
     @property
     def selected(self) -> SessionSummary | None:
         """The row that somebody is at."""
-        return self.rows[self.at] if self.rows else None
+        return self.rows[self.selected_index] if self.rows else None
 
     @property
-    def request(self) -> PageRequest | None:
+    def next_page(self) -> PageRequest | None:
         """The page to ask the database for next, if any."""
-        if not self.fresh:
-            return PageRequest(self.wanted, None)
-        near = self.at + SCREENS_AHEAD * self.height >= len(self.rows)
-        if not self.whole and (self.to_end or near):
-            return PageRequest(self.wanted, self.rows[-1] if self.rows else None)
+        if not self.is_fresh:
+            return PageRequest(self.search_text, None)
+        near = self.selected_index + SCREENS_AHEAD * self.height >= len(self.rows)
+        if not self.has_all_rows and (self.going_to_end or near):
+            return PageRequest(self.search_text, self.rows[-1] if self.rows else None)
         return None
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether to leave: a deletion that is under way is waited for, unless somebody cannot wait."""
         if self.outcome is PickerOutcome.INTERRUPTED:
             return True
@@ -168,33 +168,40 @@ class Picker:
 
 def after_resize(picker: Picker, height: int) -> Picker:
     """Return the picker when so many rows can be shown."""
-    return _scrolled(replace(picker, height=max(height, 1)))
+    return _scroll_to_selection(replace(picker, height=max(height, 1)))
 
 
 def after_page(
     picker: Picker, request: PageRequest, rows: Sequence[SessionSummary], *, whole: bool
 ) -> Picker:
     """Return the picker with a page that it asked for; one that is not wanted any more changes nothing."""
-    if request.text != picker.wanted:
+    if request.text != picker.search_text:
         return picker
     if request.after is None:
         return _with_held_keys(
-            replace(picker, rows=tuple(rows), answers=request.text, whole=whole, at=0, top=0)
+            replace(
+                picker,
+                rows=tuple(rows),
+                answered_text=request.text,
+                has_all_rows=whole,
+                selected_index=0,
+                first_shown=0,
+            )
         )
-    if not picker.fresh or not picker.rows or picker.rows[-1] != request.after:
+    if not picker.is_fresh or not picker.rows or picker.rows[-1] != request.after:
         return picker
     known = {one.session_id for one in picker.rows}
     more = tuple(one for one in rows if one.session_id not in known)
-    longer = replace(picker, rows=picker.rows + more, whole=whole)
-    return _with_held_keys(_at_end(longer) if picker.to_end else longer)
+    longer = replace(picker, rows=picker.rows + more, has_all_rows=whole)
+    return _with_held_keys(_moved_to_end(longer) if picker.going_to_end else longer)
 
 
 def _with_held_keys(picker: Picker) -> Picker:
     """Return the picker after the keys that waited for its rows, as far as they do not mean others again."""
     now = replace(picker, held_keys=())
     for key in picker.held_keys:
-        now = _scrolled(_after_key(now, key))
-    return _scrolled(now)
+        now = _scroll_to_selection(_after_key(now, key))
+    return _scroll_to_selection(now)
 
 
 def after_deletion(picker: Picker, one: SessionSummary, problem: str | None) -> Picker:
@@ -202,7 +209,7 @@ def after_deletion(picker: Picker, one: SessionSummary, problem: str | None) -> 
     if problem is not None:
         return replace(picker, deleting=None, note=problem)
     left = tuple(row for row in picker.rows if row.session_id != one.session_id)
-    return _scrolled(replace(picker, rows=left, deleting=None, note=f"Deleted {one.session_id}."))
+    return _scroll_to_selection(replace(picker, rows=left, deleting=None, note=f"Deleted {one.session_id}."))
 
 
 def after_press(picker: Picker, press: Press) -> Picker:
@@ -213,20 +220,20 @@ def after_press(picker: Picker, press: Press) -> Picker:
         return replace(quiet, to_confirm=None, deleting=picker.to_confirm if certain else picker.deleting)
     match press:
         case Pasted(text):
-            return _with_text(quiet, (picker.text or "") + text)
-        case Typed(character) if picker.text is None and character in COMMANDS:
-            return _scrolled(_after_key(quiet, COMMANDS[character]))
+            return _with_text(quiet, (picker.typed_text or "") + text)
+        case Typed(character) if picker.typed_text is None and character in COMMANDS:
+            return _scroll_to_selection(_after_key(quiet, COMMANDS[character]))
         case Typed(character):
-            return _with_text(quiet, (picker.text or "") + character)
+            return _with_text(quiet, (picker.typed_text or "") + character)
         case PickerKey():
-            return _scrolled(_after_key(quiet, press))
+            return _scroll_to_selection(_after_key(quiet, press))
 
 
 def _after_key(picker: Picker, key: PickerKey) -> Picker:
     if key in ON_ROWS:
         return (
-            _hold(picker, key)
-            if picker.held_keys or _leads_beyond(picker, key)
+            _hold_key(picker, key)
+            if picker.held_keys or _needs_more_rows(picker, key)
             else _after_row_key(picker, key)
         )
     match key:
@@ -234,42 +241,42 @@ def _after_key(picker: Picker, key: PickerKey) -> Picker:
             return replace(picker, outcome=PickerOutcome.INTERRUPTED)
         case PickerKey.LEAVE:
             return replace(picker, outcome=PickerOutcome.LEFT)
-        case PickerKey.ESCAPE if picker.text is None:
+        case PickerKey.ESCAPE if picker.typed_text is None:
             return replace(picker, outcome=PickerOutcome.LEFT)
         case PickerKey.ESCAPE:
-            return replace(picker, text=None, held_keys=())
+            return replace(picker, typed_text=None, held_keys=())
         case _:
-            return _after_editing(picker, key)
+            return _after_edit_key(picker, key)
 
 
-def _leads_beyond(picker: Picker, key: PickerKey) -> bool:
+def _needs_more_rows(picker: Picker, key: PickerKey) -> bool:
     """Tell whether a key means a row that is not known yet."""
     steps = {PickerKey.DOWN: 1, PickerKey.PAGE_DOWN: picker.height}.get(key, 0)
-    beyond = steps > 0 and picker.at + steps >= len(picker.rows)
-    return not picker.fresh or (beyond and not picker.whole)
+    beyond = steps > 0 and picker.selected_index + steps >= len(picker.rows)
+    return not picker.is_fresh or (beyond and not picker.has_all_rows)
 
 
-def _hold(picker: Picker, key: PickerKey) -> Picker:
+def _hold_key(picker: Picker, key: PickerKey) -> Picker:
     return replace(picker, held_keys=(*picker.held_keys, key)[:MOST_HELD])
 
 
-def _after_editing(picker: Picker, key: PickerKey) -> Picker:
-    text = picker.text
+def _after_edit_key(picker: Picker, key: PickerKey) -> Picker:
+    text = picker.typed_text
     if key is PickerKey.FIND:
-        return replace(picker, text=text or "")
+        return replace(picker, typed_text=text or "")
     if text is None:
         return picker
     if key is PickerKey.CLEAR:
         return _with_text(picker, "")
     if key is PickerKey.WORD_BACK:
         return _with_text(picker, text.rstrip().rpartition(" ")[0])
-    return replace(picker, text=None) if not text else _with_text(picker, text[:-1])
+    return replace(picker, typed_text=None) if not text else _with_text(picker, text[:-1])
 
 
 def _with_text(picker: Picker, text: str) -> Picker:
     """Return the picker with another text to look for; keys that waited for the one before are forgotten."""
     harmless = visible(f"|{text}|").replace("\n", " ").replace("\t", " ")[1:-1]  # blanks at its ends stay
-    return replace(picker, text=harmless[:LONGEST_TEXT], held_keys=())
+    return replace(picker, typed_text=harmless[:LONGEST_TEXT], held_keys=())
 
 
 def _after_row_key(picker: Picker, key: PickerKey) -> Picker:
@@ -280,33 +287,39 @@ def _after_row_key(picker: Picker, key: PickerKey) -> Picker:
         return replace(picker, outcome=PickerOutcome.CHOSEN)
     if key is PickerKey.DELETE:
         return replace(picker, to_confirm=here) if picker.deleting is None else picker
-    return _after_move(replace(picker, to_end=False), key)
+    return _after_move_key(replace(picker, going_to_end=False), key)
 
 
-def _after_move(picker: Picker, key: PickerKey) -> Picker:
+def _after_move_key(picker: Picker, key: PickerKey) -> Picker:
     last = len(picker.rows) - 1
     match key:
-        case PickerKey.UP if picker.at == 0:
-            return replace(picker, at=last if picker.whole else 0)
-        case PickerKey.DOWN if picker.at == last:
-            return replace(picker, at=0)
+        case PickerKey.UP if picker.selected_index == 0:
+            return replace(picker, selected_index=last if picker.has_all_rows else 0)
+        case PickerKey.DOWN if picker.selected_index == last:
+            return replace(picker, selected_index=0)
         case PickerKey.UP | PickerKey.DOWN:
-            return replace(picker, at=picker.at + (1 if key is PickerKey.DOWN else -1))
+            return replace(
+                picker, selected_index=picker.selected_index + (1 if key is PickerKey.DOWN else -1)
+            )
         case PickerKey.PAGE_UP | PickerKey.PAGE_DOWN:
-            return replace(picker, at=picker.at + (1 if key is PickerKey.PAGE_DOWN else -1) * picker.height)
+            return replace(
+                picker,
+                selected_index=picker.selected_index
+                + (1 if key is PickerKey.PAGE_DOWN else -1) * picker.height,
+            )
         case PickerKey.HOME:
-            return replace(picker, at=0)
+            return replace(picker, selected_index=0)
         case _:
-            return _at_end(picker)
+            return _moved_to_end(picker)
 
 
-def _at_end(picker: Picker) -> Picker:
-    return replace(picker, at=len(picker.rows) - 1, to_end=not picker.whole)
+def _moved_to_end(picker: Picker) -> Picker:
+    return replace(picker, selected_index=len(picker.rows) - 1, going_to_end=not picker.has_all_rows)
 
 
-def _scrolled(picker: Picker) -> Picker:
+def _scroll_to_selection(picker: Picker) -> Picker:
     """Return the picker with its position within the list, and shown."""
     rows, height = len(picker.rows), picker.height
-    at = max(min(picker.at, rows - 1), 0)
-    top = min(max(picker.top, at - height + 1), at, max(rows - height, 0))
-    return replace(picker, at=at, top=max(top, 0))
+    at = max(min(picker.selected_index, rows - 1), 0)
+    top = min(max(picker.first_shown, at - height + 1), at, max(rows - height, 0))
+    return replace(picker, selected_index=at, first_shown=max(top, 0))

@@ -21,7 +21,7 @@ from gateway_sessions.cli.picker.model import (
     after_resize,
 )
 from gateway_sessions.cli.picker.terminal import RawTerminal
-from gateway_sessions.cli.picker.view import picker_lines, rows_in
+from gateway_sessions.cli.picker.view import picker_lines, rows_that_fit
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.errors import GatewaySessionsError
 
@@ -54,31 +54,31 @@ class SessionBrowser:
 
     async def choose(self) -> Picker:
         """Let a person choose; returns the picker as they have left it."""
-        self._resize()
-        with self._terminal.taken(self._press, self._resize):
-            async with in_background(self._work):
-                while not self._picker.over:
+        self._queue_resize()
+        with self._terminal.raw_mode(self._queue_press, self._queue_resize):
+            async with in_background(self._fetch_and_delete):
+                while not self._picker.is_over:
                     await self._apply_and_draw()
         return self._picker
 
     # Changes, in the order in which they come
 
-    def _press(self, press: Press) -> None:
+    def _queue_press(self, press: Press) -> None:
         self._changes.put_nowait(partial(after_press, press=press))
 
-    def _resize(self) -> None:
-        self._changes.put_nowait(self._resized)
+    def _queue_resize(self) -> None:
+        self._changes.put_nowait(self._apply_resize)
 
-    def _resized(self, picker: Picker) -> Picker:
+    def _apply_resize(self, picker: Picker) -> Picker:
         self._size = self._terminal.size
         self._anew = True
-        return after_resize(picker, rows_in(self._size[1]))
+        return after_resize(picker, rows_that_fit(self._size[1]))
 
     async def _apply_and_draw(self) -> None:
         """Apply the changes that have come meanwhile, and draw the picker."""
         self._anew = False
         self._picker = (await self._changes.get())(self._picker)
-        while not self._changes.empty() and not self._picker.over:
+        while not self._changes.empty() and not self._picker.is_over:
             self._picker = self._changes.get_nowait()(self._picker)
         self._changed.set()
         lines = picker_lines(self._picker, self._clock.now(), *self._size, of=self._source)
@@ -86,23 +86,23 @@ class SessionBrowser:
 
     # Work that takes time: one thing after the other, and always what is wanted now
 
-    async def _work(self) -> None:
+    async def _fetch_and_delete(self) -> None:
         while True:
             self._changed.clear()
             if self._picker.deleting is not None:
-                await self._apply(await self._delete(self._picker.deleting))
-            elif (ask := self._picker.request) is not None:
-                await self._apply(await self._fetch(ask))
+                await self._apply_and_wait(await self._delete_session(self._picker.deleting))
+            elif (ask := self._picker.next_page) is not None:
+                await self._apply_and_wait(await self._fetch_page(ask))
             else:
                 await self._changed.wait()
 
-    async def _apply(self, change: Change) -> None:
+    async def _apply_and_wait(self, change: Change) -> None:
         """Hand a change over, and wait until it is applied: only then is it known what is wanted next."""
         self._changes.put_nowait(change)
         self._changed.clear()
         await self._changed.wait()
 
-    async def _fetch(self, ask: PageRequest) -> Change:
+    async def _fetch_page(self, ask: PageRequest) -> Change:
         rows = await self._client.db.list_sessions_rich(
             scope=Scope.operator(),
             source=self._source,
@@ -114,7 +114,7 @@ class SessionBrowser:
         )
         return partial(after_page, request=ask, rows=rows, whole=len(rows) < PAGE)
 
-    async def _delete(self, one: SessionSummary) -> Change:
+    async def _delete_session(self, one: SessionSummary) -> Change:
         try:
             await self._client.do("delete_session", session_id=one.session_id)
         except GatewaySessionsError as error:

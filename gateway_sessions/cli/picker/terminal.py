@@ -43,14 +43,14 @@ class RawTerminal:
         return (columns, lines) if columns and lines else USUAL_SIZE
 
     @contextmanager
-    def taken(self, pressed: Callable[[Press], object], resized: Callable[[], object]) -> Generator[None]:
+    def raw_mode(self, pressed: Callable[[Press], object], resized: Callable[[], object]) -> Generator[None]:
         """Within the block, tell what is pressed, and that the size is another one."""
         loop, stdin = asyncio.get_running_loop(), sys.stdin.fileno()
         before = termios.tcgetattr(stdin)
         try:
             tty.setraw(stdin, termios.TCSADRAIN)
             self._write(ENTER)
-            loop.add_reader(stdin, self._read, stdin, pressed)
+            loop.add_reader(stdin, self._read_keys, stdin, pressed)
             loop.add_signal_handler(signal.SIGWINCH, resized)
             for ending in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(ending, pressed, PickerKey.INTERRUPT)
@@ -65,7 +65,7 @@ class RawTerminal:
 
     def draw(self, lines: Sequence[Text], *, anew: bool = False) -> None:
         """Show these lines, from the top; *anew*: nothing that was shown before is there any more."""
-        drawn = [self._drawn(line) for line in lines]
+        drawn = [self._render_line(line) for line in lines]
         before = [] if anew else self._shown
         changed = [
             f"\x1b[{place + 1};1H\x1b[2K{line}"
@@ -75,12 +75,12 @@ class RawTerminal:
         self._shown = drawn
         self._write(("\x1b[2J" if anew else "") + "".join(changed))
 
-    def _drawn(self, line: Text) -> str:
+    def _render_line(self, line: Text) -> str:
         with self._console.capture() as capture:
             self._console.print(line, end="", no_wrap=True, overflow="ignore", crop=False)
         return capture.get()
 
-    def _read(self, stdin: int, pressed: Callable[[Press], object]) -> None:
+    def _read_keys(self, stdin: int, pressed: Callable[[Press], object]) -> None:
         try:
             data = os.read(stdin, CHUNK)
         except OSError:  # the terminal is gone
@@ -91,12 +91,14 @@ class RawTerminal:
             return
         for one in self._keys.feed(data):
             pressed(one)
-        if self._keys.waiting:
-            asyncio.get_running_loop().call_later(ESCAPE_SECONDS, self._rest, self._keys.fed, pressed)
+        if self._keys.is_incomplete:
+            asyncio.get_running_loop().call_later(
+                ESCAPE_SECONDS, self._flush_escape, self._keys.times_fed, pressed
+            )
 
-    def _rest(self, fed: int, pressed: Callable[[Press], object]) -> None:
-        if fed == self._keys.fed:
-            for one in self._keys.rest():
+    def _flush_escape(self, fed: int, pressed: Callable[[Press], object]) -> None:
+        if fed == self._keys.times_fed:
+            for one in self._keys.flush():
                 pressed(one)
 
     def _write(self, text: str) -> None:

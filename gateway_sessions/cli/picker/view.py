@@ -10,7 +10,7 @@ from typing import Final, Literal
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
-from gateway_sessions.cli.output.terminal import NONE, inline
+from gateway_sessions.cli.output.terminal import NONE, safe_line
 from gateway_sessions.cli.picker.model import Picker
 from gateway_sessions.core.notices.units import ago, counted
 from gateway_sessions.core.sessions.record import SessionSummary
@@ -43,7 +43,7 @@ _BESIDE: Final = (
 _SHOWN: Final = ("Messages", "Source", "Active")
 
 
-def rows_in(height: int) -> int:
+def rows_that_fit(height: int) -> int:
     """Return how many rows of a list there is room for."""
     return max(height - 2 - (height >= WITH_DETAIL) - (height >= WITH_HEADINGS), 1)
 
@@ -52,20 +52,22 @@ def picker_lines(
     picker: Picker, now: datetime, width: int, height: int, *, of: str | None = None
 ) -> list[Text]:
     """Return all lines of the terminal; *of* is the source whose conversations these are."""
-    columns = _fitting(width)
+    columns = _columns_that_fit(width)
     lines = [_title_line(picker, of)]
     if height >= WITH_HEADINGS:
-        lines.append(_line(Text("Conversation"), [(one, Text(one.name)) for one in columns], width, "bold"))
-    lines += _row_lines(picker, now, columns, width, rows_in(height))
+        lines.append(
+            _padded_line(Text("Conversation"), [(one, Text(one.name)) for one in columns], width, "bold")
+        )
+    lines += _row_lines(picker, now, columns, width, rows_that_fit(height))
     foot = _status_lines(picker, width)
     if height >= WITH_DETAIL:
         # What is told may need the room of both.
         lines.append(foot.pop(0) if len(foot) > 1 else _detail_line(picker.selected))
     lines.append(foot[0])
-    return [_cut(line, width) for line in lines[-height:]]
+    return [_cut_to_width(line, width) for line in lines[-height:]]
 
 
-def _fitting(width: int) -> list[_PickerColumn]:
+def _columns_that_fit(width: int) -> list[_PickerColumn]:
     """Return the columns beside a conversation's name, in the order in which they are shown."""
     room = width - len(MARK) - LEAST
     shown: set[str] = set()
@@ -79,67 +81,67 @@ def _fitting(width: int) -> list[_PickerColumn]:
 
 
 def _title_line(picker: Picker, of: str | None) -> Text:
-    if picker.text is None:
-        what = f"Conversations of {inline(of)}" if of else "Conversations"
+    if picker.typed_text is None:
+        what = f"Conversations of {safe_line(of)}" if of else "Conversations"
         return Text(what, style="bold")
     line = Text("Find: ", style="bold")
-    line.append(picker.text, style="not bold")
+    line.append(picker.typed_text, style="not bold")
     line.append(" ", style="reverse")
-    return line.append("" if picker.fresh else " …", style="dim not bold")
+    return line.append("" if picker.is_fresh else " …", style="dim not bold")
 
 
 def _row_lines(
     picker: Picker, now: datetime, columns: list[_PickerColumn], width: int, room: int
 ) -> Iterable[Text]:
-    seen = picker.rows[picker.top : picker.top + room]
+    seen = picker.rows[picker.first_shown : picker.first_shown + room]
     lines = [
-        _row(one, now, columns, width, selected=picker.top + place == picker.at)
+        _session_line(one, now, columns, width, selected=picker.first_shown + place == picker.selected_index)
         for place, one in enumerate(seen)
     ]
     if not lines:
-        lines.append(Text(_nothing(picker), style="dim"))
+        lines.append(Text(_empty_list_text(picker), style="dim"))
     return lines + [Text() for _ in range(room - len(lines))]
 
 
-def _nothing(picker: Picker) -> str:
-    if not picker.fresh:
+def _empty_list_text(picker: Picker) -> str:
+    if not picker.is_fresh:
         return "…"
-    return f"Nothing holds “{picker.wanted}”." if picker.wanted else "There are no conversations."
+    return f"Nothing holds “{picker.search_text}”." if picker.search_text else "There are no conversations."
 
 
-def _row(
+def _session_line(
     one: SessionSummary, now: datetime, columns: list[_PickerColumn], width: int, *, selected: bool
 ) -> Text:
     values = {
         "Messages": f"{one.message_count:,}",
-        "Source": _one_line(one.source),
+        "Source": _line_without_emoji_style(one.source),
         "Active": ago(one.last_active, now),
     }
     called = Text()
     if one.title:
-        called.append(_one_line(one.title), style="bold")
+        called.append(_line_without_emoji_style(one.title), style="bold")
     if one.preview or not one.title:
-        said = _one_line(one.preview)
+        said = _line_without_emoji_style(one.preview)
         called.append(f"  {said}" if one.title else said, style="dim" if one.title else "")
     beside = [(column, Text(values[column.name])) for column in columns]
-    return _line(called, beside, width, "reverse" if selected else "", mark=selected)
+    return _padded_line(called, beside, width, "reverse" if selected else "", mark=selected)
 
 
-def _line(
+def _padded_line(
     first: Text, beside: Iterable[tuple[_PickerColumn, Text]], width: int, style: str, *, mark: bool = False
 ) -> Text:
     """Return one line, filled up to the width of the terminal."""
     cells = list(beside)
     room = max(width - len(MARK) - sum(column.width + GAP for column, _ in cells), 0)
     line = Text(MARK if mark else " " * len(MARK), style=style)
-    line.append_text(_cut(first, room)).append(" " * (room - first.cell_len))
+    line.append_text(_cut_to_width(first, room)).append(" " * (room - first.cell_len))
     for column, value in cells:
-        _cut(value, column.width).align(column.side, column.width)
+        _cut_to_width(value, column.width).align(column.side, column.width)
         line.append(" " * GAP).append_text(value)
     return line
 
 
-def _cut(text: Text, width: int) -> Text:
+def _cut_to_width(text: Text, width: int) -> Text:
     """Return the text, no wider than that; where half of a character would have to go, all of it goes."""
     if width < 1:
         text.plain = ""
@@ -152,38 +154,42 @@ def _detail_line(one: SessionSummary | None) -> Text:
     if one is None:
         return Text()
     known = (one.session_id, one.session_key, one.model)
-    return Text("  ".join(inline(part) for part in known if part), style="dim")
+    return Text("  ".join(safe_line(part) for part in known if part), style="dim")
 
 
 def _status_lines(picker: Picker, width: int) -> list[Text]:
     """Return the question, the news, or else what can be done and the position: a line or more."""
     if picker.to_confirm is not None:
-        return [_question(picker.to_confirm, width)]
+        return [_deletion_question(picker.to_confirm, width)]
     if picker.deleting is not None:
         return [Text(f"Deleting {picker.deleting.session_id} …", style="bold")]
     if picker.note:
-        return [Text(line, style="bold") for line in chop_cells(_one_line(picker.note), width)[:2]]
-    where = _where(picker)
-    left = _hints(FINDING_HINTS if picker.text is not None else COMMAND_HINTS, width - cell_len(where) - GAP)
+        return [
+            Text(line, style="bold") for line in chop_cells(_line_without_emoji_style(picker.note), width)[:2]
+        ]
+    where = _position_text(picker)
+    left = _hints_that_fit(
+        FINDING_HINTS if picker.typed_text is not None else COMMAND_HINTS, width - cell_len(where) - GAP
+    )
     gap = max(width - cell_len(left) - cell_len(where), 0)
     return [Text(f"{left}{' ' * gap}{where}", style="dim")]
 
 
-def _question(one: SessionSummary, width: int) -> Text:
+def _deletion_question(one: SessionSummary, width: int) -> Text:
     """Return the question before a deletion, whole: the name of the conversation gives way."""
-    called = _one_line(one.title or one.preview or one.session_id)
+    called = _line_without_emoji_style(one.title or one.preview or one.session_id)
     question = f" with {counted(one.message_count, 'message')}? y/n"
-    name = _cut(Text(called), width - len("Delete “”") - len(question))
+    name = _cut_to_width(Text(called), width - len("Delete “”") - len(question))
     return Text(f"Delete “{name.plain}”{question}", style="bold")
 
 
-def _where(picker: Picker) -> str:
-    if not picker.rows or not picker.fresh:
+def _position_text(picker: Picker) -> str:
+    if not picker.rows or not picker.is_fresh:
         return ""
-    return f"{picker.at + 1:,} of {len(picker.rows):,}{'' if picker.whole else '+'}"
+    return f"{picker.selected_index + 1:,} of {len(picker.rows):,}{'' if picker.has_all_rows else '+'}"
 
 
-def _hints(hints: Iterable[str], room: int) -> str:
+def _hints_that_fit(hints: Iterable[str], room: int) -> str:
     """Return as many hints as there is room for."""
     told = ""
     for one in hints:
@@ -194,6 +200,6 @@ def _hints(hints: Iterable[str], room: int) -> str:
     return told
 
 
-def _one_line(text: str | None) -> str:
+def _line_without_emoji_style(text: str | None) -> str:
     """Return one harmless line of a text that may come from anybody, as wide as its characters are."""
-    return inline(text).replace(_EMOJI_STYLE, "") or NONE
+    return safe_line(text).replace(_EMOJI_STYLE, "") or NONE

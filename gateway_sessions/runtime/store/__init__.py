@@ -1,7 +1,6 @@
 """`SessionStore`, the object that a program embeds, and the parts of its public interface.
 
-- ``account_lanes``: Methods of `SessionStore` that give lanes from before named accounts to those
-  accounts.
+- ``account_lanes``: Methods of `SessionStore` that give lanes from before named accounts to those accounts.
 - ``control``: Operations that other programs may ask of the owner through the control socket, and its
   status.
 - ``conversation_api``: Methods of `SessionStore` for conversations: reset, switch, branch, resume, and

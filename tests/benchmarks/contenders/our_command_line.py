@@ -16,7 +16,7 @@ from gateway_sessions import Scope, SystemClock
 from gateway_sessions.cli.app import main
 from gateway_sessions.cli.picker.model import PageRequest, Picker, after_page, after_resize
 from gateway_sessions.cli.picker.run import PAGE
-from gateway_sessions.cli.picker.view import picker_lines, rows_in
+from gateway_sessions.cli.picker.view import picker_lines, rows_that_fit
 from gateway_sessions.operator import connect
 from gateway_sessions.sessions import SessionSummary
 from tests.benchmarks.child import Figures, answer, latencies
@@ -69,7 +69,7 @@ async def browsing(folder: str, sessions: int, times: int) -> Figures:
 
     def draw(ask: PageRequest, rows: list[SessionSummary]) -> None:
         picker = after_page(
-            after_resize(Picker(text=ask.text or None), rows_in(LINES)), ask, rows, whole=False
+            after_resize(Picker(typed_text=ask.text or None), rows_that_fit(LINES)), ask, rows, whole=False
         )
         picker_lines(picker, clock.now(), COLUMNS, LINES)
 

@@ -13,7 +13,7 @@ import pytest
 from rich.text import Text
 
 from gateway_sessions import SessionStore, load_config
-from gateway_sessions.cli.app import in_front
+from gateway_sessions.cli.app import options_in_front
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.control_protocol import MAX_ANSWER_BYTES
 from gateway_sessions.core.sessions.entry import MAX_SESSION_ID
@@ -207,4 +207,4 @@ def test_a_person_is_asked_and_believed(home: Path):
     ],
 )
 def test_options_for_all_commands_stand_anywhere(typed: str, meant: str):
-    assert in_front(typed.split()) == meant.split()
+    assert options_in_front(typed.split()) == meant.split()

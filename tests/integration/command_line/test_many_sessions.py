@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.cli.commands.session_changes import MOST_NAMED
+from gateway_sessions.cli.commands.session_changes import MAX_IDS_SHOWN
 from gateway_sessions.cli.exit_codes import Exit
 from tests.benchmarks.seeding import RARE, SOURCES, id_of, said_in, seed_sessions
 from tests.integration.command_line.conftest import Gsess
@@ -82,10 +82,10 @@ def test_a_plan_names_the_oldest_and_counts_the_others(gsess: Gsess, many: tuple
     first, *named, last = gsess(*typed).lines
     plan = gsess(*typed, "--json").answer["results"][0]["session_ids"]
     assert plan == [id_of(one) for one in range(len(plan))]
-    assert MOST_NAMED < len(plan) < number
+    assert MAX_IDS_SHOWN < len(plan) < number
     assert first.startswith(f"Would remove {len(plan):,} sessions")
-    assert named == [f"  {one}" for one in plan[:MOST_NAMED]]
-    assert last == f"  ... and {len(plan) - MOST_NAMED:,} more; --json names them all"
+    assert named == [f"  {one}" for one in plan[:MAX_IDS_SHOWN]]
+    assert last == f"  ... and {len(plan) - MAX_IDS_SHOWN:,} more; --json names them all"
 
 
 def test_all_of_them_can_be_browsed(many: tuple[Path, int]):

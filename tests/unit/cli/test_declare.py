@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import pytest
 import typer
 
-from gateway_sessions.cli.commands import ALONE, GROUPS
-from gateway_sessions.cli.declare import command, number, whole
+from gateway_sessions.cli.commands import GROUPS, UNGROUPED
+from gateway_sessions.cli.declare import command, number_from, whole_number
 from gateway_sessions.cli.exit_codes import Exit
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def greeter() -> tuple[typer.Typer, object]:
         context: CommandContext,
         *,
         name: Annotated[str, typer.Argument(help="Who.")],
-        times: Annotated[int, typer.Option(parser=whole(1, 3), help="How often.")] = 1,
+        times: Annotated[int, typer.Option(parser=whole_number(1, 3), help="How often.")] = 1,
         loud: Annotated[bool, typer.Option("--loud", help="So that all hear it.")] = False,
     ) -> None:
         """Say hello."""
@@ -73,7 +73,13 @@ def test_its_docstring_is_the_help(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize(
-    ("parser", "text"), [(whole(1, 3), "0"), (whole(1, 3), "4"), (whole(1, 3), "x"), (number(0.2), "0.1")]
+    ("parser", "text"),
+    [
+        (whole_number(1, 3), "0"),
+        (whole_number(1, 3), "4"),
+        (whole_number(1, 3), "x"),
+        (number_from(0.2), "0.1"),
+    ],
 )
 def test_a_number_outside_its_bounds_is_refused(parser: Callable[[str], float], text: str):
     with pytest.raises(typer.BadParameter, match=f"'{text}' is no "):
@@ -88,7 +94,7 @@ def names_in(app: typer.Typer) -> list[str | None]:
 
 def test_no_command_hides_another_one_of_its_name():
     groups = [*GROUPS.values()]
-    alone = [name for app in ALONE for name in names_in(app)] + [*GROUPS]
+    alone = [name for app in UNGROUPED for name in names_in(app)] + [*GROUPS]
     for names in [alone, *map(names_in, groups)]:
         assert names
         assert len(names) == len(set(names)), names

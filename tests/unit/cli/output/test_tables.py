@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from gateway_sessions.cli.output.terminal import Column, fitted, inline, table
+from gateway_sessions.cli.output.terminal import Column, fit_widths, rows_table, safe_line
 
 GAP = 2
 
@@ -24,14 +24,14 @@ GAP = 2
 def test_the_widest_gives_way_and_what_is_copied_stays(
     widths: list[int], least: list[int], room: int, shown: dict[int, int]
 ):
-    assert fitted(least, widths, room, GAP) == shown
+    assert fit_widths(least, widths, room, GAP) == shown
 
 
 @given(st.lists(st.tuples(st.integers(1, 60), st.booleans()), min_size=1, max_size=6), st.integers(1, 200))
 def test_it_fits_unless_only_what_is_copied_is_left(columns: list[tuple[int, bool]], room: int):
     widths = [width for width, _ in columns]
     least = [width if whole else min(width, 6) for width, whole in columns]
-    shown = fitted(least, widths, room, GAP)
+    shown = fit_widths(least, widths, room, GAP)
     fits = sum(shown.values()) + GAP * (len(shown) - 1) <= room
     assert fits or all(least[place] == widths[place] for place in shown)
     assert {place for place in range(len(widths)) if least[place] == widths[place]} <= shown.keys()
@@ -62,12 +62,12 @@ COLUMNS = (
 def test_a_column_leaves_before_another_is_squeezed_and_a_key_keeps_both_ends(room: int, shown: str):
     console = Console(width=room)
     with console.capture() as capture:
-        console.print(table(COLUMNS, [(KEY, "running", "12", "1.1")]))
+        console.print(rows_table(COLUMNS, [(KEY, "running", "12", "1.1")]))
     head, row = capture.get().splitlines()
     assert " ".join(row.split()) == shown
     assert max(len(head.rstrip()), len(row.rstrip())) <= room
 
 
 def test_what_strangers_wrote_is_one_harmless_line():
-    assert inline("a\x1b[31m\nb\t c") == "a [31m b c"
-    assert inline("") == inline(None) == "—"
+    assert safe_line("a\x1b[31m\nb\t c") == "a [31m b c"
+    assert safe_line("") == safe_line(None) == "—"

@@ -40,7 +40,7 @@ SENT: list[tuple[str, list[Press]]] = [
 def test_each_key_is_known_by_what_is_sent_for_it(sent: str, meant: list[Press]):
     keys = KeyDecoder()
     assert keys.feed(sent.encode()) == meant
-    assert not keys.waiting
+    assert not keys.is_incomplete
 
 
 @given(st.lists(st.sampled_from(SENT), max_size=8), st.data())
@@ -57,28 +57,28 @@ def test_it_does_not_matter_in_which_pieces_it_comes(
 
 def test_an_escape_is_one_once_nothing_has_followed():
     keys = KeyDecoder()
-    assert (keys.feed(b"\x1b"), keys.waiting, keys.rest(), keys.waiting) == (
+    assert (keys.feed(b"\x1b"), keys.is_incomplete, keys.flush(), keys.is_incomplete) == (
         [],
         True,
         [PickerKey.ESCAPE],
         False,
     )
-    assert keys.rest() == []
+    assert keys.flush() == []
     assert keys.feed(b"j") == [Typed("j")]
-    assert (keys.feed(b"\x1bO"), keys.rest()) == ([], [PickerKey.ESCAPE, Typed("O")])
+    assert (keys.feed(b"\x1bO"), keys.flush()) == ([], [PickerKey.ESCAPE, Typed("O")])
 
 
 def test_an_escape_before_an_escape_is_one():
     keys = KeyDecoder()
     assert keys.feed(b"\x1b\x1b") == [PickerKey.ESCAPE]
-    assert keys.rest() == [PickerKey.ESCAPE]
+    assert keys.flush() == [PickerKey.ESCAPE]
     assert keys.feed(b"\x1b\x1b[A") == [PickerKey.ESCAPE, PickerKey.UP]
 
 
 def test_a_paste_is_waited_for_and_a_sequence_without_end_is_not():
     keys = KeyDecoder()
     assert keys.feed(b"\x1b[200~begun") == []
-    assert keys.rest() == []
+    assert keys.flush() == []
     assert keys.feed(b" ended\x1b[201~") == [Pasted("begun ended")]
     assert keys.feed(b"\x1b[" + b"1;" * LONGEST_SEQUENCE) != []
 
@@ -87,8 +87,8 @@ def test_a_paste_is_waited_for_and_a_sequence_without_end_is_not():
 def test_no_bytes_can_confuse_it(sent: bytes):
     keys = KeyDecoder()
     keys.feed(sent)
-    keys.rest()
+    keys.flush()
     for _ in range(3):
         keys.feed(b"\x1b[201~")
-        keys.rest()
+        keys.flush()
     assert keys.feed(b"\x1b[A")[-1] is PickerKey.UP

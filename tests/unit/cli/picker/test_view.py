@@ -18,7 +18,7 @@ from gateway_sessions.cli.picker.model import (
     after_press,
     after_resize,
 )
-from gateway_sessions.cli.picker.view import MARK, picker_lines, rows_in
+from gateway_sessions.cli.picker.view import MARK, picker_lines, rows_that_fit
 from gateway_sessions.sessions import SessionSummary
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
@@ -39,7 +39,7 @@ def row(number: int = 0, **told: object) -> SessionSummary:
 
 
 def over(*rows: SessionSummary, height: int = 10, whole: bool = True) -> Picker:
-    return after_page(after_resize(Picker(), rows_in(height)), PageRequest("", None), rows, whole=whole)
+    return after_page(after_resize(Picker(), rows_that_fit(height)), PageRequest("", None), rows, whole=whole)
 
 
 def shown(picker: Picker, width: int = 80, height: int = 10, of: str | None = None) -> list[str]:
@@ -82,7 +82,7 @@ def test_in_a_narrow_terminal_the_least_important_columns_go(width: int, columns
     ("height", "rows"), [(24, 20), (8, 4), (7, 4), (6, 3), (5, 3), (3, 1), (2, 1), (1, 1)]
 )
 def test_in_a_low_terminal_rows_come_first(height: int, rows: int):
-    assert rows_in(height) == rows
+    assert rows_that_fit(height) == rows
     lines = shown(over(*map(row, range(30)), height=height), height=height)
     assert len(lines) == height
     assert sum("said" in line for line in lines) == (rows if height > 1 else 0)

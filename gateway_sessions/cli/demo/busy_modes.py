@@ -13,7 +13,7 @@ import anyio
 
 from gateway_sessions import Config, Gateway, SessionStore, TurnContext
 from gateway_sessions.adapters import InboundMessage
-from gateway_sessions.cli.demo.paint import bad, code, dim, good, row, say, scene, strong
+from gateway_sessions.cli.demo.paint import bad, begin_scene, code, dim, good, in_columns, say, strong
 from gateway_sessions.events import EventKind, GatewayEvent
 from gateway_sessions.queue import Disposition
 from gateway_sessions.testing import FakeClock, FakePlatform
@@ -78,28 +78,32 @@ class ModeColumn:
 
 async def compare_modes(home: Path) -> None:
     """Play the burst four times, and show what became of it."""
-    scene(
+    begin_scene(
         2,
         "One burst, four busy modes",
         "Each column is a gateway of its own. Its agent thinks for four seconds.",
     )
-    columns = {mode: await play(home / mode, mode) for mode in MODES}
+    columns = {mode: await run_burst(home / mode, mode) for mode in MODES}
     moments = sorted({moment for column in columns.values() for moment in column.events})
     for column in columns.values():
         column.draw(moments)
     said = {timedelta(seconds=after): text for after, text in BURST}
-    say(dim(row("clock", "Ada says", *MODES, widths=WIDTHS)))
+    say(dim(in_columns("clock", "Ada says", *MODES, widths=WIDTHS)))
     for moment in moments:
         clock = dim(f"{moment.total_seconds():5.2f}")
-        say(row(clock, said.get(moment, ""), *(one.cells[moment] for one in columns.values()), widths=WIDTHS))
+        say(
+            in_columns(
+                clock, said.get(moment, ""), *(one.cells[moment] for one in columns.values()), widths=WIDTHS
+            )
+        )
     say("")
-    say(dim(row("mode", "turns", "replies", "the last reply", widths=TOTALS)))
+    say(dim(in_columns("mode", "turns", "replies", "the last reply", widths=TOTALS)))
     for mode, column in columns.items():
         turns, replies = str(column.turns), str(len(column.replies))
-        say(row(mode, turns, replies, column.replies[-1], widths=TOTALS))
+        say(in_columns(mode, turns, replies, column.replies[-1], widths=TOTALS))
 
 
-async def play(home: Path, mode: str) -> ModeColumn:
+async def run_burst(home: Path, mode: str) -> ModeColumn:
     """Say everything to a gateway in that mode; what happened there, by the time since the beginning."""
     clock = FakeClock()
     platform = FakePlatform("telegram", clock=clock)
@@ -108,7 +112,7 @@ async def play(home: Path, mode: str) -> ModeColumn:
     async with (
         SessionStore.open(home, config, clock=clock) as store,
         Gateway(store, agent=Planner(), adapters=[platform]) as gateway,
-        recorded(gateway) as events,
+        record_events(gateway) as events,
     ):
         for after, text in BURST:
             await clock.advance_to(begin + timedelta(seconds=after))
@@ -121,7 +125,7 @@ async def play(home: Path, mode: str) -> ModeColumn:
 
 
 @asynccontextmanager
-async def recorded(gateway: Gateway) -> AsyncGenerator[list[GatewayEvent]]:
+async def record_events(gateway: Gateway) -> AsyncGenerator[list[GatewayEvent]]:
     """Messages and turns that happen within the block."""
     events: list[GatewayEvent] = []
     wanted = {*MESSAGES, EventKind.TURN_STARTED, EventKind.TURN_ENDED}
