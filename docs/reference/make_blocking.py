@@ -88,7 +88,7 @@ MODULES = {
             SessionStore,
             "`SessionStore` for callers without a loop. Open it with `with BlockingSessionStore.open(path)`.",
             attributes={"home": "Path", "config": "Config"},
-            left_out=frozenset({"control", "ledger"}),
+            left_out=frozenset({"control"}),
         ),
     ),
 }

@@ -267,50 +267,6 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
             )
         )
 
-    @property
-    def db(self) -> BlockingSessionDB:
-        """The database."""
-        return BlockingSessionDB(self._target.db, self._loop)
-
-    @property
-    def hooks(self) -> BlockingHooks:
-        """The hooks, and what became of their calls."""
-        return BlockingHooks(self._target.hooks, self._loop)
-
-    @property
-    def watcher(self) -> BlockingExpiryWatcher:
-        """The duty that ends sessions nobody writes to."""
-        return BlockingExpiryWatcher(self._target.watcher, self._loop)
-
-    @property
-    def clock(self) -> Clock:
-        """The time that this store goes by."""
-        return self._call_on_loop(lambda: self._target.clock)
-
-    @property
-    def isolation(self) -> Isolation:
-        """Who shares a lane with whom."""
-        return self._call_on_loop(lambda: self._target.isolation)
-
-    def key_for(self, source: SessionSource) -> str:
-        """The plain key of the lane a message of that origin belongs to, if nobody has another name."""
-        return self._call_on_loop(lambda: self._target.key_for(source))
-
-    @property
-    def drain_requested(self) -> bool:
-        """Set when another process would like to take over; this one ends when it sees fit."""
-        return self._call_on_loop(self._target.drain_requested.is_set)
-
-    @property
-    def started(self) -> StartReport:
-        """How the store was found when it was opened."""
-        return self._call_on_loop(lambda: self._target.started)
-
-    @property
-    def incidents(self) -> tuple[Incident, ...]:
-        """What was found wrong and dealt with since the store was opened."""
-        return self._call_on_loop(lambda: self._target.incidents)
-
     def get_or_create_session(
         self, source: SessionSource, force_new: bool = False, touch: bool = True
     ) -> SessionEntry:
@@ -386,10 +342,6 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
             lambda: self._target.list_sessions(active_minutes, scope=scope, limit=limit, after=after)
         )
 
-    def scope_of(self, source: SessionSource) -> Scope:
-        """What the person who wrote may see, under the rules of this store and all of their names."""
-        return self._run_and_wait(lambda: self._target.scope_of(source))
-
     def lookup_by_session_id(self, session_id: str, *, scope: Scope) -> SessionEntry | None:
         """The entry that holds a session now, if *scope* may see it."""
         return self._run_and_wait(lambda: self._target.lookup_by_session_id(session_id, scope=scope))
@@ -428,10 +380,6 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         turn after an automatic reset has one more line at the end, which says so.
         """
         return self._call_on_loop(lambda: self._target.session_prompt(source, entry, connected=connected))
-
-    def flush(self) -> None:
-        """Return when sessions.json shows all that was changed before, else raise `SnapshotError`."""
-        self._run_and_wait(self._target.flush)
 
     def reset_session(self, session_key: str, display_name: str | None = None) -> SessionEntry | None:
         """Start afresh because a person asked for it; None if the lane has no session.
@@ -502,6 +450,34 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         """Choose what a message does while a turn of this session runs; None: what the configuration says."""
         return self._run_and_wait(lambda: self._target.set_busy_mode(session_key, mode))
 
+    def append_to_transcript(
+        self,
+        session_id: str,
+        message: Message | Mapping[str, Any],
+        skip_db: bool = False,
+        *,
+        source: SessionSource | None = None,
+    ) -> int | None:
+        """Add a message; returns its id. With *skip_db* nothing happens: the agent has stored it itself.
+
+        *source* tells who said it, and where: in a room, only then is it known to be theirs.
+        """
+        return self._run_and_wait(
+            lambda: self._target.append_to_transcript(session_id, message, skip_db, source=source)
+        )
+
+    def rewrite_transcript(self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]) -> bool:
+        """Put messages in the place of the conversation, all or none; what is hidden stays. Always True."""
+        return self._run_and_wait(lambda: self._target.rewrite_transcript(session_id, messages))
+
+    def load_transcript(self, session_id: str, *, limit: int | None = None) -> list[Chat]:
+        """What goes to a model, always valid, of the last *limit* messages that belong to it."""
+        return self._run_and_wait(lambda: self._target.load_transcript(session_id, limit=limit))
+
+    def rewind_session(self, session_id: str, n: int = 1) -> Rewind | None:
+        """Take back the last *n* turns; None if there is none. `db.restore_rewound` brings them back."""
+        return self._run_and_wait(lambda: self._target.rewind_session(session_id, n))
+
     def enqueue(
         self,
         message: InboundMessage,
@@ -567,34 +543,6 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         """Let a reply that was given up be sent again; a gateway that runs is told with `look_again`."""
         self._run_and_wait(lambda: self._target.retry_reply(reply_id))
 
-    def append_to_transcript(
-        self,
-        session_id: str,
-        message: Message | Mapping[str, Any],
-        skip_db: bool = False,
-        *,
-        source: SessionSource | None = None,
-    ) -> int | None:
-        """Add a message; returns its id. With *skip_db* nothing happens: the agent has stored it itself.
-
-        *source* tells who said it, and where: in a room, only then is it known to be theirs.
-        """
-        return self._run_and_wait(
-            lambda: self._target.append_to_transcript(session_id, message, skip_db, source=source)
-        )
-
-    def rewrite_transcript(self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]) -> bool:
-        """Put messages in the place of the conversation, all or none; what is hidden stays. Always True."""
-        return self._run_and_wait(lambda: self._target.rewrite_transcript(session_id, messages))
-
-    def load_transcript(self, session_id: str, *, limit: int | None = None) -> list[Chat]:
-        """What goes to a model, always valid, of the last *limit* messages that belong to it."""
-        return self._run_and_wait(lambda: self._target.load_transcript(session_id, limit=limit))
-
-    def rewind_session(self, session_id: str, n: int = 1) -> Rewind | None:
-        """Take back the last *n* turns; None if there is none. `db.restore_rewound` brings them back."""
-        return self._run_and_wait(lambda: self._target.rewind_session(session_id, n))
-
     def import_hermes(
         self, path: str | Path, *, dry_run: bool = False, progress: Progress | None = None
     ) -> ImportReport:
@@ -643,3 +591,55 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
     def adopt_lanes(self, serving: Collection[tuple[str, str]]) -> None:
         """Do so for the accounts that a gateway serves, once for each platform; a gateway calls it itself."""
         self._run_and_wait(lambda: self._target.adopt_lanes(serving))
+
+    @property
+    def db(self) -> BlockingSessionDB:
+        """The database."""
+        return BlockingSessionDB(self._target.db, self._loop)
+
+    @property
+    def hooks(self) -> BlockingHooks:
+        """The hooks, and what became of their calls."""
+        return BlockingHooks(self._target.hooks, self._loop)
+
+    @property
+    def watcher(self) -> BlockingExpiryWatcher:
+        """The duty that ends sessions nobody writes to."""
+        return BlockingExpiryWatcher(self._target.watcher, self._loop)
+
+    @property
+    def clock(self) -> Clock:
+        """The time that this store goes by."""
+        return self._call_on_loop(lambda: self._target.clock)
+
+    @property
+    def isolation(self) -> Isolation:
+        """Who shares a lane with whom."""
+        return self._call_on_loop(lambda: self._target.isolation)
+
+    @property
+    def drain_requested(self) -> bool:
+        """Set when another process would like to take over; this one ends when it sees fit."""
+        return self._call_on_loop(self._target.drain_requested.is_set)
+
+    @property
+    def started(self) -> StartReport:
+        """The state in which the store was found when it was opened."""
+        return self._call_on_loop(lambda: self._target.started)
+
+    @property
+    def incidents(self) -> tuple[Incident, ...]:
+        """The damage and faults that were found and dealt with since the store was opened."""
+        return self._call_on_loop(lambda: self._target.incidents)
+
+    def key_for(self, source: SessionSource) -> str:
+        """The plain key of the lane a message of that origin belongs to, if nobody has another name."""
+        return self._call_on_loop(lambda: self._target.key_for(source))
+
+    def scope_of(self, source: SessionSource) -> Scope:
+        """The scope of the person who wrote, under the rules of this store and all of their names."""
+        return self._run_and_wait(lambda: self._target.scope_of(source))
+
+    def flush(self) -> None:
+        """Return when sessions.json shows all that was changed before, else raise `SnapshotError`."""
+        self._run_and_wait(self._target.flush)

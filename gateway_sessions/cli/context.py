@@ -29,7 +29,7 @@ from gateway_sessions.config import Config, load_config
 from gateway_sessions.core.notices.units import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
 from gateway_sessions.core.progress import OnProgress
 from gateway_sessions.errors import ConfigProblem, GatewaySessionsError, NoStoreError, StorageCorruptError
-from gateway_sessions.runtime.store.opening import database_of, noted_config, placed
+from gateway_sessions.runtime.store.database_opening import locate_database, locate_store, noted_config_file
 
 if TYPE_CHECKING:
     from gateway_sessions.runtime.operator.store_client import StoreClient
@@ -65,7 +65,7 @@ class CommandContext:
         """The file of the configuration, also where only its last owner has named it; None: there is none."""
         if (named := self._named_config) is not None:
             return named
-        noted, usual = noted_config(Path(self.home).expanduser()), self._usual_config
+        noted, usual = noted_config_file(Path(self.home).expanduser()), self._usual_config
         if noted is None or (usual is not None and usual.samefile(noted)):
             return usual  # which says where it is in the words of whoever asks
         return noted
@@ -87,11 +87,11 @@ class CommandContext:
 
     def home_and_config(self) -> tuple[Path, Config]:
         """Return the directory of the store and its configuration: what of it is used must be complete."""
-        return placed(self.home, load_config(self.config_path, lenient=True))
+        return locate_store(self.home, load_config(self.config_path, lenient=True))
 
     def home_and_config_to_serve(self) -> tuple[Path, Config]:
         """Return the same for a process that serves: every variable must be set."""
-        return placed(self.home, load_config(self.own_config_path))
+        return locate_store(self.home, load_config(self.own_config_path))
 
     # The store. What opens it is imported here: not every command opens one, and few open it as its owner.
 
@@ -230,7 +230,7 @@ class CommandContext:
 
     def _repair_hint(self, damaged: str) -> str:
         home, config = self.home_and_config()
-        _, beside = database_of(home, config.sessiondb.url)
+        _, beside = locate_database(home, config.sessiondb.url)
         if Path(damaged).is_absolute() and not Path(damaged).is_relative_to(beside):
             return MEND_ELSEWHERE
         return MEND_SERVER if config.sessiondb.is_server else MEND_FILE

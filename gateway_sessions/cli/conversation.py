@@ -28,6 +28,7 @@ from gateway_sessions.core.identity.keys import is_of_terminal
 from gateway_sessions.core.notices.units import counted
 from gateway_sessions.core.transcript.messages import Role
 from gateway_sessions.core.transcript.recap import Recap, RecapForm, recap
+from gateway_sessions.runtime.store.open_store import queue_of
 
 RECAP_MESSAGES: Final = 400
 """Messages of the end of a session: enough for the last exchanges, whatever tools have said between them."""
@@ -146,7 +147,9 @@ class Conversation:
         here = await self._store.get_or_create_session(SOURCE, force_new=is_over, touch=False)
         record = await self._store.db.get_session(session_id)
         if chosen.way is ResumeWay.FORK and record is not None and record.owner == here.owner:
-            session_id = await self._store.db.branch_session(session_id, self._store.ledger.new_session_id())
+            session_id = await self._store.db.branch_session(
+                session_id, queue_of(self._store).new_session_id()
+            )
         scope = gs.Scope.operator()
         if await self._store.switch_session(self._key, session_id, scope=scope, move=move) is None:
             raise gs.SessionNotFoundError(session_id)

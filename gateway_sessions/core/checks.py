@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
-from types import NoneType
-from typing import Final, TypeAlias
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -45,6 +45,17 @@ def plain_value(value: object) -> object:
         case _:
             problem = f"a value of type {type(value).__name__} cannot be stored: JSON has nothing for it"
             raise InvalidInputError(problem)
+
+
+def field_types(record: type, *names: str) -> Mapping[str, tuple[type, ...]]:
+    """Return the types that the annotations of these fields allow; without names, of all fields."""
+    hints = get_type_hints(record)
+    return MappingProxyType({name: _types_in(hints[name]) for name in names or hints})
+
+
+def _types_in(hint: Any) -> tuple[type, ...]:
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return tuple(get_origin(one) or one for one in options)
 
 
 def check_types(what: str, record: object, types: Mapping[str, tuple[type, ...]]) -> None:

@@ -14,9 +14,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from gateway_sessions._process.failpoints import failpoint
+from gateway_sessions.config import Config
+from gateway_sessions.core.identity.pseudonyms import Pseudonyms
 from gateway_sessions.core.sessions.entry import SessionEntry, session_id_at
 from gateway_sessions.core.sessions.policy_rules import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.sessions.recovery import CrashLoopLimits
@@ -62,6 +64,8 @@ class StoreContext:
     db: SessionDB
     clock: Clock
     policies: PolicyBook
+    pseudonyms: Pseudonyms
+    """What stands for names and ids of people, made with the secret of this store."""
     freshness: timedelta | None
     restart_limit: int
     crash_loop: CrashLoopLimits = field(default_factory=CrashLoopLimits)
@@ -70,6 +74,32 @@ class StoreContext:
     hook_names: Callable[[], tuple[str, ...]]
     has_active_processes: HasActiveProcesses | None = None
     entropy: Entropy = field(default_factory=Entropy)
+
+    @classmethod
+    def configured(
+        cls,
+        config: Config,
+        *,
+        db: SessionDB,
+        clock: Clock,
+        policies: PolicyBook,
+        hook_names: Callable[[], tuple[str, ...]],
+        has_active_processes: HasActiveProcesses | None,
+    ) -> Self:
+        """Return the context of a store with that configuration, of which *policies* were made."""
+        gateway = config.gateway
+        return cls(
+            db=db,
+            clock=clock,
+            policies=policies,
+            pseudonyms=Pseudonyms(db.ownership.opening.install_secret),
+            freshness=config.agent.gateway_auto_continue_freshness,
+            restart_limit=config.agent.max_restart_attempts,
+            crash_loop=CrashLoopLimits(starts=gateway.crash_loop_starts, window=gateway.crash_loop_window),
+            longest_debounce=config.busy_book().longest_debounce,
+            hook_names=hook_names,
+            has_active_processes=has_active_processes,
+        )
 
     def policy_of(self, entry: SessionEntry) -> ResolvedPolicy:
         """The policy that judges this entry."""

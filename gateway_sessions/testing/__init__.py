@@ -6,6 +6,7 @@
 - ``fake_platform``: A messaging platform for tests: people who write on it, an adapter to it, and
   everything that can go wrong.
 - ``faults``: Faults on purpose: file calls that fail, and crashes at named failpoints.
+- ``inside``: The inside of an open store, which contract tests look at: its queue, transactions and rows.
 """
 
 from gateway_sessions.testing.agents import ScriptedAgent, ScriptedAgents, SteerableScriptedAgent

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, closing
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ from anyio.abc import TaskGroup
 from gateway_sessions import Config, SessionDB, SessionStore
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.duties.hooks import Hook
-from gateway_sessions.runtime.store.database_news import DatabaseNews
-from gateway_sessions.runtime.store.opening import DATABASE_FILE, Assembly
+from gateway_sessions.runtime.store.database_opening import DATABASE_FILE, DatabaseOpening
 from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
+from gateway_sessions.storage.listener import DatabaseListener
 from gateway_sessions.storage.tables.sql_files import Migration
 
 OpenedStore = SessionStore
@@ -43,15 +43,16 @@ class SteppedClock:
         await asyncio.sleep(0.002)
 
 
-class DrivenAssembly(Assembly):
-    """Puts a store together around a driver of the test's."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrivenOpening(DatabaseOpening):
+    """Opens the database of a store on a driver of the test's."""
 
-    make_driver: MakeDriver = SqliteEngine
+    make_driver: MakeDriver
 
-    async def _open_database(self, cleanup: AsyncExitStack, news: DatabaseNews) -> SessionDB:
-        path = self.home / DATABASE_FILE
+    async def open(self, cleanup: AsyncExitStack, listener: DatabaseListener) -> SessionDB:
+        engine = self.make_driver(self.home / DATABASE_FILE)
         return await cleanup.enter_async_context(
-            SessionDB(self.make_driver(path), self.clock, wait=self.options.wait, listener=news)
+            SessionDB(engine, self.clock, wait=self.wait, listener=listener)
         )
 
 
@@ -61,21 +62,10 @@ class DrivenStore(SessionStore):
     make_driver: MakeDriver = SqliteEngine
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        parts = {part.name: self._part(part.name) for part in fields(Assembly)}
-        assembly = type("_Driven", (DrivenAssembly,), {"make_driver": staticmethod(self.make_driver)})(
-            **parts
-        )
-        self._opened = await assembly.run(tasks, cleanup)
-
-    def _part(self, name: str) -> object:
-        """Return what `SessionStore` gives its assembly under that name: an attribute, or a method."""
-        attributes = vars(self)
-        private = f"_{name}"
-        return (
-            attributes[private]
-            if private in attributes
-            else getattr(self, name, getattr(self, private, None))
-        )
+        assembly = self._assembly()
+        plain = {field.name: getattr(assembly.database, field.name) for field in fields(DatabaseOpening)}
+        driven = DrivenOpening(**plain, make_driver=self.make_driver)
+        self._opened = await replace(assembly, database=driven).run(tasks, cleanup)
 
 
 def driven_store(

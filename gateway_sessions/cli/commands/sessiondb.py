@@ -42,11 +42,11 @@ async def migrate(
     dry_run: DryRun = False,
 ) -> None:
     """Move all that the store holds to another database, and check it there. The source is left as it is."""
-    from gateway_sessions.runtime.store.opening import database_of
+    from gateway_sessions.runtime.store.database_opening import locate_database
     from gateway_sessions.storage.maintenance.copy_store import migrate_store
 
     home, config = context.home_and_config()
-    origin, _ = database_of(home, config.sessiondb.url)
+    origin, _ = locate_database(home, config.sessiondb.url)
     if source is not None:
         origin = _database_at(source)
     move = partial(
@@ -77,12 +77,12 @@ def _database_at(place: str) -> str | Path:
 @command(app, "upgrade")
 async def upgrade(context: CommandContext, *, dry_run: DryRun = False) -> None:
     """Bring the tables up to date with this version, as opening the store would, and do nothing else."""
-    from gateway_sessions.runtime.store.opening import database_of
+    from gateway_sessions.runtime.store.database_opening import locate_database
     from gateway_sessions.storage.engines.upgrade import EngineOpening as Opening
     from gateway_sessions.storage.engines.upgrade import upgrade_schema
 
     home, config = context.home_and_config()
-    database, beside = database_of(home, config.sessiondb.url)
+    database, beside = locate_database(home, config.sessiondb.url)
     opening = Opening(
         home=beside,
         prepared_statements=config.sessiondb.prepared_statements,
@@ -151,9 +151,9 @@ async def _repair_dry_run(context: CommandContext, home: Path) -> None:
 
 def _folder_of_file(home: Path, url: str | None) -> Path:
     """Return the folder of the database file, which the configuration may have put elsewhere."""
-    from gateway_sessions.runtime.store.opening import DATABASE_FILE, database_of
+    from gateway_sessions.runtime.store.database_opening import DATABASE_FILE, locate_database
 
-    database, beside = database_of(home, url)
+    database, beside = locate_database(home, url)
     if Path(database).name != DATABASE_FILE:
         problem = f"{database}: only a file that is called {DATABASE_FILE} can be checked and repaired"
         raise InvalidInputError(problem)

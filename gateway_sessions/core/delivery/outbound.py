@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from types import MappingProxyType, NoneType
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from gateway_sessions.core.checks import check_each, check_types, plain_text
+from gateway_sessions.core.checks import check_each, check_types, field_types, plain_text
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
 from gateway_sessions.core.storable_text import check_choice, storable_text
@@ -127,18 +126,10 @@ class Growing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The message's id on the platform; None: another message has taken its place."""
 
 
-_PERHAPS_TEXT: Final = (str, NoneType)
-_OF_TARGET: Final = MappingProxyType(
-    {
-        "platform": (str,),
-        "account": (str,),
-        "chat_id": (str,),
-        "user_id": _PERHAPS_TEXT,
-        "thread_id": _PERHAPS_TEXT,
-        "reply_to": _PERHAPS_TEXT,
-    }
+_OF_TARGET: Final = field_types(
+    ReplyTarget, "platform", "account", "chat_id", "user_id", "thread_id", "reply_to"
 )
-_OF_OUTBOUND: Final = MappingProxyType({"text": (str,), "is_notice": (bool,), "replaces": _PERHAPS_TEXT})
+_OF_OUTBOUND: Final = field_types(OutboundMessage, "text", "is_notice", "replaces")
 
 
 def told(attachment: Attachment) -> str:

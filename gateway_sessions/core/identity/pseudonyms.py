@@ -73,11 +73,9 @@ class Pseudonyms:
         return b32encode(digest).decode().lower()
 
 
-def should_redact(
-    platform: str, *, requested: bool, raw_id_platforms: Collection[str] = RAW_ID_PLATFORMS
-) -> bool:
-    """Return whether ids of this platform become pseudonyms: on request, unless it needs true ids."""
-    return requested and platform not in raw_id_platforms
+def can_hide_ids(platform: str, raw_id_platforms: Collection[str] = RAW_ID_PLATFORMS) -> bool:
+    """Return whether ids of this platform become pseudonyms on request: unless an agent needs true ids."""
+    return platform not in raw_id_platforms
 
 
 class Scrubber:

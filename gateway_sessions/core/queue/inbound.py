@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import force_setattr
 
-from gateway_sessions.core.checks import check_each, check_types
+from gateway_sessions.core.checks import check_each, check_types, field_types
 from gateway_sessions.core.display_text import attributed, inline_name, shortened, visible
 from gateway_sessions.core.identity.source import SessionSource, check_identifier
 from gateway_sessions.core.queue.edits import PlatformMessage, Rewording, joined_content, joined_text, kept
@@ -334,39 +334,7 @@ def says_the_same(said: InboundMessage, stored: InboundMessage) -> bool:
 
 _READ: Final = msgspec.json.Decoder(InboundMessage)
 
-_TEXT: Final = (str,)
-_PERHAPS_TEXT: Final = (str, NoneType)
-_OF_ATTACHMENT: Final = MappingProxyType(
-    {
-        "kind": (AttachmentKind,),
-        "url": _TEXT,
-        "media_type": _PERHAPS_TEXT,
-        "name": _PERHAPS_TEXT,
-        "size": (int, NoneType),
-    }
-)
-_OF_REPLY_TO: Final = MappingProxyType(
-    {
-        "message_id": _TEXT,
-        "text": _PERHAPS_TEXT,
-        "author_id": _PERHAPS_TEXT,
-        "author_name": _PERHAPS_TEXT,
-        "own": (bool,),
-    }
-)
-_OF_MESSAGE: Final = MappingProxyType(
-    {
-        "source": (SessionSource,),
-        "text": _TEXT,
-        "message_id": _PERHAPS_TEXT,
-        "account": _PERHAPS_TEXT,
-        "kind": (MessageKind,),
-        "revision": (int,),
-        "sent_at": (datetime, NoneType),
-        "attachments": (tuple,),
-        "reply_to": (ReplyTo, NoneType),
-        "internal": (bool,),
-        "metadata": (Mapping,),
-        "speaker": _PERHAPS_TEXT,
-    }
-)
+_OF_ATTACHMENT: Final = field_types(Attachment)
+_OF_REPLY_TO: Final = field_types(ReplyTo)
+_OF_MESSAGE: Final = {**field_types(InboundMessage), "account": (str, NoneType)}
+"""The types of a message's fields; None is the account of some adapters that have none."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gateway_sessions.core.display_text import visible
 from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, participant_of
-from gateway_sessions.core.identity.pseudonyms import Pseudonyms, should_redact
+from gateway_sessions.core.identity.pseudonyms import Pseudonyms, can_hide_ids
 from gateway_sessions.core.queue.inbound import InboundMessage, ReplyTo
 
 
@@ -27,7 +27,7 @@ class Speakers:
     ) -> InboundMessage:
         """Return the message with pseudonyms for its speaker and the person it answers, where needed."""
         source = message.source
-        hidden = should_redact(source.platform, requested=self.redact)
+        hidden = self.redact and can_hide_ids(source.platform)
         if not hidden and self.flags.separates_people(source):
             return message
         person = source.participant_id or source.user_name if hidden else participant_of(source, aliases)

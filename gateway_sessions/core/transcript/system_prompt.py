@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from gateway_sessions.core.display_text import inert, visible
 from gateway_sessions.core.identity.keys import is_shared_multi_user_session
-from gateway_sessions.core.identity.pseudonyms import RAW_ID_PLATFORMS, Pseudonyms, Scrubber, should_redact
+from gateway_sessions.core.identity.pseudonyms import RAW_ID_PLATFORMS, Pseudonyms, Scrubber, can_hide_ids
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.sessions.entry import SessionEntry
 
@@ -139,7 +139,7 @@ def build_session_context_prompt(
     """Return the block of the system prompt; *pseudonyms* hide ids, except on *raw_id_platforms*."""
 
     def hides(platform: str) -> bool:
-        return should_redact(platform, requested=pseudonyms is not None, raw_id_platforms=raw_id_platforms)
+        return pseudonyms is not None and can_hide_ids(platform, raw_id_platforms)
 
     platforms = {context.source.platform, *(home.platform for home in context.home_channels.values())}
     closing = [_EXPLICIT_TARGETS, *([_PSEUDONYMS] if any(map(hides, platforms)) else [])]

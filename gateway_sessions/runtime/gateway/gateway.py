@@ -58,6 +58,7 @@ from gateway_sessions.runtime.queue.admission import LaneHere
 from gateway_sessions.runtime.queue.edits import Changes
 from gateway_sessions.runtime.queue.limits import rejected
 from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.runtime.store.open_store import parts_of, queue_of
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.runtime.user_code import GRACE, PATIENCE
 from gateway_sessions.storage.files.threads import in_thread
@@ -130,7 +131,6 @@ class Gateway(Resource):
         )
         self.draining: bool = False
         """Whether it is about to end: it begins no more turns."""
-        self._cluster = store.cluster
         self._turn_tasks, self._calls = TurnTasks("gateway"), OpenCalls("gateway")
         self.events: Events = store.events
         """What happens here, for whoever listens."""
@@ -161,7 +161,7 @@ class Gateway(Resource):
             seen = await self._observers.seen(message, key)
             if isinstance(seen, InboundMessage):
                 return await self._taken(seen)
-            receipt = await self.store.ledger.refuse(message, seen)
+            receipt = await queue_of(self.store).refuse(message, seen)
             self._tell_of(message, receipt)
             return receipt
 
@@ -286,8 +286,8 @@ class Gateway(Resource):
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         config = self.config
-        ledger = self.store.ledger
-        self._cluster = self.store.cluster
+        ledger = queue_of(self.store)
+        self._cluster = parts_of(self.store).cluster
         if self._only is None:
             await self.store.adopt_lanes(self._adapters)
         self._lanes = self._scheduler()
@@ -325,7 +325,7 @@ class Gateway(Resource):
 
     def _scheduler(self) -> LaneScheduler:
         return LaneScheduler(
-            self.store.ledger,
+            queue_of(self.store),
             self._clock,
             max_turns=self.config.gateway.max_turns,
             max_turns_per_owner=self.config.gateway.max_turns_per_owner,
@@ -387,7 +387,7 @@ class Gateway(Resource):
             # What is durable is answered after the next start: a gateway that ends loses nothing.
             logger.debug("a message came while draining", extra={"action": "late_message"})
         with ExitStack() as held:
-            receipt, turn = await self.store.ledger.enqueue(
+            receipt, turn = await queue_of(self.store).enqueue(
                 message, None, solo=solo, here=self._lane_here(message, held)
             )
             if turn is not None and self.draining:  # since this was asked for
@@ -400,7 +400,7 @@ class Gateway(Resource):
 
     def _lane_here(self, message: InboundMessage, held: ExitStack) -> LaneHere:
         """What this process knows of a message's lane; *held* keeps the place of a turn that may begin."""
-        ledger, key = self.store.ledger, self.store.key_for(message.source)
+        ledger, key = queue_of(self.store), self.store.key_for(message.source)
 
         def running() -> LaneTurn:
             found = self._lanes.running.get(key)

@@ -28,7 +28,7 @@ from gateway_sessions.runtime.store.control import (
     operation,
     part_that_offers,
 )
-from gateway_sessions.runtime.store.opening import database_of
+from gateway_sessions.runtime.store.database_opening import locate_database
 from gateway_sessions.storage.control.client import connected
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.threads import in_thread
@@ -182,7 +182,7 @@ async def connect(
     """
     where = _absolute(home)
     settings = config or Config()
-    database, beside = database_of(where, settings.sessiondb.url)
+    database, beside = locate_database(where, settings.sessiondb.url)
     time = clock or SystemClock()
     opening = partial(
         SessionDB.open_reader,

@@ -17,7 +17,7 @@ from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.identity.keys import NO_ALIASES, owner_of
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.queue.busy_modes import BusyBook, BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.queue.receipts import Duplicate, Receipt, Rejected, RejectReason
@@ -106,7 +106,7 @@ class Ledger(WaitingTurns):
         context: StoreContext,
         routing: Routing,
         limits: QueueLimits,
-        rules_for: Callable[[InboundMessage], BusyRules],
+        busy_rules: BusyBook,
         tries: NotedTries,
         *,
         on_turned: Callable[[str], object],
@@ -122,7 +122,7 @@ class Ledger(WaitingTurns):
         super().__init__(context, most_of_a_lane=limits.max_waiting_per_owner)
         self._routing = routing
         self._limits = limits
-        self._rules_for = rules_for
+        self._busy_rules = busy_rules
         self._tries = tries
         self._on_turned = on_turned
         self._speakers = speakers
@@ -554,6 +554,9 @@ class Ledger(WaitingTurns):
             versioned=self._listener.wants_versions,
             known=None if session_key is None else self._routing.known(session_key),
         )
+
+    def _rules_for(self, message: InboundMessage) -> BusyRules:
+        return self._busy_rules.rules_for(message.source.platform, message.source.chat_type)
 
     def _named(
         self, message: InboundMessage, payload: str, routed: RoutedMessage

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self
 
+from gateway_sessions.config import Config
 from gateway_sessions.core.notices.notice_texts import refusal
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, stored_form
 from gateway_sessions.core.queue.receipts import Rejected, RejectReason
@@ -13,31 +15,26 @@ OVERLOADED_RETRY_SECONDS: Final = 30.0
 DRAINING_RETRY_SECONDS: Final = 5.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
     """How much may wait, how large a message may be, and how many lanes are known as they were left."""
 
-    __slots__ = (
-        "allow_unidentified",
-        "max_message_bytes",
-        "max_waiting",
-        "max_waiting_per_owner",
-        "remembered_lanes",
-    )
+    max_waiting: int
+    max_waiting_per_owner: int
+    max_message_bytes: int
+    allow_unidentified: bool
+    remembered_lanes: int
 
-    def __init__(
-        self,
-        *,
-        max_waiting: int,
-        max_waiting_per_owner: int,
-        max_message_bytes: int,
-        allow_unidentified: bool,
-        remembered_lanes: int,
-    ) -> None:
-        self.max_waiting: int = max_waiting
-        self.max_waiting_per_owner: int = max_waiting_per_owner
-        self.max_message_bytes: int = max_message_bytes
-        self.allow_unidentified: bool = allow_unidentified
-        self.remembered_lanes: int = remembered_lanes
+    @classmethod
+    def configured(cls, config: Config) -> Self:
+        """Return the limits that a configuration sets."""
+        return cls(
+            max_waiting=config.gateway.max_waiting,
+            max_waiting_per_owner=config.gateway.max_waiting_per_owner,
+            max_message_bytes=config.gateway.max_message_bytes,
+            allow_unidentified=config.allow_unidentified_sources,
+            remembered_lanes=config.cache.entries,
+        )
 
 
 def rejected(reason: RejectReason, retry_after: float | None, session_key: str | None) -> Rejected:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
-from gateway_sessions._process.background import Resource
 from gateway_sessions.core.identity.shared_lane_upgrade import (
     LaneChoice,
     LanesReport,
@@ -15,8 +14,7 @@ from gateway_sessions.core.identity.shared_lane_upgrade import (
     fallback_of,
 )
 from gateway_sessions.ports import Transaction
-from gateway_sessions.runtime.queue.routing import EntryCache
-from gateway_sessions.runtime.store.opening import Parts
+from gateway_sessions.runtime.store.open_store import OpenStore
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.tables.change import Actor
 from gateway_sessions.storage.transactions.sessions import account_lanes as transactions
@@ -30,14 +28,8 @@ PAGE: Final = 50
 logger: Final = logging.getLogger(__name__)
 
 
-class AccountMethods(Resource):
+class AccountMethods(OpenStore):
     """Methods of `SessionStore` about the named accounts of platforms."""
-
-    _cache: EntryCache
-
-    @property
-    def _parts(self) -> Parts:
-        raise NotImplementedError
 
     async def assign_lanes(
         self, accounts: Mapping[str, str] | None = None, *, unnamed_too: bool = False, dry_run: bool = False

@@ -11,8 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from gateway_sessions._process.background import Resource
-from gateway_sessions.core.identity.keys import Isolation, room_of
+from gateway_sessions.core.identity.keys import room_of
 from gateway_sessions.core.identity.row_ids import row_id
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource, storable_name
@@ -24,7 +23,7 @@ from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import StorageError
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.queue.routing import MAX_TRIES
-from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.runtime.store.open_store import OpenStore
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.transactions.sessions import lane_changes
 from gateway_sessions.storage.transactions.sessions import switch_lane as transactions
@@ -34,7 +33,7 @@ T = TypeVar("T")
 Found: TypeAlias = SessionEntry | IdTaken | None
 
 
-class ConversationMethods(Resource):
+class ConversationMethods(OpenStore):
     """Methods of `SessionStore` that lead a lane from one session to a related one."""
 
     async def reset_session(self, session_key: str, display_name: str | None = None) -> SessionEntry | None:
@@ -52,7 +51,7 @@ class ConversationMethods(Resource):
     async def undo_reset(self, session_key: str) -> SessionEntry | None:
         """Bring back the session that the last reset took away; `NothingToUndoError` if there is none."""
         transaction = partial(lane_changes.undo_reset, session_key=session_key)
-        return await self._overtaking(session_key, transaction, "undo_reset")
+        return await self._overtake(session_key, transaction, "undo_reset")
 
     async def switch_session(
         self, session_key: str, target_session_id: str, *, scope: Scope, move: bool = False
@@ -125,73 +124,6 @@ class ConversationMethods(Resource):
         configure = partial(lane_changes.configure, session_key=session_key, settings=settings)
         return await self._write(Actor.PERSON, configure)
 
-    async def _write(self, actor: Actor, transaction: Callable[[Change], Transaction[T]]) -> T:
-        raise NotImplementedError
-
-    async def _overtaking(
-        self, session_key: str, transaction: Callable[[Change], Transaction[T]], by: str
-    ) -> T:
-        raise NotImplementedError
-
-    def _new_session_id(self) -> str:
-        raise NotImplementedError
-
-    async def _with_new_id(
-        self, transaction: Callable[[Change, str], Transaction[Found]]
-    ) -> SessionEntry | None:
-        return await self._until_free(transaction, partial(self._write, Actor.PERSON))
-
-    async def _overtaking_with_new_id(
-        self,
-        session_key: str,
-        transaction: Callable[[Change, str], Transaction[Found]],
-        by: str,
-    ) -> SessionEntry | None:
-        def run(one: Callable[[Change], Transaction[T]]) -> Awaitable[T]:
-            return self._overtaking(session_key, one, by)
-
-        return await self._until_free(transaction, run)
-
-    async def _until_free(
-        self,
-        transaction: Callable[[Change, str], Transaction[Found]],
-        run: Callable[
-            [Callable[[Change], Transaction[Found]]],
-            Awaitable[SessionEntry | IdTaken | None],
-        ],
-    ) -> SessionEntry | None:
-        """Run the transaction with one new id after another, until it meets one that is free."""
-        for _ in range(MAX_TRIES):
-            new_id = self._new_session_id()
-            outcome = await run(partial(_given, transaction, new_id))
-            if not isinstance(outcome, IdTaken):
-                return outcome
-        raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
-
-
-def _given(
-    transaction: Callable[[Change, str], Transaction[Found]], new_id: str, change: Change
-) -> Transaction[Found]:
-    return transaction(change, new_id)
-
-
-def _flipped(
-    transaction: Callable[[Change, str, T], Transaction[Found]],
-    asked: T,
-    change: Change,
-    new_id: str,
-) -> Transaction[Found]:
-    return transaction(change, new_id, asked)
-
-
-class SessionTranscripts(Resource):
-    """Methods of `SessionStore` for what is said. Whatever fails raises: no history is empty by mistake."""
-
-    @property
-    def db(self) -> SessionDB:
-        """The database."""
-        raise NotImplementedError
-
     async def append_to_transcript(
         self,
         session_id: str,
@@ -212,19 +144,6 @@ class SessionTranscripts(Resource):
             said = said.altered(author=next(iter(author), None), from_lane=self.key_for(source))
         return (await self.db.append_messages(session_id, [said]))[0]
 
-    async def scope_of(self, source: SessionSource) -> Scope:
-        """What the person who wrote may see."""
-        raise NotImplementedError
-
-    def key_for(self, source: SessionSource) -> str:
-        """The key of the lane that messages from there belong to."""
-        raise NotImplementedError
-
-    @property
-    def isolation(self) -> Isolation:
-        """Who shares a conversation."""
-        raise NotImplementedError
-
     async def rewrite_transcript(
         self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]
     ) -> bool:
@@ -239,3 +158,50 @@ class SessionTranscripts(Resource):
     async def rewind_session(self, session_id: str, n: int = 1) -> Rewind | None:
         """Take back the last *n* turns; None if there is none. `db.restore_rewound` brings them back."""
         return await self.db.rewind_session(session_id, n)
+
+    async def _with_new_id(
+        self, transaction: Callable[[Change, str], Transaction[Found]]
+    ) -> SessionEntry | None:
+        return await self._until_free(transaction, partial(self._write, Actor.PERSON))
+
+    async def _overtaking_with_new_id(
+        self,
+        session_key: str,
+        transaction: Callable[[Change, str], Transaction[Found]],
+        by: str,
+    ) -> SessionEntry | None:
+        def run(one: Callable[[Change], Transaction[T]]) -> Awaitable[T]:
+            return self._overtake(session_key, one, by)
+
+        return await self._until_free(transaction, run)
+
+    async def _until_free(
+        self,
+        transaction: Callable[[Change, str], Transaction[Found]],
+        run: Callable[
+            [Callable[[Change], Transaction[Found]]],
+            Awaitable[SessionEntry | IdTaken | None],
+        ],
+    ) -> SessionEntry | None:
+        """Run the transaction with one new id after another, until it meets one that is free."""
+        for _ in range(MAX_TRIES):
+            new_id = self._parts.context.new_session_id()
+            outcome = await run(partial(_given, transaction, new_id))
+            if not isinstance(outcome, IdTaken):
+                return outcome
+        raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
+
+
+def _given(
+    transaction: Callable[[Change, str], Transaction[Found]], new_id: str, change: Change
+) -> Transaction[Found]:
+    return transaction(change, new_id)
+
+
+def _flipped(
+    transaction: Callable[[Change, str, T], Transaction[Found]],
+    asked: T,
+    change: Change,
+    new_id: str,
+) -> Transaction[Found]:
+    return transaction(change, new_id, asked)

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from gateway_sessions._process.background import Resource
 from gateway_sessions.config import Config
 from gateway_sessions.core.export.transfer_reports import FindingKind, ImportReport, Progress
 from gateway_sessions.core.identity.keys import Isolation
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError, StorageUnavailableError
-from gateway_sessions.runtime.store.opening import Parts
+from gateway_sessions.runtime.store.open_store import OpenStore
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.hermes.database import HermesDatabase, Row
@@ -196,15 +195,8 @@ async def rehearse_hermes_import(
     return await work.run()
 
 
-class HermesMethods(Resource):
+class HermesMethods(OpenStore):
     """Methods of `SessionStore` for whoever comes from Hermes."""
-
-    config: Config
-    _isolation: Isolation
-
-    @property
-    def _parts(self) -> Parts:
-        raise NotImplementedError
 
     async def import_hermes(
         self, path: str | Path, *, dry_run: bool = False, progress: Progress | None = None
@@ -225,7 +217,7 @@ class HermesMethods(Resource):
         work = HermesImport(
             db=context.db,
             path=Path(path),
-            flags=self._isolation,
+            flags=self.isolation,
             zone=ZoneInfo(context.policies.zone_name),
             let_go_on=let_go_on,
             progress=progress,

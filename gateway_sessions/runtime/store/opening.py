@@ -8,27 +8,18 @@ Where the parts of a store are, by what people name it with.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions.config import Config, Durability, SnapshotMode
+from gateway_sessions.config import Config, SnapshotMode
 from gateway_sessions.core.identity.hermes_keys import hermes_key
-from gateway_sessions.core.identity.keys import Isolation
-from gateway_sessions.core.identity.pseudonyms import Pseudonyms
-from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.speakers import Speakers
-from gateway_sessions.core.sessions.policy_rules import PolicyBook
-from gateway_sessions.core.sessions.recovery import CrashLoopLimits
-from gateway_sessions.errors import InvalidInputError, UnsupportedStorageError
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.duties.backups import Backups
@@ -46,63 +37,12 @@ from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.runtime.queue.limits import QueueLimits
 from gateway_sessions.runtime.queue.routing import EntryCache, Routing
 from gateway_sessions.runtime.store.database_news import DatabaseNews, RewriteFiles
+from gateway_sessions.runtime.store.database_opening import DatabaseOpening
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.engines.registry import database_path, engine_at, home_of_server, server_at
-from gateway_sessions.storage.files.atomic_file import read_all, remove, write_atomically
-from gateway_sessions.storage.files.private_files import refuse_foreign_link
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.home import owned, prepare_home
 from gateway_sessions.storage.sessions_json import SessionsJson, SnapshotForm
 
 logger: Final = logging.getLogger(__name__)
-
-DATABASE_FILE: Final = "sessions.db"
-CONFIG_NOTE: Final = "sessions.config.path"
-"""Holds the path of the owner's configuration, so that nobody has to name it again who looks at the store."""
-
-
-def noted_config(home: Path) -> Path | None:
-    """The configuration that the last owner of a store has used, if that file is still there."""
-    try:
-        refuse_foreign_link(home / CONFIG_NOTE)
-        note = read_all(home / CONFIG_NOTE)
-        path = None if note is None else Path(os.fsdecode(note))
-        return path if path is not None and path.is_file() else None
-    except (OSError, ValueError, UnsupportedStorageError):
-        return None
-
-
-def leave_word_of_config(home: Path, file: Path | None) -> None:
-    """Note for other programs which file the owner of a store was configured by; None: by none."""
-    try:
-        if file is None:
-            remove(home / CONFIG_NOTE)
-        else:
-            write_atomically(home / CONFIG_NOTE, os.fsencode(file))
-    except (OSError, UnsupportedStorageError) as error:
-        facts = {"action": "file_failed", "problem": str(error)}
-        logger.warning("a file could not be used", extra=facts)
-
-
-def placed(path: str | Path, config: Config) -> tuple[Path, Config]:
-    """The directory of a store, and its configuration; for a directory the address of a server will do."""
-    config.require("sessiondb", "cluster")
-    if (server := server_at(path)) is None:
-        return Path(path).expanduser().absolute(), config
-    address = str(path)
-    if config.sessiondb.url not in (None, address):
-        problem = "the address that is opened and sessiondb.url are different; give one of them"
-        raise InvalidInputError(problem)
-    settings = replace(config.sessiondb, provider=server.name, url=address)
-    return home_of_server(server, address, config.cluster.name), replace(config, sessiondb=settings)
-
-
-def database_of(home: Path, url: str | None) -> tuple[str | Path, Path]:
-    """The database of the store in a directory, and the directory that it owns."""
-    if url is not None and server_at(url) is not None:
-        return url, home
-    path = home / DATABASE_FILE if url is None else database_path(url)
-    return path, path.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,11 +84,10 @@ class Parts:
 class Assembly:
     """Everything known before a store is opened."""
 
-    home: Path
     config: Config
     clock: Clock
     options: StoreOptions
-    isolation: Isolation
+    database: DatabaseOpening
     cache: EntryCache
     events: Events
     flush: Callable[[], Awaitable[None]]
@@ -160,7 +99,7 @@ class Assembly:
         cleanup.callback(self.events.close)
         incidents = Incidents()
         news = DatabaseNews(self.events, incidents, self.rewrite_files)
-        db = await self._open_database(cleanup, news)
+        db = await self.database.open(cleanup, news)
         with db.ownership.retry.opening():
             return await self._assemble(db, news, incidents, tasks)
 
@@ -168,18 +107,19 @@ class Assembly:
         self, db: SessionDB, news: DatabaseNews, incidents: Incidents, tasks: TaskGroup
     ) -> Parts:
         """Take over what the process before has left, and begin the duties."""
-        hooks = Hooks(db, self.clock, self.config.hooks)
-        news.attach_hooks(hooks)
-        for name, hook in self.options.hooks:
-            hooks.register(hook, name=name)
-        policies = await in_thread(self.config.policy_book)
-        context = self._context(db, hooks, policies)
+        hooks = self._register_hooks(db, news)
+        context = StoreContext.configured(
+            self.config,
+            db=db,
+            clock=self.clock,
+            policies=await in_thread(self.config.policy_book),
+            hook_names=lambda: hooks.names,
+            has_active_processes=self.options.has_active_processes,
+        )
         snapshot = await self._open_snapshot(context, incidents)
-        restart = RestartRecords(context, self.home)
-        routing = Routing(context, self.isolation, self._aliases(), self.cache)
-        news.attach_aliases(routing.alias_of)
-        titling = Titling(db, self.clock, self.options.titler)
-        lanes = self._lanes_of_nodes(db)
+        restart = RestartRecords(context, self.database.home)
+        routing = self._routing(context, news)
+        titling, lanes = Titling(db, self.clock, self.options.titler), self._lanes_of_nodes(db)
         ledger = self._ledger(context, routing, restart, titling, lanes)
         started = await restart.recover()
         cluster = None
@@ -211,6 +151,18 @@ class Assembly:
         if parts.cluster is not None:
             parts.cluster.start(tasks)
 
+    def _register_hooks(self, db: SessionDB, news: DatabaseNews) -> Hooks:
+        hooks = Hooks(db, self.clock, self.config.hooks)
+        news.attach_hooks(hooks)
+        for name, hook in self.options.hooks:
+            hooks.register(hook, name=name)
+        return hooks
+
+    def _routing(self, context: StoreContext, news: DatabaseNews) -> Routing:
+        routing = Routing(context, self.config.isolation, self._aliases(), self.cache)
+        news.attach_aliases(routing.alias_of)
+        return routing
+
     def _ledger(
         self,
         context: StoreContext,
@@ -219,17 +171,14 @@ class Assembly:
         titling: Titling,
         lanes: NodeLanes | None,
     ) -> Ledger:
-        limits, rules = self._limits(), self._rules_for()
         speakers = Speakers(
-            pseudonyms=Pseudonyms(context.db.ownership.opening.install_secret),
-            flags=self.isolation,
-            redact=self.config.privacy.redact_pii,
+            pseudonyms=context.pseudonyms, flags=self.config.isolation, redact=self.config.privacy.redact_pii
         )
         return Ledger(
             context,
             routing,
-            limits,
-            rules,
+            QueueLimits.configured(self.config),
+            self.config.busy_book(),
             tries,
             on_turned=titling.consider,
             speakers=speakers,
@@ -256,86 +205,20 @@ class Assembly:
             return None
         return NodeLanes(membership, self.config.cluster.sticky)
 
-    async def _open_database(self, cleanup: AsyncExitStack, news: DatabaseNews) -> SessionDB:
-        settings = self.config.sessiondb
-        url, home = database_of(self.home, settings.url)
-        if settings.is_server and await in_thread((home / DATABASE_FILE).exists):
-            problem = (
-                f"holds a database already, {DATABASE_FILE}; give the store on a server another directory"
-            )
-            raise UnsupportedStorageError(str(home), problem)
-        if home != self.home:
-            # The files beside the database need an owner as well when they live somewhere else.
-            await in_thread(lambda: prepare_home(self.home, allow_network=settings.allow_network_filesystem))
-            await cleanup.enter_async_context(owned(self.home, self.clock, wait=self.options.wait))
-        engine = await in_thread(  # the driver of a server takes its time to be imported
-            partial(
-                engine_at,
-                url,
-                survives_power_cut=settings.durability is Durability.FULL,
-                allow_network=settings.allow_network_filesystem,
-                home=home,
-                cluster=self.config.cluster,
-                prepared_statements=settings.prepared_statements,
-                pool_size=settings.pool_size,
-                pool=self.options.pool,
-            )
-        )
-        db = SessionDB(
-            engine,
-            self.clock,
-            wait=self.options.wait,
-            cluster=self.config.cluster,
-            stemming=self.config.search.stemming,
-            listener=news,
-        )
-        await cleanup.enter_async_context(db)
-        if self.options.upkeep:
-            await in_thread(partial(leave_word_of_config, self.home, self.config.file))
-        return db
-
     def _aliases(self) -> AliasResolver | None:
         given = self.options.aliases
         if given is None or isinstance(given, CachedAliases):  # that deals with failures by itself
             return given
         return Aliases(given, clock=self.clock)
 
-    def _limits(self) -> QueueLimits:
-        return QueueLimits(
-            max_waiting=self.config.gateway.max_waiting,
-            max_waiting_per_owner=self.config.gateway.max_waiting_per_owner,
-            max_message_bytes=self.config.gateway.max_message_bytes,
-            allow_unidentified=self.config.allow_unidentified_sources,
-            remembered_lanes=self.config.cache.entries,
-        )
-
-    def _rules_for(self) -> Callable[[InboundMessage], BusyRules]:
-        book = self.config.busy_book()
-        return lambda message: book.rules_for(message.source.platform, message.source.chat_type)
-
-    def _context(self, db: SessionDB, hooks: Hooks, policies: PolicyBook) -> StoreContext:
-        return StoreContext(
-            db=db,
-            clock=self.clock,
-            policies=policies,
-            freshness=self.config.agent.gateway_auto_continue_freshness,
-            restart_limit=self.config.agent.max_restart_attempts,
-            crash_loop=CrashLoopLimits(
-                starts=self.config.gateway.crash_loop_starts, window=self.config.gateway.crash_loop_window
-            ),
-            longest_debounce=self.config.busy_book().longest_debounce,
-            hook_names=lambda: hooks.names,
-            has_active_processes=self.options.has_active_processes,
-        )
-
     async def _open_snapshot(self, context: StoreContext, incidents: Incidents) -> SessionsJson | None:
         """Look at sessions.json as it was left; even a store that writes none takes an old one in."""
         zone = ZoneInfo(context.policies.zone_name)
         recovery = SnapshotRecovery(
             context=context,
-            home=self.home,
+            home=self.database.home,
             zone=zone,
-            flags=self.isolation,
+            flags=self.config.isolation,
             new_ids=iter(context.new_session_id, None),
             incidents=incidents,
         )
@@ -345,7 +228,7 @@ class Assembly:
             return None
         form = SnapshotForm(dialect=settings.format, zone=zone, interval=settings.interval)
         taken = partial(_report_taken, incidents)
-        snapshot = SessionsJson(self.home, context.db, self.clock, form, on_taken=taken)
+        snapshot = SessionsJson(self.database.home, context.db, self.clock, form, on_taken=taken)
         if shown is not None:
             await snapshot.trust(shown)
         return snapshot

@@ -3,53 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from gateway_sessions._process.background import Resource
-from gateway_sessions.core.identity.keys import Isolation, room_of
-from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.identity.keys import room_of
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.progress import OnProgress
 from gateway_sessions.core.sessions.erasure import ErasureReceipt
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.runtime.duties.erasure import Erasures
-from gateway_sessions.runtime.queue.routing import EntryCache
-from gateway_sessions.runtime.store.control import AgentsOfGateway
-from gateway_sessions.runtime.store.opening import DATABASE_FILE, Parts
-from gateway_sessions.storage.api.erasure import copies_of
-from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.files.atomic_file import QUARANTINE, backup_path
-from gateway_sessions.storage.files.private_files import is_foreign_link
-from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.listener import FilesBeside
-from gateway_sessions.storage.search.sqlite_index import INDEX_FILE
-from gateway_sessions.storage.sessions_json import FILE_NAME
+from gateway_sessions.runtime.store.open_store import OpenStore
 
 
-class PrivacyMethods(Resource):
+class PrivacyMethods(OpenStore):
     """Methods of `SessionStore` about one person."""
-
-    home: Path
-    _isolation: Isolation
-    _cache: EntryCache
-    _erasures: Erasures | None = None
-    _agents: AgentsOfGateway
-
-    @property
-    def db(self) -> SessionDB:
-        """The database."""
-        raise NotImplementedError
-
-    @property
-    def _parts(self) -> Parts:
-        raise NotImplementedError
-
-    async def scope_of(self, source: SessionSource) -> Scope:
-        """What the person who wrote may see."""
-        raise NotImplementedError
 
     async def erase(
         self,
@@ -88,35 +54,9 @@ class PrivacyMethods(Resource):
     async def _person(self, subject: SessionSource | str) -> str:
         if isinstance(subject, str):
             return subject
-        room = room_of(subject, self._isolation)
+        room = room_of(subject, self.isolation)
         people = sorted((await self.scope_of(subject)).owners - {room})
         if not people:
             problem = "the source names no person; give the owner of the room to forget the room"
             raise InvalidInputError(problem)
         return people[0]
-
-    async def _rewrite_files(self) -> FilesBeside:
-        """Let no other file of the store name who is not in the database any more, but copies."""
-        self._cache.forget_all()
-        self._agents.evict_all()  # whatever was made from rows that are gone must go as well
-        await self._parts.ledger.count()
-        snapshot = self._parts.snapshot
-        if snapshot is not None:
-            await snapshot.flush()
-        await self._parts.restart.refresh()
-        copies = await in_thread(partial(self._copies, written=snapshot is not None))
-        return FilesBeside((FILE_NAME,) if snapshot is not None else (), tuple(copies))
-
-    def _copies(self, *, written: bool) -> list[Path]:
-        """Files of the home that may hold what the database held; also a sessions.json that nobody writes."""
-        index = self.home / FILE_NAME
-        found = [backup_path(index)]
-        if not written:
-            # An unfinished file belongs to its writer, if there is one, and then shows a later moment.
-            found += [index, *self.home.glob(f".{FILE_NAME}.*.tmp")]
-        if not is_foreign_link(self.home / QUARANTINE):
-            found += (self.home / QUARANTINE).rglob("*")
-        if not (self.db.has_upkeep and self.db.path.parent.samefile(self.home)):
-            # What a database has left that stood here before, and what was put here all the same.
-            found += [*copies_of(self.home / DATABASE_FILE), *self.home.glob(f"{INDEX_FILE}*")]
-        return sorted({one for one in found if one.is_file()})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from gateway_sessions._process.background import Resource
 from gateway_sessions.core.identity.row_ids import row_id
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
@@ -14,9 +13,8 @@ from gateway_sessions.core.queue.receipts import Receipt
 from gateway_sessions.runtime.argument_checks import check_message
 from gateway_sessions.runtime.queue.admission import LaneHere
 from gateway_sessions.runtime.queue.edits import Changes
-from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.runtime.queue.turn import Turn
-from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.runtime.store.open_store import OpenStore
 from gateway_sessions.storage.transactions.queue import outbox
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 from gateway_sessions.storage.transactions.queue.outbox import OwedReply
@@ -25,22 +23,12 @@ from gateway_sessions.storage.transactions.queue.waiting import Overtaken
 PAGE: Final = 100
 
 
-class QueueMethods(Resource):
+class QueueMethods(OpenStore):
     """Methods of `SessionStore` for messages that wait: taken in once, given out one turn at a time."""
 
     @property
-    def ledger(self) -> Ledger:
-        """The queue of the open store."""
-        raise NotImplementedError
-
-    @property
-    def db(self) -> SessionDB:
-        """Where everything is kept."""
-        raise NotImplementedError
-
-    @property
     def _changes(self) -> Changes:
-        return Changes(self.ledger, tell_running=_nobody_listens, on_rewritten=lambda _: None)
+        return Changes(self._parts.ledger, tell_running=_nobody_listens, on_rewritten=lambda _: None)
 
     async def enqueue(
         self,
@@ -60,7 +48,7 @@ class QueueMethods(Resource):
         if message.kind is not MessageKind.NEW:
             return await self._changes.apply(message)
         here = LaneHere(running=lambda: running)
-        receipt, _ = await self.ledger.enqueue(message, rules, solo=solo, here=here)
+        receipt, _ = await self._parts.ledger.enqueue(message, rules, solo=solo, here=here)
         return receipt
 
     async def claim(self, session_key: str | None = None) -> Turn | None:
@@ -68,48 +56,48 @@ class QueueMethods(Resource):
 
         Use it with `async with`, and end it with `commit`. Until then nobody else writes to the session.
         """
-        return await self.ledger.claim(session_key)
+        return await self._parts.ledger.claim(session_key)
 
     async def stop_turn(self, session_key: str, *, by: str = "person") -> Overtaken:
         """End the lane's turn and empty its queue; what the turn still writes is refused."""
-        return await self.ledger.stop(session_key, by=by)
+        return await self._parts.ledger.stop(session_key, by=by)
 
     async def queue_depth(self, session_key: str) -> int:
         """How many turns wait on a lane."""
-        return await self.ledger.depth(session_key)
+        return await self._parts.ledger.depth(session_key)
 
     async def list_queued(self, session_key: str) -> list[QueuedMessage]:
         """All that waits or runs on a lane, in the order of its turns."""
-        return await self.ledger.listed(session_key)
+        return await self._parts.ledger.listed(session_key)
 
     async def cancel_queued(self, session_key: str, seq: int, *, by: str = "person") -> int:
         """Take a waiting message out, with what became part of its turn; how many messages."""
-        return await self.ledger.cancel(session_key, seq, by=by)
+        return await self._parts.ledger.cancel(session_key, seq, by=by)
 
     async def clear_queue(self, session_key: str, *, by: str = "person") -> int:
         """Take everything out that waits; how many messages. A running turn goes on."""
-        return await self.ledger.clear(session_key, by=by)
+        return await self._parts.ledger.clear(session_key, by=by)
 
     async def move_queued(self, session_key: str, seq: int, to: int) -> list[int]:
         """Let a waiting turn begin as the *to*-th, counted from 1; the new order."""
-        return await self.ledger.move(session_key, seq, to)
+        return await self._parts.ledger.move(session_key, seq, to)
 
     async def dead_letters(self, *, limit: int = PAGE, before: int | None = None) -> list[DeadLetter]:
         """Messages whose turns failed for good, the newest first; *before* is the last id of a page."""
-        return await self.ledger.dead_letters(limit, before)
+        return await self._parts.ledger.dead_letters(limit, before)
 
     async def requeue(self, item_id: int | str) -> str:
         """Let a dead letter wait again, behind all that waits; returns its lane."""
-        return await self.ledger.requeue(row_id("item_id", item_id))
+        return await self._parts.ledger.requeue(row_id("item_id", item_id))
 
     async def dead_replies(self, *, limit: int = PAGE, before: int | None = None) -> list[OwedReply]:
         """Replies that were given up, the newest first; *before* is the last id of a page."""
-        return await self.ledger.look(partial(outbox.dead, limit, before or outbox.FIRST))
+        return await self._parts.ledger.look(partial(outbox.dead, limit, before or outbox.FIRST))
 
     async def retry_reply(self, reply_id: int | str) -> None:
         """Let a reply that was given up be sent again; a gateway that runs is told with `look_again`."""
         found = row_id("reply_id", reply_id)
-        await self.ledger.change(lambda change: outbox.revive(found, change.now))
+        await self._parts.ledger.change(lambda change: outbox.revive(found, change.now))
 
 
 async def _nobody_listens(session_key: str, message: InboundMessage) -> None:

@@ -30,6 +30,7 @@ from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import AdapterUnavailableError
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
+from gateway_sessions.runtime.store.open_store import parts_of
 from gateway_sessions.storage.transactions.queue import outbox, waiting
 from tests.crash.stores import SteppedClock, ask, open_store
 
@@ -329,7 +330,7 @@ async def check_gateway(home: Path, journal: Path, config: Config, clock: Steppe
 
 async def nobody_else(store: SessionStore) -> None:
     """Where there are nodes, wait until those before this one are known to be dead, and their lanes free."""
-    cluster = store.cluster
+    cluster = parts_of(store).cluster
     with anyio.fail_after(OTHERS_DIE):
         while cluster is not None and (len(cluster.membership.nodes) > 1 or cluster.membership.lost):
             await cluster.membership.looked()

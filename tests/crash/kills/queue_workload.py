@@ -27,7 +27,8 @@ from gateway_sessions import (
 )
 from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.queue import Owed
-from gateway_sessions.runtime.store.opening import DATABASE_FILE
+from gateway_sessions.runtime.store.database_opening import DATABASE_FILE
+from gateway_sessions.testing.inside import queue_of
 from tests.crash.kills.gateway_workload import nobody_else
 from tests.crash.stores import SteppedClock, ask, open_store
 
@@ -216,7 +217,7 @@ async def check_queue(home: Path, journal: Path, config: Config, clock: SteppedC
         for name in known.places:
             again = await store.enqueue(message(name))
             assert again.seq == known.places[name], f"{name} is not known any more"  # type: ignore[union-attr]
-        assert store.ledger.total_waiting == 0
+        assert queue_of(store).total_waiting == 0
     await check_settled(home, config, known)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gateway_sessions import SessionStore, load_config
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.runtime.store.opening import CONFIG_NOTE, noted_config
+from gateway_sessions.runtime.store.database_opening import CONFIG_NOTE, noted_config_file
 from tests.integration.command_line.conftest import Gsess, key
 
 NEEDY = """
@@ -72,7 +72,7 @@ def test_a_visitor_leaves_no_word(gsess: Gsess, home: Path, elsewhere: Path, tmp
     other = tmp_path / "other.yaml"
     other.write_text("timezone: Europe/Paris\n")
     assert gsess("--home", home, "--config", other, "sessions", "rename", "loose", "kept").code == 0
-    assert noted_config(home) == elsewhere
+    assert noted_config_file(home) == elsewhere
 
 
 def test_an_owner_without_a_file_takes_the_word_back(home: Path, elsewhere: Path):
@@ -80,9 +80,9 @@ def test_an_owner_without_a_file_takes_the_word_back(home: Path, elsewhere: Path
         async with SessionStore.open(home):
             pass
 
-    assert noted_config(home) == elsewhere
+    assert noted_config_file(home) == elsewhere
     asyncio.run(own())
-    assert noted_config(home) is None
+    assert noted_config_file(home) is None
     assert not (home / CONFIG_NOTE).exists()
 
 
@@ -127,4 +127,4 @@ def test_a_note_that_another_user_could_have_made_is_not_followed(home: Path, tm
     (tmp_path / "secret.yaml").write_text("")
     if os.geteuid() == 0:
         os.chown(home, 12345, 12345)
-        assert noted_config(home) is None
+        assert noted_config_file(home) is None

@@ -28,6 +28,7 @@ from gateway_sessions.storage.transactions.sessions.session_transitions import l
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, ScriptedAgents, answers, fails, waits_at
 from gateway_sessions.testing.fake_platform import FakePlatform
+from gateway_sessions.testing.inside import queue_of
 from tests.integration.gateway.documented_events import kinds_of, take_events
 from tests.integration.gateway.gateway_harness import QUICK, busy_config, open_harness, wait_until
 
@@ -135,7 +136,7 @@ async def test_a_turn_whose_lane_was_given_away_behind_its_back_is_told_as_fence
         running = harness.gateway.running_turn(turn.session_key)
         assert running is not None
         give_back = partial(settle.give_back, running.turn.held, None, counted=False)
-        await harness.store.ledger.change(lambda change: give_back(change=change))
+        await queue_of(harness.store).change(lambda change: give_back(change=change))
         return "late"
 
     async with open_harness(tmp_path, agent=agent) as harness, harness.gateway.events.listen() as listener:

@@ -20,6 +20,7 @@ from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.runtime.gateway.gateway import Gateway
+from gateway_sessions.runtime.store.open_store import parts_of
 from gateway_sessions.storage.engines.membership import Membership
 from gateway_sessions.storage.engines.registry import server_at
 from gateway_sessions.testing.fake_platform import FakePlatform
@@ -85,7 +86,7 @@ class RunningNode:
 
     def persons_of_its_own(self, count: int) -> list[str]:
         """Several of them."""
-        cluster = self.store.cluster
+        cluster = parts_of(self.store).cluster
         assert cluster is not None
         names = (f"p{number}" for number in range(1000))
         return list(islice((one for one in names if cluster.is_mine(self.key(one))), count))

@@ -15,6 +15,7 @@ import pytest
 from gateway_sessions import SessionDB, SessionStore
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.errors import StorageLockedError, StorageUnavailableError
+from gateway_sessions.runtime.store.open_store import parts_of
 from gateway_sessions.storage.engines import opening_retry
 from tests.cluster.proxy import Proxy
 from tests.integration.servers.nodes import config_on
@@ -64,8 +65,8 @@ class OpeningOnServer:
             tasks.create_task(self.hold(address, 3.5, held))
             await held.wait()
             async with SessionStore.open(tmp_path / "new", config_on(address), wait=wait) as store:
-                assert store.cluster is not None
-                assert store.cluster.trusted
+                assert parts_of(store).cluster is not None
+                assert parts_of(store).cluster.trusted
 
     async def test_a_node_with_a_short_life_opens_beside_one_that_stands_still(
         self, address: str, tmp_path: Path

@@ -30,6 +30,7 @@ from gateway_sessions.queue import Owed
 from gateway_sessions.storage.transactions.queue import outbox
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.faults import crash_at, raising
+from gateway_sessions.testing.inside import queue_of
 from tests.crash.kills.invariants import check_database
 from tests.unit.runtime.store_fixtures import execute, open_store, quick
 
@@ -85,7 +86,7 @@ async def plant(store: SessionStore, clock: FakeClock) -> tuple[str, str]:
         await say(store, DM, text)
     await store.cancel_queued(lane, 5)
     command = InboundMessage(source=DM, text=f"/title {WORD}", message_id=f"c{WORD}")
-    await store.ledger.note(command, ItemKind.COMMAND)
+    await queue_of(store).note(command, ItemKind.COMMAND)
     await say(store, BOB, "from Bob".replace(WORD, ""))
     return lane, room
 
@@ -111,7 +112,7 @@ async def test_no_byte_of_what_an_erased_person_sent_or_is_owed_is_left(home: Pa
         receipt = await store.erase(DM)
         assert (receipt.rows["inbox"], receipt.rows["outbox"]) == (7, 4)
         assert await asyncio.to_thread(traces, home) == {}
-        assert store.ledger.total_waiting == await store.queue_depth(room) == 0
+        assert queue_of(store).total_waiting == await store.queue_depth(room) == 0
         left = await asyncio.to_thread(execute, home, "SELECT sender, outcome FROM inbox")
         assert left == [("bob", "cancelled")]
     assert await asyncio.to_thread(traces, home) == {}

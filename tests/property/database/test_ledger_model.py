@@ -41,6 +41,7 @@ from gateway_sessions.storage.transactions.queue import clock_set_back
 from gateway_sessions.storage.transactions.queue import waiting as queue
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.inside import queue_of
 from tests.property.database.ledger_model import Item, Lane, Model
 from tests.property.machines import StepRunner, tried
 from tests.unit.runtime.store_fixtures import open_store, quick
@@ -435,7 +436,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.model.now = self.clock.now()
         if seconds < 0:
             # The duties of a gateway notice that when they wake: here it is known at once.
-            self.run(self.store.ledger.pull_forward())
+            self.run(queue_of(self.store).pull_forward())
             self.model.pulls_forward()
 
     @rule(clean=st.booleans())
@@ -477,7 +478,7 @@ class LedgerMachine(RuleBasedStateMachine):
             }
         self.touched.clear()
         waiting = sum(len(lane.heads) for lane in self.model.lanes.values())
-        assert self.store.ledger.total_waiting == waiting
+        assert queue_of(self.store).total_waiting == waiting
 
     def compare(self, key: str, lane: Lane) -> None:
         listed = self.run(self.store.list_queued(key))

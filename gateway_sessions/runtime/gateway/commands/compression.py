@@ -19,6 +19,7 @@ from gateway_sessions.errors import StorageError
 from gateway_sessions.runtime.argument_checks import check_function
 from gateway_sessions.runtime.gateway.commands.protocol import IN_BACKGROUND, Command, CommandCall
 from gateway_sessions.runtime.queue.routing import MAX_TRIES
+from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
 from gateway_sessions.storage.transactions.queue.slash_commands import Compressible
 from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
@@ -46,7 +47,7 @@ async def _unable(_: CommandCall) -> str:
 
 
 async def _compress(compressor: Compressor, call: CommandCall) -> str:
-    found = await call.store.ledger.look(partial(transactions.compressible, call.session_key))
+    found = await queue_of(call.store).look(partial(transactions.compressible, call.session_key))
     if found is None:
         return NOTHING_TO_COMPRESS
     before = len(found.chats)
@@ -63,9 +64,9 @@ async def _compress(compressor: Compressor, call: CommandCall) -> str:
 async def _replaced(call: CommandCall, found: Compressible, summary: list[Message]) -> bool:
     asked = Compression(session_key=call.session_key, session_id=found.session_id, messages=tuple(summary))
     for _ in range(MAX_TRIES):
-        new_id = call.store.ledger.new_session_id()
+        new_id = queue_of(call.store).new_session_id()
         compress = partial(transactions.compress, new_session_id=new_id, asked=asked, version=found.version)
-        entry = await call.store.ledger.change(compress)
+        entry = await queue_of(call.store).change(compress)
         if not isinstance(entry, IdTaken):
             return entry is not None
     raise StorageError("ids", f"none was free in {MAX_TRIES} tries")

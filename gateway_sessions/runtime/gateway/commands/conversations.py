@@ -21,6 +21,7 @@ from gateway_sessions.core.sessions.titles import clean_title
 from gateway_sessions.errors import NothingToUndoError, SessionNotFoundError
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 from gateway_sessions.runtime.gateway.commands.steps import led_elsewhere, led_to_new, session_here
+from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
 from gateway_sessions.storage.transactions.sessions import lane_changes
 from gateway_sessions.storage.transactions.sessions.session_rows import TOOL_SOURCE
@@ -51,7 +52,7 @@ async def _undo_reset(call: CommandCall) -> str:
 
 
 async def _stop(call: CommandCall) -> str:
-    ended = await call.store.ledger.stop(call.session_key, by=f"/{call.command.name}")
+    ended = await queue_of(call.store).stop(call.session_key, by=f"/{call.command.name}")
     return stopped(running=ended.token is not None, cancelled=ended.cancelled)
 
 

@@ -40,6 +40,7 @@ from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.runtime.open_calls import start_in
 from gateway_sessions.runtime.queue.limits import DRAINING, OVERLOADED
 from gateway_sessions.runtime.queue.storage_faults import PASSING
+from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.runtime.user_code import MAX_PROBLEM, problem_within
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
 from gateway_sessions.storage.transactions.queue.admit import Noted
@@ -152,7 +153,7 @@ class Commands:
 
     async def _refuse(self, message: InboundMessage, why: Rejected) -> Receipt:
         """Say why a command is not carried out, unless it was and comes again."""
-        refused = await self._host.store.ledger.refuse(message, why)
+        refused = await queue_of(self._host.store).refuse(message, why)
         self._tell(message, refused)
         return refused
 
@@ -160,7 +161,7 @@ class Commands:
         """A place for a command; None if too many are under way."""
         store = self._host.store
         key = store.key_for(message.source)
-        owner = store.ledger.owner_on(key, message.source)
+        owner = queue_of(store).owner_on(key, message.source)
         return self._places.take(command, key, owner, self._host.rules_for(message).max_queued)
 
     # A message that a command brings
@@ -170,7 +171,7 @@ class Commands:
         queued = command.queued(message) if command.queued is not None else None
         if queued is None:
             return None
-        session_key, owner = await self._host.store.ledger.lane_of(message.source)
+        session_key, owner = await queue_of(self._host.store).lane_of(message.source)
         allowed = await self._permitted(await self._call(command, message, session_key, owner))
         return queued if allowed else None
 
@@ -178,7 +179,7 @@ class Commands:
         """Take it in like any message, which is one step; a person who asked for that is always told."""
         receipt = await self._host.admit(queued, solo=True)
         if isinstance(receipt, Accepted) and (text := _acknowledged(receipt)) is not None:
-            _, owner = await self._host.store.ledger.lane_of(message.source)
+            _, owner = await queue_of(self._host.store).lane_of(message.source)
             key = receipt.session_key
             asker = Asker(message=message, session_key=key, owner=owner, seq=receipt.seq)
             await self._answers.owe(asker, text, partial(transactions.tell, key))
@@ -194,7 +195,7 @@ class Commands:
         job: _Job | None = None
         self.under_way += 1  # from here on a drain waits for it
         try:
-            noted = await self._host.store.ledger.note(stored, ItemKind.COMMAND)
+            noted = await queue_of(self._host.store).note(stored, ItemKind.COMMAND)
             if not isinstance(noted, Noted):
                 return noted
             failpoint("command_noted")

@@ -12,6 +12,7 @@ from gateway_sessions.errors import StorageError
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.gateway.commands.protocol import CommandCall
 from gateway_sessions.runtime.queue.routing import MAX_TRIES
+from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.transactions.queue.waiting import Overtaken
 from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
@@ -28,7 +29,7 @@ async def led_elsewhere(
     call: CommandCall, transaction: Callable[[Change], Transaction[SessionEntry | None]]
 ) -> tuple[SessionEntry | None, str]:
     """Lead the lane to another session, whatever runs or waits on it; the session, and what that ended."""
-    entry, ended = await call.store.ledger.overtaking(
+    entry, ended = await queue_of(call.store).overtaking(
         call.session_key, transaction, by=f"/{call.command.name}"
     )
     return entry, _told(call, ended)
@@ -40,8 +41,8 @@ async def led_to_new(
     """The same, to one that begins with it."""
     by = f"/{call.command.name}"
     for _ in range(MAX_TRIES):
-        begin = partial(_with_id, transaction, call.store.ledger.new_session_id())
-        entry, ended = await call.store.ledger.overtaking(call.session_key, begin, by=by)
+        begin = partial(_with_id, transaction, queue_of(call.store).new_session_id())
+        entry, ended = await queue_of(call.store).overtaking(call.session_key, begin, by=by)
         if not isinstance(entry, IdTaken):
             return entry, _told(call, ended)
     raise StorageError("ids", f"none was free in {MAX_TRIES} tries")

@@ -11,6 +11,7 @@ from gateway_sessions.core.queue.commands import quoted, said_in, turns_asked
 from gateway_sessions.core.queue.receipts import Rejected
 from gateway_sessions.errors import NothingToUndoError
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
+from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.storage.tables.lanes import LaneRow
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
 from gateway_sessions.storage.transactions.queue.slash_commands import TakenBack
@@ -25,7 +26,7 @@ async def _undo(call: CommandCall) -> str:
 
 
 async def _retry(call: CommandCall) -> str | None:
-    ledger = call.store.ledger
+    ledger = queue_of(call.store)
     failed = await ledger.change(partial(transactions.take_up_failed, call.session_key))
     if failed is not None:
         return _taken_up(call, failed)
@@ -41,13 +42,13 @@ async def _retry(call: CommandCall) -> str | None:
 def _taken_up(call: CommandCall, lane: LaneRow) -> str | None:
     """Let the turn begin that waits again; what to say, if others come before it."""
     call.gateway.agents.evict(call.session_key)
-    call.store.ledger.freed(lane)
+    queue_of(call.store).freed(lane)
     return RETRIED_LATER if lane.running or lane.waiting > 1 else None
 
 
 async def _taken_back(call: CommandCall, turns: int) -> TakenBack | None:
     take_back = partial(transactions.take_back, call.session_key, turns)
-    taken = await call.store.ledger.change(take_back)
+    taken = await queue_of(call.store).change(take_back)
     if taken is not None:
         call.gateway.agents.evict(call.session_key)
     return taken

@@ -35,6 +35,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
+from gateway_sessions.testing.inside import queue_of
 
 SUPPORT: Final = replace(ALICE, account="support")
 SALES: Final = replace(ALICE, account="sales")
@@ -115,7 +116,7 @@ class AccountsContract(StoreContract):
         assert await store.enqueue(again) == Duplicate(seq=2, session_key=AT_SUPPORT)
         due = await store.db.read(partial(outbox.due, "telegram", "support", clock.now(), 10))
         assert due.replies[0].session_key == AT_SUPPORT
-        assert store.ledger.total_waiting == 1
+        assert queue_of(store).total_waiting == 1
         async with await begin(store, AT_SUPPORT) as turn:
             assert [one.text for one in turn.messages] == ["two"]
             await turn.commit([reply("well")])
@@ -201,7 +202,7 @@ class AccountsContract(StoreContract):
     async def test_two_that_do_it_at_once_do_it_once(self, store: SessionStore) -> None:
         await exchange(store, as_before("one", "support"))
         choices = [LaneChoice(LANE, "support")]
-        first, second = [await store.ledger.change(partial(give_lanes, choices=choices)) for _ in range(2)]
+        first, second = [await queue_of(store).change(partial(give_lanes, choices=choices)) for _ in range(2)]
         assert [one.now for one in first.moved] == [AT_SUPPORT]
         assert second == LanesReport()
 

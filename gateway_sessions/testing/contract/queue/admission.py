@@ -48,6 +48,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
+from gateway_sessions.testing.inside import queue_of
 
 ANOTHER = SessionSource(platform="telegram", chat_id="1", user_id="alice", thread_id="7")
 ROOM = SessionSource(platform="telegram", chat_type="group", chat_id="room", user_id="alice", thread_id="7")
@@ -70,7 +71,7 @@ class AdmissionContract(StoreContract):
         listed = await store.list_queued(LANE)
         assert [(one.seq, one.message) for one in listed] == [(1, said("one")), (2, said("two"))]
         assert await store.queue_depth(LANE) == 2
-        assert store.ledger.total_waiting == 3
+        assert queue_of(store).total_waiting == 3
 
     async def test_what_is_delivered_again_is_known_whatever_became_of_it(
         self, open_store: OpenStore
@@ -180,19 +181,19 @@ class AdmissionContract(StoreContract):
             await store.db.write(partial(_miscount, wrong))
             await accept(store, "hello", source=BOB)
             assert (await accept(store, "three")).depth == 3
-            assert store.ledger.total_waiting == 4
+            assert queue_of(store).total_waiting == 4
             await store.db.write(partial(_miscount, wrong))
             await answer(store)
-            assert store.ledger.total_waiting == 3
+            assert queue_of(store).total_waiting == 3
             await store.db.write(partial(_miscount, wrong))
         async with open_store(gateway=limits) as store:
-            assert store.ledger.total_waiting == 3
+            assert queue_of(store).total_waiting == 3
             await accept(store, "hello again", source=BOB)
             assert (await accept(store, "four")).depth == 3
             assert (await refuse(store, said("five"))).reason is RejectReason.OVERLOADED
             for _ in range(3):
                 await answer(store)
-            assert (store.ledger.total_waiting, await store.queue_depth(LANE)) == (2, 0)
+            assert (queue_of(store).total_waiting, await store.queue_depth(LANE)) == (2, 0)
 
     async def test_one_lane_leaves_room_for_others_whatever_it_says_of_itself(
         self, open_store: OpenStore
@@ -271,7 +272,7 @@ class AdmissionContract(StoreContract):
     ) -> None:
         await accept(store, "one", rules=COLLECTING)
         assert await store.claim() is None
-        assert await store.ledger.next_ready() == timedelta(seconds=0.35)
+        assert await queue_of(store).next_ready() == timedelta(seconds=0.35)
         clock.step(timedelta(seconds=0.3))
         await accept(store, "two", rules=COLLECTING)
         clock.step(timedelta(seconds=0.3))
@@ -354,7 +355,7 @@ WELL = [("user", "one"), ("assistant", "yes"), ("user", "two"), ("assistant", "y
 
 async def start(store: SessionStore, text: str, **members: Any) -> Turn | None:
     """Accept a message, and let its turn begin in the same commit if it may."""
-    _, turn = await store.ledger.enqueue(said(text, **members), APART, here=BEGINS_HERE)
+    _, turn = await queue_of(store).enqueue(said(text, **members), APART, here=BEGINS_HERE)
     return turn
 
 
@@ -385,13 +386,13 @@ class KnownLanesContract(StoreContract):
 
     async def test_a_message_that_is_known_begins_nothing(self, store: SessionStore) -> None:
         await exchange(store, "one", "two")
-        receipt, turn = await store.ledger.enqueue(said("one"), APART, here=BEGINS_HERE)
+        receipt, turn = await queue_of(store).enqueue(said("one"), APART, here=BEGINS_HERE)
         assert (receipt, turn) == (Duplicate(seq=1, session_key=LANE), None)
         assert (await exchange(store, "three")).seq == 3
 
     async def test_a_command_between_them_counts(self, store: SessionStore) -> None:
         await exchange(store, "one")
-        noted = await store.ledger.note(said("/status"), ItemKind.COMMAND)
+        noted = await queue_of(store).note(said("/status"), ItemKind.COMMAND)
         assert isinstance(noted, Noted)
         assert noted.seq == 2
         assert (await exchange(store, "two")).seq == 3
@@ -510,7 +511,7 @@ class KnownLanesContract(StoreContract):
     async def test_a_message_is_read_as_it_is_stored(self, store: SessionStore) -> None:
         """Values that a database cannot hold are replaced at once, so each try of the turn sees the same."""
         odd = said("a\x00b", message_id="1", metadata={"thread": (1, 2)})
-        _, turn = await store.ledger.enqueue(odd, APART, here=BEGINS_HERE)
+        _, turn = await queue_of(store).enqueue(odd, APART, here=BEGINS_HERE)
         assert turn is not None
         seen = turn.messages[0]
         await turn.release()

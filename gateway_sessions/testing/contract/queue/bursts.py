@@ -29,6 +29,7 @@ from gateway_sessions.storage.transactions.queue.claim import version_of
 from gateway_sessions.storage.transactions.upkeep import consistency
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import COLLECTING, OpenStore, StoreContract, begin, reply
+from gateway_sessions.testing.inside import queue_of
 
 SIZES: Final = range(2, 9)
 MARKED: Final = "hunter2"
@@ -342,7 +343,7 @@ class BurstContract(StoreContract):
             await commit(await begin(store, burst.lane))
             await change(store, burst)
         clock.step(timedelta(days=30))
-        assert await store.ledger.forget(clock.now())
+        assert await queue_of(store).forget(clock.now())
         for burst in SAMPLE:
             applied(await store.enqueue(burst.change))
             await look(store, burst)

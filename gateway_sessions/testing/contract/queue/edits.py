@@ -33,6 +33,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
+from gateway_sessions.testing.inside import queue_of
 
 PRIVATE: Final = "my password is hunter2"
 ROOM: Final = SessionSource(
@@ -67,7 +68,7 @@ async def applied(store: SessionStore, message: InboundMessage) -> None:
 
 async def start(store: SessionStore, text: str, source: SessionSource = ALICE) -> Turn:
     """Accept a message, and let its turn begin in the same commit."""
-    _, turn = await store.ledger.enqueue(said(text, source=source), APART, here=BEGINS_HERE)
+    _, turn = await queue_of(store).enqueue(said(text, source=source), APART, here=BEGINS_HERE)
     assert turn is not None
     return turn
 
@@ -398,7 +399,7 @@ class ChangedContract(StoreContract):
         clock.step(timedelta(seconds=5))
         turn = await begin(store)
         await turn.commit([reply("yes")])
-        assert await store.ledger.ask_again(LANE, said("/retry")) is not None
+        assert await queue_of(store).ask_again(LANE, said("/retry")) is not None
         again = await begin(store) if when != "waits" else None
         if again is not None and when == "was answered":
             await again.commit([reply("yes")])
@@ -418,7 +419,7 @@ class ChangedContract(StoreContract):
         turn = await start(store, "one")
         await turn.append(reply("let me see"))
         await turn.release()
-        assert await store.ledger.ask_again(LANE, said("/retry")) is not None
+        assert await queue_of(store).ask_again(LANE, said("/retry")) is not None
         assert await in_line(store) == [1]
         await (await begin(store)).commit([reply("yes")])
         assert [text for _, text in await talk_of(store, turn.entry.session_id)] == [

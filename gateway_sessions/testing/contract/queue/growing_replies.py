@@ -30,6 +30,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     reply,
     said,
 )
+from gateway_sessions.testing.inside import queue_of
 
 SHOWN: Final = Growing(number=1, message_id="shown-1")
 ROOM_FOR_ONE: Final = BusyRules(max_queued=1, debounce=timedelta(), drop=DropPolicy.DROP_OLDEST)
@@ -55,7 +56,7 @@ class GrowingContract(StoreContract):
     ) -> None:
         await accept(store, "one", "two")
         assert (await begin(store)).growing is None
-        await store.ledger.stop(LANE, by="test")
+        await queue_of(store).stop(LANE, by="test")
         await accept(store, "three", "four")
         await half_answered(store)
         turn = await begin(store)
@@ -90,7 +91,7 @@ class GrowingContract(StoreContract):
     async def test_a_turn_that_has_lost_its_lane_writes_nothing_down(self, store: SessionStore) -> None:
         await accept(store, "one")
         turn = await begin(store)
-        await store.ledger.stop(LANE, by="test")
+        await queue_of(store).stop(LANE, by="test")
         await accept(store, "two")
         with pytest.raises(FencedError):
             await turn.note_growing(SHOWN)
@@ -168,7 +169,7 @@ class GrowingContract(StoreContract):
             case "cleared":
                 assert await store.clear_queue(LANE) == 1
             case "stopped":
-                assert (await store.ledger.stop(LANE, by="test")).cancelled == 1
+                assert (await queue_of(store).stop(LANE, by="test")).cancelled == 1
             case "reset":
                 await store.reset_session(LANE)
             case "deleted":

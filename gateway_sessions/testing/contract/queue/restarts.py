@@ -47,6 +47,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
+from gateway_sessions.testing.inside import queue_of
 
 SELDOM: Final = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=100_000)
 """Sessions expire, but none of these tests lasts that long."""
@@ -76,7 +77,7 @@ class LedgerRestartsContract(StoreContract):
             await turn.append(reply("let me see"))
         async with open_store() as store:
             assert (store.started.resumed, store.started.suspended) == ((LANE,), ())
-            assert store.ledger.total_waiting == 3
+            assert queue_of(store).total_waiting == 3
             assert await in_line(store) == [2, 3]
             assert await in_line(store, OTHER_LANE) == [1]
             entry = await store.get_session(LANE)
@@ -145,16 +146,16 @@ class LedgerRestartsContract(StoreContract):
             await accept(store, "three")  # a sign of life of its process
             clock.step(timedelta(minutes=50))
         async with open_store(session_reset=SELDOM) as store:
-            assert await store.ledger.put_aside_stale(None) == 0
+            assert await queue_of(store).put_aside_stale(None) == 0
             again = await begin(store)
             assert (again.entry.session_id, again.attempt) == (first.entry.session_id, 2)
             clock.step(timedelta(minutes=61))
         async with open_store(session_reset=SELDOM) as store:
             assert store.started.resumed == (LANE,)
-            assert await store.ledger.put_aside_stale([OTHER_LANE]) == 0
-            assert await store.ledger.put_aside_stale(None) == 1
-            assert await store.ledger.put_aside_stale(None) == 0
-            assert store.ledger.total_waiting == 2
+            assert await queue_of(store).put_aside_stale([OTHER_LANE]) == 0
+            assert await queue_of(store).put_aside_stale(None) == 1
+            assert await queue_of(store).put_aside_stale(None) == 0
+            assert queue_of(store).total_waiting == 2
             assert await in_line(store) == [2, 3]
             assert [one.seq for one in await store.dead_letters()] == [1]
             (notice,) = await replies(store, clock)
@@ -174,7 +175,7 @@ class LedgerRestartsContract(StoreContract):
         async with open_store(session_reset=SELDOM) as store:
             await store.move_queued(LANE, 2, 1)
             clock.step(timedelta(hours=2))
-            assert await store.ledger.put_aside_stale(None) == 0
+            assert await queue_of(store).put_aside_stale(None) == 0
             assert (await begin(store)).seq == 2
 
     async def test_a_turn_without_a_gateway_goes_on_in_its_session_however_long_ago_it_was_cut_off(
@@ -216,7 +217,7 @@ class LedgerRestartsContract(StoreContract):
             assert await store.claim() is None
             assert await replies(store, clock) == []
             if not restarts:
-                await store.ledger.pull_forward()
+                await queue_of(store).pull_forward()
                 await store.db.write(lambda: clock_set_back.pull_replies_forward(clock.now()))
                 assert (await begin(store)).seq == 1
                 assert len(await replies(store, clock)) == 1
@@ -235,7 +236,7 @@ class LedgerRestartsContract(StoreContract):
             clock.step(timedelta(days=1))
             await accept(store, "ahead", source=CAROL)
             if how == "damaged":
-                await store.ledger.put_off(OTHER_LANE, timedelta(minutes=5))
+                await queue_of(store).put_off(OTHER_LANE, timedelta(minutes=5))
             else:
                 turn = await begin(store, OTHER_LANE)
                 if how == "put off":
@@ -249,7 +250,7 @@ class LedgerRestartsContract(StoreContract):
             assert await store.claim() is None
             if not restarts:
                 for _ in range(2):  # each node has to notice the death by itself
-                    await store.ledger.pull_forward()
+                    await queue_of(store).pull_forward()
                 await waits_for_the_rest(store, clock)
         if restarts:
             async with open_store() as store:
@@ -301,7 +302,7 @@ class LedgerRestartsContract(StoreContract):
             assert entry is not None
             assert (entry.state, entry.state_reason) == (SessionState.RESUME_PENDING, reason)
             assert await in_line(store) == [1, 2, 3]
-            assert store.ledger.total_waiting == 3
+            assert queue_of(store).total_waiting == 3
         async with open_store() as store:
             assert store.started.resumed == ()
             again = await begin(store)
@@ -376,14 +377,14 @@ class LedgerRestartsContract(StoreContract):
         self, open_store: OpenStore, clock: FakeClock
     ) -> None:
         async with open_store() as store:
-            await store.ledger.note(said("/restart"), ItemKind.COMMAND)
+            await queue_of(store).note(said("/restart"), ItemKind.COMMAND)
         async with open_store() as store:
             assert [(one.session_key, one.message.text) for one in store.started.abandoned] == [
                 (LANE, "/restart")
             ]
             assert await fates(store) == {"cancelled": 1}
             assert ["/restart" in one.message.text for one in await replies(store, clock)] == [True]
-            assert isinstance(await store.ledger.note(said("/restart"), ItemKind.COMMAND), Duplicate)
+            assert isinstance(await queue_of(store).note(said("/restart"), ItemKind.COMMAND), Duplicate)
         async with open_store() as store:
             assert store.started.abandoned == ()
 
@@ -392,11 +393,11 @@ class LedgerRestartsContract(StoreContract):
     ) -> None:
         edit = said("edited", kind=MessageKind.EDIT)
         async with open_store() as store:
-            await store.ledger.note(edit, ItemKind.CHANGE)
+            await queue_of(store).note(edit, ItemKind.CHANGE)
         async with open_store() as store:
             assert store.started.abandoned == ()
             assert await fates(store) == {"cancelled": 1}
-            again = await store.ledger.note(edit, ItemKind.CHANGE)
+            again = await queue_of(store).note(edit, ItemKind.CHANGE)
             assert isinstance(again, Noted)
             assert again.seq == 2
 
@@ -462,7 +463,7 @@ class ErasedLanesContract(StoreContract):
             assert [one.message.text for one in await store.list_queued(room)] == ["of Bob in a room"]
             assert await store.queue_depth(room) == 1
             assert await in_line(store, OTHER_LANE) == [1]
-            assert store.ledger.total_waiting == 2
+            assert queue_of(store).total_waiting == 2
             assert [one.text for one in (await begin(store, room)).messages] == ["of Bob in a room"]
             clock.step(timedelta(minutes=1))
             assert isinstance(await store.enqueue(said("turned", sent_at=clock.now())), Accepted)

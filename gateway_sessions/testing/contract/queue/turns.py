@@ -50,6 +50,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
+from gateway_sessions.testing.inside import queue_of
 
 OPERATOR: Final = Scope.operator()
 OWNER: Final = "main:telegram:user:alice"
@@ -113,7 +114,7 @@ class TurnsContract(StoreContract):
         first, second = await store.db.read(partial(outbox.owed, 10))
         assert (first.message.text, second.message.text) == ("one", "two")
         later = clock.now() + timedelta(hours=1)
-        await store.ledger.change(lambda _: outbox.retry(first, later, "down", unclear=0))
+        await queue_of(store).change(lambda _: outbox.retry(first, later, "down", unclear=0))
         again, _ = await store.db.read(partial(outbox.owed, 10, LANE))
         assert (again.attempts, again.due_at, again.problem) == (1, later, "down")
         assert [one.message.text for one in await store.db.read(partial(outbox.owed, 1))] == ["one"]
@@ -289,7 +290,7 @@ class TurnsContract(StoreContract):
             def overtaken(self, session_key: str, token: int) -> None:
                 told.append((session_key, token))
 
-        store.ledger.attach(Listener())
+        queue_of(store).attach(Listener())
         await overtakes(store)
         assert told == [(LANE, turn.token)]
         assert await fates(store) == {"turned": 1, "interrupted": 1, "cancelled": 1}
@@ -300,7 +301,7 @@ class TurnsContract(StoreContract):
                 await write(turn)
         assert await talk_of(store, turn.entry.session_id) == before
         assert await replies(store, clock) == []
-        assert (await store.queue_depth(LANE), store.ledger.total_waiting) == (0, 0)
+        assert (await store.queue_depth(LANE), queue_of(store).total_waiting) == (0, 0)
         assert (await accept(store, "three")).disposition == "starts"
         assert (await begin(store)).token > turn.token
 

@@ -36,6 +36,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
+from gateway_sessions.testing.inside import queue_of
 
 ROOM = SessionSource(platform="telegram", chat_type="group", chat_id="room", user_id="alice")
 
@@ -44,7 +45,7 @@ async def reword(store: SessionStore, which: InboundMessage, text: str | None) -
     """Edit a message, or delete it."""
     kind = MessageKind.DELETE if text is None else MessageKind.EDIT
     new = msgspec.structs.replace(which, text=text or "", kind=kind)
-    return await store.ledger.change(partial(edits.reword, new, LANE, "person"))
+    return await queue_of(store).change(partial(edits.reword, new, LANE, "person"))
 
 
 class WaitingContract(StoreContract):
@@ -60,7 +61,7 @@ class WaitingContract(StoreContract):
         assert await store.cancel_queued(LANE, 3) == 3
         assert await store.cancel_queued(LANE, 3) == 0
         assert await in_line(store) == [2]
-        assert store.ledger.total_waiting == 1
+        assert queue_of(store).total_waiting == 1
         await turn.commit(go_on=True)
         assert await fates(store) == {"turned": 1, "open": 1, "cancelled": 3}
 
@@ -76,14 +77,14 @@ class WaitingContract(StoreContract):
             await turn.commit([reply("well")], replies=[owed("well")])
         clock.step(timedelta(seconds=1))
         await accept(store, "three", rules=COLLECTING)
-        found = await store.ledger.waiting_among([LANE, OTHER_LANE, "nothing"])
+        found = await queue_of(store).waiting_among([LANE, OTHER_LANE, "nothing"])
         assert [(one.session_key, one.owner) for one in found] == [
             (OTHER_LANE, "main:telegram:user:bob"),
             (LANE, "main:telegram:user:alice"),
         ]
-        assert [one.session_key for one in await store.ledger.waiting_among([LANE])] == [LANE]
+        assert [one.session_key for one in await queue_of(store).waiting_among([LANE])] == [LANE]
         assert found[1].since > clock.now() > found[0].since
-        assert await store.ledger.waiting_among([]) == []
+        assert await queue_of(store).waiting_among([]) == []
         now = clock.now()
         for lanes, count in (([LANE, "nothing"], 1), ([OTHER_LANE], 0), ([], 0), (None, 1)):
             found_replies, _ = await store.db.read(partial(due, now=now, lanes=lanes))
@@ -113,7 +114,7 @@ class WaitingContract(StoreContract):
         assert await store.clear_queue(LANE) == 2
         assert await store.clear_queue(LANE) == 0
         assert (await turn.commit([reply("hi")])).waiting == 0
-        assert store.ledger.total_waiting == 0
+        assert queue_of(store).total_waiting == 0
         assert await fates(store) == {"turned": 1, "cancelled": 2}
 
     async def test_turns_begin_in_the_order_that_people_give_them(self, store: SessionStore) -> None:
@@ -232,10 +233,10 @@ class WaitingContract(StoreContract):
         await accept(store, "one")
         for seq, kind in ((2, ItemKind.COMMAND), (3, ItemKind.CHANGE)):
             message = said("/stop", message_id=str(kind))
-            noted = await store.ledger.note(message, kind)
+            noted = await queue_of(store).note(message, kind)
             assert isinstance(noted, Noted)
             assert (noted.seq, noted.session_key) == (seq, LANE)
-            assert await store.ledger.note(message, kind) == Duplicate(seq=seq, session_key=LANE)
+            assert await queue_of(store).note(message, kind) == Duplicate(seq=seq, session_key=LANE)
             assert (await in_line(store), await store.queue_depth(LANE)) == ([1], 1)
             done = partial(admit.carried_out, noted, Outcome(str(kind) if seq == 2 else "applied"), "gateway")
             await store.db.write(partial(done, clock.now()))
@@ -276,8 +277,8 @@ class WaitingContract(StoreContract):
 
     async def test_what_was_noted_is_taken_out_by_nobody(self, store: SessionStore) -> None:
         await accept(store, "one")
-        await store.ledger.note(said("/help"), ItemKind.COMMAND)
-        await store.ledger.note(said("edited", kind=MessageKind.EDIT), ItemKind.CHANGE)
+        await queue_of(store).note(said("/help"), ItemKind.COMMAND)
+        await queue_of(store).note(said("edited", kind=MessageKind.EDIT), ItemKind.CHANGE)
         await begin(store)
         await accept(store, "two")
         await store.reset_session(LANE)
@@ -296,9 +297,9 @@ class WaitingContract(StoreContract):
         await (await begin(store)).fail("no power")
         await accept(store, "cancelled", "open")
         await store.cancel_queued(LANE, 3)
-        assert await store.ledger.forget(clock.now()) == 0
+        assert await queue_of(store).forget(clock.now()) == 0
         clock.step(timedelta(days=8))
-        assert await store.ledger.forget(clock.now() - timedelta(days=7)) == 3
+        assert await queue_of(store).forget(clock.now() - timedelta(days=7)) == 3
         assert await fates(store) == {"dead": 1, "open": 1}
         assert [one.message.text for one in await replies(store, clock)] == ["late"]
         for text in ("dead", "open"):
@@ -311,5 +312,5 @@ class WaitingContract(StoreContract):
         await asyncio.gather(*(store.enqueue(said(str(n)), rules=COLLECTING) for n in range(501)))
         await store.clear_queue(LANE)
         clock.step(timedelta(days=8))
-        assert await store.ledger.forget(clock.now()) == 501
+        assert await queue_of(store).forget(clock.now()) == 501
         assert await fates(store) == {}

@@ -40,6 +40,7 @@ from gateway_sessions.testing.agents import (
 )
 from gateway_sessions.testing.fake_platform import FakePlatform
 from gateway_sessions.testing.faults import crash_at, raising
+from gateway_sessions.testing.inside import queue_of
 from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, busy_config, open_harness
 
 
@@ -165,7 +166,7 @@ async def test_an_edit_that_an_earlier_version_had_only_noted_is_carried_out_at_
         await harness.wait_until_idle()
         source = platform.source("ann")
         edit = InboundMessage(source=source, text="else", message_id="m1", kind=MessageKind.EDIT)
-        assert isinstance(await harness.store.ledger.note(edit, ItemKind.CHANGE), Noted)
+        assert isinstance(await queue_of(harness.store).note(edit, ItemKind.CHANGE), Noted)
     async with open_harness(tmp_path, agent=agent, platform=platform) as harness:
         await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["hello"]

@@ -19,6 +19,7 @@ from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.testing.agents import ScriptedAgent, answers, fails, hangs, says, shows
 from gateway_sessions.testing.fake_platform import ABLE
 from gateway_sessions.testing.faults import crash_at, raising
+from gateway_sessions.testing.inside import queue_of
 from tests.integration.gateway.gateway_harness import QUICK, busy_config, open_harness
 from tests.integration.gateway.restartable_gateway import AT_ONCE, RestartableGateway
 
@@ -307,5 +308,5 @@ async def test_one_that_is_taken_out_of_the_queue_says_so(half_answered: Restart
 async def waits(restartable: RestartableGateway) -> None:
     """Let what was cut off begin later than anybody looks."""
     async with SessionStore.open(restartable.home, restartable.config, clock=restartable.clock) as store:
-        ((key, _),) = await store.ledger.ready()
-        await store.ledger.put_off(key, timedelta(hours=1))
+        ((key, _),) = await queue_of(store).ready()
+        await queue_of(store).put_off(key, timedelta(hours=1))

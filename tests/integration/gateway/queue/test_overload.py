@@ -25,6 +25,7 @@ from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, R
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.commands import places
 from gateway_sessions.testing.agents import Gate
+from gateway_sessions.testing.inside import queue_of
 from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness
 
 TURN_SECONDS = 0.1
@@ -88,7 +89,7 @@ class Load:
                 assert receipt.retry_after > 0
             case _:
                 raise AssertionError(receipt)
-        self.most_waiting = max(self.most_waiting, self.harness.store.ledger.total_waiting)
+        self.most_waiting = max(self.most_waiting, queue_of(self.harness.store).total_waiting)
         return receipt
 
     async def flood(self, seconds: float, times: float) -> None:
@@ -157,7 +158,7 @@ async def run(home: Path, seconds: float, times: float) -> Load:
                     early = resident()
             load.growth = resident() - early
         await harness.clock.advance(seconds=MAX_WAITING / CAPACITY * MAX_TURNS)
-        assert harness.store.ledger.total_waiting == 0
+        assert queue_of(harness.store).total_waiting == 0
         load.count_answers()
         assert load.answered == load.accepted, "a message was lost"
         return load

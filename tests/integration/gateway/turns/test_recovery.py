@@ -48,6 +48,7 @@ from gateway_sessions.testing.agents import (
     takes,
     waits_at,
 )
+from gateway_sessions.testing.inside import queue_of
 from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, busy_config
 from tests.integration.gateway.restartable_gateway import AT_ONCE, RestartableGateway, home_after_kill
 
@@ -243,7 +244,7 @@ async def test_a_turn_cut_off_too_long_ago_waits_to_be_asked_for_and_its_session
     async with restartable.run(agent=agent) as harness:
         await harness.wait_until_idle()
         assert agent.turns == []
-        assert harness.store.ledger.total_waiting == 0
+        assert queue_of(harness.store).total_waiting == 0
         assert counts(restartable.home) == {}
         notice = cut_off_notice(restartable.clock.now() - away, restartable.clock.now())
         assert restartable.platform.shown() == ["first", notice]
@@ -658,7 +659,7 @@ async def test_a_gateway_is_busy_with_a_turn_that_is_about_to_run(
     monkeypatch.setattr(RestartRecords, "refresh", slowly)
     async with restartable.run(agent=ScriptedAgent("done")) as harness:
         await gate.reached()
-        assert harness.store.ledger.total_waiting == 0
+        assert queue_of(harness.store).total_waiting == 0
         assert harness.gateway.running_turn(harness.key("ann")) is None
         assert harness.gateway.busy
         gate.open()

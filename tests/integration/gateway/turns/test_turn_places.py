@@ -24,6 +24,7 @@ from gateway_sessions.storage.engines.sqlite.worker import TransactionDrive
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate
 from gateway_sessions.testing.fake_platform import FakePlatform
+from gateway_sessions.testing.inside import queue_of
 from tests.integration.gateway.gateway_harness import QUICK, open_harness, wait_until
 
 PEOPLE = [f"p{number}" for number in range(12)]
@@ -127,14 +128,14 @@ async def lanes(tmp_path: Path):
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store:
         begun: list[Turn] = []
         lanes = LaneScheduler(
-            store.ledger,
+            queue_of(store),
             clock,
             max_turns=1,
             max_turns_per_owner=1,
             start=begun.append,
             may_begin=lambda: True,
         )
-        store.ledger.attach(QueueNews(lanes, (), None, wants_versions=True))
+        queue_of(store).attach(QueueNews(lanes, (), None, wants_versions=True))
         task = asyncio.create_task(lanes.run())
         yield store, lanes, begun
         task.cancel()
@@ -191,7 +192,7 @@ async def test_who_gives_up_while_the_turn_is_claimed_leaves_the_place_to_the_ne
 ):
     store, places_of, begun = lanes
     platform = FakePlatform()
-    claim = store.ledger.claim
+    claim = queue_of(store).claim
 
     async def claim_too_late(session_key: str | None = None) -> Turn | None:
         if session_key == store.key_for(platform.source("bob")):
@@ -202,7 +203,7 @@ async def test_who_gives_up_while_the_turn_is_claimed_leaves_the_place_to_the_ne
         for person in ("bob", "carl", "dora"):
             message = InboundMessage(source=platform.source(person), text=person, message_id=person)
             await store.enqueue(message)
-        monkeypatch.setattr(store.ledger, "claim", claim_too_late)
+        monkeypatch.setattr(queue_of(store), "claim", claim_too_late)
     await wait_until(lambda: begun)
     assert begun[0].messages[0].text == "carl"
     await begun[0].release()

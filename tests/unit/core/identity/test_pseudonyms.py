@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from gateway_sessions.core.identity.pseudonyms import RAW_ID_PLATFORMS, Pseudonyms, Scrubber, should_redact
+from gateway_sessions.core.identity.pseudonyms import RAW_ID_PLATFORMS, Pseudonyms, Scrubber, can_hide_ids
 from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.errors import InvalidInputError
 
@@ -64,21 +64,17 @@ class TestPseudonyms:
 
 
 class TestWhetherToRedact:
-    @pytest.mark.parametrize("platform", [*Platform, "irc", "", "discord2"])
-    def test_nothing_is_redacted_unless_asked_for(self, platform):
-        assert not should_redact(platform, requested=False)
-
     @pytest.mark.parametrize("platform", [*sorted(set(Platform) - RAW_ID_PLATFORMS), "irc", "", "discord2"])
     def test_every_other_platform_is_redacted_known_or_not(self, platform):
-        assert should_redact(platform, requested=True)
+        assert can_hide_ids(platform)
 
     def test_where_agents_mention_by_id_ids_stay(self):
         assert {"discord", "slack", "matrix"} == RAW_ID_PLATFORMS
-        assert not any(should_redact(platform, requested=True) for platform in RAW_ID_PLATFORMS)
+        assert not any(can_hide_ids(platform) for platform in RAW_ID_PLATFORMS)
 
     def test_the_exceptions_can_be_chosen(self):
-        assert should_redact("discord", requested=True, raw_id_platforms=())
-        assert not should_redact("irc", requested=True, raw_id_platforms={"irc"})
+        assert can_hide_ids("discord", raw_id_platforms=())
+        assert not can_hide_ids("irc", raw_id_platforms={"irc"})
 
 
 class TestScrubber:

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from gateway_sessions.config import ExpiryWatcherConfig
+from gateway_sessions.core.identity.pseudonyms import Pseudonyms
 from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
 from gateway_sessions.core.sessions.policy_rules import PolicyBook
 from gateway_sessions.core.sessions.reset_policy import ResetMode, SessionResetPolicy
@@ -47,6 +48,7 @@ class House:
             db=self.db,  # type: ignore[arg-type]
             clock=self.clock,
             policies=PolicyBook(default=policy),
+            pseudonyms=Pseudonyms(b"a secret of many bytes"),
             freshness=freshness,
             restart_limit=3,
             hook_names=lambda: ("memory",),

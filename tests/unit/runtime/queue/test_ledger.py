@@ -43,6 +43,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
+from gateway_sessions.testing.inside import queue_of
 from tests.crash.suspensions import Suspensions
 from tests.unit.runtime.store_fixtures import IDLE, execute, open_store, quick, writing
 
@@ -68,7 +69,7 @@ def ids(monkeypatch: pytest.MonkeyPatch, *digits: str) -> None:
 
 async def enqueue_and_begin(store: SessionStore, message: InboundMessage) -> Turn | None:
     """What a gateway does with a message."""
-    _, turn = await store.ledger.enqueue(message, APART, here=BEGINS_HERE)
+    _, turn = await queue_of(store).enqueue(message, APART, here=BEGINS_HERE)
     return turn
 
 
@@ -182,7 +183,7 @@ class TestCallersWhoGiveUp:
     @pytest.mark.parametrize("later", [False, True])
     async def test_a_claim_is_given_back(self, store: SessionStore, later: bool):
         ready = ReadyLanes()
-        store.ledger.attach(ready)
+        queue_of(store).attach(ready)
         assert await self.cancelled_everywhere(
             store,
             lambda _: store.claim(LANE),
@@ -222,7 +223,7 @@ class TestCallersWhoGiveUp:
     ):
         turns: list[Turn] = []
         ready = ReadyLanes()
-        store.ledger.attach(ready)
+        queue_of(store).attach(ready)
 
         async def prepare(name: str) -> None:
             await store.stop_turn(OTHER_LANE)
@@ -286,7 +287,7 @@ class TestDamage:
         letters = await store.dead_letters()
         assert [one.message for one in letters] == [None, None]
         assert "damaged" in letters[0].problem
-        assert store.ledger.total_waiting == 0
+        assert queue_of(store).total_waiting == 0
 
     @pytest.mark.parametrize("wrong", ["'many'", "2.5", "x'ff'"])
     async def test_a_count_that_is_no_number_is_counted_anew(
@@ -296,10 +297,10 @@ class TestDamage:
             await accept(store, "one", "two")
         await asyncio.to_thread(put_anything, home, f"UPDATE lanes SET waiting = {wrong}")  # noqa: S608
         async with open_store(home, clock=fake_clock) as store:
-            assert store.ledger.total_waiting == 2
+            assert queue_of(store).total_waiting == 2
             assert (await accept(store, "three")).depth == 3
             await answer(store)
-            assert store.ledger.total_waiting == await store.queue_depth(LANE) == 2
+            assert queue_of(store).total_waiting == await store.queue_depth(LANE) == 2
 
     async def test_a_lane_of_which_nothing_can_be_read_has_no_turn(self, store: SessionStore, home: Path):
         await accept(store, "one")
@@ -312,7 +313,7 @@ class TestDamage:
         async with open_store(home, clock=fake_clock) as store:
             await accept(store, "one")
             await begin(store)
-            await store.ledger.note(said("/help", source=BOB), ItemKind.COMMAND)
+            await queue_of(store).note(said("/help", source=BOB), ItemKind.COMMAND)
             await asyncio.to_thread(execute, home, "UPDATE inbox SET payload = 'x'")
         for attempt in (1, 2, 3):
             async with open_store(home, clock=fake_clock) as store:
@@ -375,11 +376,11 @@ class TestShown:
             await never.wait()
 
         if go_on:
-            monkeypatch.setattr(store.ledger, "_shown", shown)
+            monkeypatch.setattr(queue_of(store), "_shown", shown)
             task = asyncio.ensure_future(turn.commit([reply("hi")], go_on=True))
         else:
             await turn.release()
-            monkeypatch.setattr(store.ledger, "_shown", shown)
+            monkeypatch.setattr(queue_of(store), "_shown", shown)
             task = asyncio.ensure_future(store.claim(LANE))  # type: ignore[arg-type]
         await reached.wait()
         task.cancel()
@@ -440,15 +441,15 @@ async def test_what_is_carried_out_at_once_may_be_unfit_as_well(home: Path, fake
     async with open_store(home, clock=fake_clock) as store:
         sent = fake_clock.now()
         for text, reason in (("", RejectReason.EMPTY), ("x" * (2 << 20), RejectReason.TOO_LARGE)):
-            refused = await store.ledger.note(said(text, message_id="1"), ItemKind.COMMAND)
+            refused = await queue_of(store).note(said(text, message_id="1"), ItemKind.COMMAND)
             assert isinstance(refused, Rejected)
             assert refused.reason is reason
         fake_clock.step(timedelta(minutes=1))
         await store.erase("main:telegram:user:alice")
-        late = await store.ledger.note(said("/title x", sent_at=sent), ItemKind.COMMAND)
+        late = await queue_of(store).note(said("/title x", sent_at=sent), ItemKind.COMMAND)
         assert isinstance(late, Rejected)
         assert late.reason is RejectReason.ERASED
-        assert await store.ledger.lane_of(BOB) == (OTHER_LANE, "main:telegram:user:bob")
+        assert await queue_of(store).lane_of(BOB) == (OTHER_LANE, "main:telegram:user:bob")
 
 
 async def test_how_much_waits_is_known_after_everything_that_changes_it(home: Path, fake_clock: FakeClock):
@@ -461,10 +462,10 @@ async def test_how_much_waits_is_known_after_everything_that_changes_it(home: Pa
             store.claim(LANE),
             accept(store, "five"),
         )
-        assert store.ledger.total_waiting == await store.queue_depth(LANE)
-        assert store.ledger.waiting_on(LANE) == await store.queue_depth(LANE)
-        await store.ledger.count()
-        assert list(store.ledger.lanes_waiting) == [LANE]
+        assert queue_of(store).total_waiting == await store.queue_depth(LANE)
+        assert queue_of(store).waiting_on(LANE) == await store.queue_depth(LANE)
+        await queue_of(store).count()
+        assert list(queue_of(store).lanes_waiting) == [LANE]
 
 
 async def test_a_message_stands_in_line_since_when_its_process_says(
@@ -476,8 +477,8 @@ async def test_a_message_stands_in_line_since_when_its_process_says(
     await accept(store, "came first", source=BOB)
     fake_clock.step(timedelta(milliseconds=10))
     here = LaneHere(since=lambda: before)
-    await store.ledger.enqueue(said("came later"), APART, here=here)
-    assert [key for key, _ in await store.ledger.ready()] == [LANE, OTHER_LANE]
+    await queue_of(store).enqueue(said("came later"), APART, here=here)
+    assert [key for key, _ in await queue_of(store).ready()] == [LANE, OTHER_LANE]
 
 
 async def test_a_burst_is_waited_for_since_whenever_its_turn_stands_in_line(
@@ -486,5 +487,5 @@ async def test_a_burst_is_waited_for_since_whenever_its_turn_stands_in_line(
     before = fake_clock.now()
     fake_clock.step(timedelta(milliseconds=10))
     here = LaneHere(since=lambda: before)
-    await store.ledger.enqueue(said("more will come"), COLLECTING, here=here)
-    assert await store.ledger.ready() == []
+    await queue_of(store).enqueue(said("more will come"), COLLECTING, here=here)
+    assert await queue_of(store).ready() == []
