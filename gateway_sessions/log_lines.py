@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from gateway_sessions.core.display_text import visible
+from gateway_sessions.core.display_text import visible_text
 
 _STANDARD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "action",
@@ -25,9 +25,9 @@ class LogLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line without control characters, and behind it the traceback if there is one."""
         facts = {name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
-        told = "".join(f" {name}={visible(str(value))}" for name, value in facts.items())
+        told = "".join(f" {name}={visible_text(str(value))}" for name, value in facts.items())
         action = getattr(record, "action", record.name)
-        line = f"{record.levelname} {action}: {visible(record.getMessage())}{told}"
+        line = f"{record.levelname} {action}: {visible_text(record.getMessage())}{told}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 

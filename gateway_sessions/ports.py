@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from gateway_sessions.core.committed_changes import News
+from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.core.search.documents import Searchable
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ class Statement(NamedTuple):
     many: Sequence[Sequence[Any]] | None = None
     alone: bool = False
     """True for the only writing statement of its transaction, which needs no rollback if it fails."""
-    news: News | None = None
+    news: CommittedChange | None = None
     """The meaning of a change, which listeners are told after the commit if any row changed."""
     lock: str | None = None
     """The lock that this statement and those behind it need, where several transactions write at once.

@@ -13,7 +13,7 @@ from typing import Any
 from gateway_sessions.blocking._generated_database import BlockingSessionDB
 from gateway_sessions.blocking._loop_thread import BlockingPart, BlockingResource, BlockingScope
 from gateway_sessions.config import Config
-from gateway_sessions.core.committed_changes import News
+from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.core.export.transfer_reports import ImportReport, Progress
 from gateway_sessions.core.identity.keys import Isolation
 from gateway_sessions.core.identity.scope import Scope
@@ -69,7 +69,7 @@ class BlockingHooks(BlockingPart[Hooks]):
         """The registered hooks."""
         return self._call_on_loop(lambda: self._target.names)
 
-    def hear(self, news: Sequence[News]) -> None:
+    def hear(self, news: Sequence[CommittedChange]) -> None:
         """Be told what a commit has brought about: the end of a session owes calls."""
         self._call_on_loop(lambda: self._target.hear(news))
 

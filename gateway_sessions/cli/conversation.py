@@ -23,11 +23,11 @@ from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.interrupts import CtrlC
 from gateway_sessions.cli.output.terminal import print_answer
 from gateway_sessions.cli.settings import name_of_program
-from gateway_sessions.core.display_text import visible
-from gateway_sessions.core.identity.keys import is_of_terminal
+from gateway_sessions.core.display_text import visible_text
+from gateway_sessions.core.identity.keys import is_terminal_owner
 from gateway_sessions.core.notices.units import counted
 from gateway_sessions.core.transcript.messages import Role
-from gateway_sessions.core.transcript.recap import Recap, RecapForm, recap
+from gateway_sessions.core.transcript.recap import Recap, RecapForm, make_recap
 from gateway_sessions.runtime.store.open_store import queue_of
 
 RECAP_MESSAGES: Final = 400
@@ -109,7 +109,7 @@ class Conversation:
         if session_id == await self._store.peek_session_id(self._key):
             return ChosenSession(session_id)
         record = await self._store.db.get_session(session_id)
-        own = record is not None and is_of_terminal(record.owner)
+        own = record is not None and is_terminal_owner(record.owner)
         if wanted.fork or not (own or wanted.move):
             if not own and not wanted.fork and record is not None:
                 whose = f"{session_id} is a conversation of {record.owner}"
@@ -173,7 +173,7 @@ class Conversation:
     async def _show_recap(self, session_id: str) -> None:
         said = await self._store.db.get_messages(session_id, limit=RECAP_MESSAGES, before_seq=BEHIND_ALL)
         record = await self._store.db.get_session(session_id)
-        found = recap(said)
+        found = make_recap(said)
         if not found.lines or record is None:
             return
         earlier = found.earlier + max(record.message_count - len(said), 0)
@@ -232,9 +232,9 @@ class _FailureReports(logging.Handler):
             return
         ours = isinstance(error, gs.GatewaySessionsError)
         told = str(error) if ours else f"{type(error).__name__}: {error}"
-        self._context.note(visible(f"{record.getMessage()}: {told}"))
+        self._context.note(visible_text(f"{record.getMessage()}: {told}"))
         if self._context.settings.debug:
-            self._context.note(visible("".join(format_exception(error))))
+            self._context.note(visible_text("".join(format_exception(error))))
 
 
 @contextmanager

@@ -17,8 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway_sessions.config.zones import similar_zone
-from gateway_sessions.core.checks import MOST, time
-from gateway_sessions.core.display_text import without_secrets
+from gateway_sessions.core.checks import MAX_CONFIGURED_COUNT, duration_problem
+from gateway_sessions.core.display_text import mask_addresses
 from gateway_sessions.core.sessions.boundaries import zone_named
 from gateway_sessions.core.usage.budgets import BudgetLimit
 from gateway_sessions.errors import InvalidInputError, InvalidPolicyError, InvalidSourceError
@@ -88,7 +88,7 @@ class Kind(Struct, frozen=True, kw_only=True):
 
     def mask_secrets(self, text: str) -> str:
         """Return the text of a value as people may see it."""
-        return "***" if self.secret else without_secrets(text)
+        return "***" if self.secret else mask_addresses(text)
 
     @property
     def suffix(self) -> str:
@@ -137,12 +137,12 @@ class Count(Kind, frozen=True):
     """A whole number; a limit of None belongs to the record, which checks it."""
 
     least: int | None = 1
-    most: int | None = MOST
+    most: int | None = MAX_CONFIGURED_COUNT
 
     def _reference_name(self) -> str:
         if self.least is None:
             return "whole number"
-        most = "or more" if self.most in (None, MOST) else f"to {self.most}"
+        most = "or more" if self.most in (None, MAX_CONFIGURED_COUNT) else f"to {self.most}"
         return f"whole number, {self.least} {most}"
 
     def _read(self, value: object) -> object:
@@ -194,7 +194,7 @@ class Duration(Kind, frozen=True):
             return None
         if self.off and cast("timedelta", value) <= timedelta(0):
             return ValueProblem("must be 0 (off) or more, and a century at most")
-        finding = time("", cast("timedelta", value), zero=self.zero)
+        finding = duration_problem("", cast("timedelta", value), zero=self.zero)
         return ValueProblem(finding[1]) if finding else None
 
     def as_written(self, value: object) -> object:

@@ -50,10 +50,10 @@ def plain_value(value: object) -> object:
 def field_types(record: type, *names: str) -> Mapping[str, tuple[type, ...]]:
     """Return the types that the annotations of these fields allow; without names, of all fields."""
     hints = get_type_hints(record)
-    return MappingProxyType({name: _types_in(hints[name]) for name in names or hints})
+    return MappingProxyType({name: _types_of_hint(hints[name]) for name in names or hints})
 
 
-def _types_in(hint: Any) -> tuple[type, ...]:
+def _types_of_hint(hint: Any) -> tuple[type, ...]:
     options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return tuple(get_origin(one) or one for one in options)
 
@@ -69,30 +69,30 @@ def check_types(what: str, record: object, types: Mapping[str, tuple[type, ...]]
         if type(value) in allowed:
             continue
         if isinstance(value, str) and str in allowed:
-            _replace(record, name, plain_text(value))
-        elif not _is_one_of(value, allowed):
-            problem = f"{name} of {what} must be {_named(allowed)}, not {_type_of(value)}"
+            _replace_field(record, name, plain_text(value))
+        elif not _has_type(value, allowed):
+            problem = f"{name} of {what} must be {_type_names(allowed)}, not {_type_name(value)}"
             raise InvalidInputError(problem)
         elif isinstance(value, int):  # a number of a derived class, which no encoder takes
-            _replace(record, name, int.__int__(value))
+            _replace_field(record, name, int.__int__(value))
 
 
 def check_value(name: str, value: object, *allowed: type) -> None:
     """Check one value of a caller; `InvalidInputError` names it if its type is wrong."""
-    if not _is_one_of(value, allowed):
-        problem = f"{name} must be {_named(allowed)}, not {_type_of(value)}"
+    if not _has_type(value, allowed):
+        problem = f"{name} must be {_type_names(allowed)}, not {_type_name(value)}"
         raise InvalidInputError(problem)
 
 
-def check_each(name: str, values: tuple[object, ...], allowed: type) -> None:
+def check_items(name: str, values: tuple[object, ...], allowed: type) -> None:
     """Check each of the values that a field holds."""
     for value in values:
         if not isinstance(value, allowed):
-            problem = f"each of {name} must be {allowed.__name__}, not {_type_of(value)}"
+            problem = f"each of {name} must be {allowed.__name__}, not {_type_name(value)}"
             raise InvalidInputError(problem)
 
 
-def _replace(record: object, name: str, value: object) -> None:
+def _replace_field(record: object, name: str, value: object) -> None:
     """Change a field of a record that is being made, and that no other code has seen."""
     if isinstance(record, msgspec.Struct):
         force_setattr(record, name, value)
@@ -100,51 +100,51 @@ def _replace(record: object, name: str, value: object) -> None:
         object.__setattr__(record, name, value)
 
 
-def _is_one_of(value: object, allowed: tuple[type, ...]) -> bool:
+def _has_type(value: object, allowed: tuple[type, ...]) -> bool:
     # True is a number to Python, and to no database.
     return isinstance(value, allowed) and (not isinstance(value, bool) or bool in allowed)
 
 
-def _named(allowed: tuple[type, ...]) -> str:
+def _type_names(allowed: tuple[type, ...]) -> str:
     return " or ".join("None" if one is NoneType else one.__name__ for one in allowed)
 
 
-def _type_of(value: object) -> str:
+def _type_name(value: object) -> str:
     return "None" if value is None else type(value).__name__
 
 
-MOST: Final = 1_000_000
+MAX_CONFIGURED_COUNT: Final = 1_000_000
 """The largest count in a configuration: a larger one is a mistake."""
 
-Finding: TypeAlias = tuple[str, str] | None
+KeyProblem: TypeAlias = tuple[str, str] | None
 """A key and its problem; None: the key is right."""
 
 
-def check_section(section: str, *findings: Finding) -> None:
+def check_section(section: str, *findings: KeyProblem) -> None:
     """Raise `ConfigError` with all problems that were found in a section."""
     problems = [ConfigProblem(f"{section}.{key}", message) for key, message in filter(None, findings)]
     if problems:
         raise ConfigError(section, problems)
 
 
-def choice(key: str, value: str, choices: type[StrEnum]) -> Finding:
+def choice_problem(key: str, value: str, choices: type[StrEnum]) -> KeyProblem:
     """Return the problem of a word from a closed set."""
     return None if value in set(choices) else (key, f"must be one of {', '.join(choices)}")
 
 
-def count(key: str, value: int, *, most: int = MOST) -> Finding:
+def count_problem(key: str, value: int, *, most: int = MAX_CONFIGURED_COUNT) -> KeyProblem:
     """Return the problem of a count."""
     return None if 1 <= value <= most else (key, f"must be from 1 to {most}")
 
 
-def time(key: str, value: timedelta, *, zero: bool = False) -> Finding:
+def duration_problem(key: str, value: timedelta, *, zero: bool = False) -> KeyProblem:
     """Return the problem of a duration."""
     if value < timedelta(0) or (not value and not zero):
         return key, f"must be {'0 or more' if zero else 'more than 0'}"
     return None if value <= LONGEST else (key, "must be a century at most")
 
 
-def off_or_time(key: str, value: timedelta | None) -> Finding:
+def optional_duration_problem(key: str, value: timedelta | None) -> KeyProblem:
     """Return the problem of a duration that may be off."""
     if value is None or timedelta(0) < value <= LONGEST:
         return None

@@ -14,7 +14,7 @@ from functools import lru_cache
 from hashlib import blake2b, sha256
 from typing import Final
 
-from gateway_sessions.core.checks import Finding, check_section, time
+from gateway_sessions.core.checks import KeyProblem, check_section, duration_problem
 
 SHARDS: Final = 1024
 """The parts into which lanes are divided: few enough to be cheap, many enough to be even."""
@@ -51,12 +51,12 @@ class ClusterRules:
         often = self.heartbeat * 3 <= self.ttl
         check_section(
             "cluster",
-            _named(self.name),
-            time("heartbeat_seconds", self.heartbeat),
-            time("ttl_seconds", self.ttl)
+            _name_problem(self.name),
+            duration_problem("heartbeat_seconds", self.heartbeat),
+            duration_problem("ttl_seconds", self.ttl)
             or (None if often else ("ttl_seconds", "must be three times heartbeat_seconds, or more")),
-            time("sticky_ms", self.sticky, zero=True),
-            time("poll_ms", self.poll),
+            duration_problem("sticky_ms", self.sticky, zero=True),
+            duration_problem("poll_ms", self.poll),
         )
 
     @property
@@ -84,7 +84,7 @@ def trusted_until(sent_at: float, rules: ClusterRules) -> float:
     return sent_at + rules.trust.total_seconds()
 
 
-def leads(epoch: int, nodes: Collection[Node]) -> bool:
+def is_leader(epoch: int, nodes: Collection[Node]) -> bool:
     """Return whether a node has the duties that only one node may have: the oldest living node has them.
 
     Later nodes have larger epochs, so a node that has found itself to be the oldest stays it until its end.
@@ -94,10 +94,10 @@ def leads(epoch: int, nodes: Collection[Node]) -> bool:
 
 def takes_over_first(epoch: int, nodes: Collection[Node]) -> bool:
     """Return whether a node takes over the turns of dead nodes first; the other nodes check later."""
-    return leads(epoch, [one for one in nodes if not one.silent])
+    return is_leader(epoch, [one for one in nodes if not one.silent])
 
 
-def lost(before: Iterable[Node], now: Collection[Node]) -> frozenset[int]:
+def lost_epochs(before: Iterable[Node], now: Collection[Node]) -> frozenset[int]:
     """Return the epochs of nodes whose work must be taken over: silent ones, and ones gone since."""
     there = {one.epoch for one in now}
     silent = {one.epoch for one in now if one.silent}
@@ -109,7 +109,7 @@ def free_slot(taken: Collection[int]) -> int | None:
     return next((one for one in range(SLOTS) if one not in taken), None)
 
 
-def made_by(row_id: int, nodes: Iterable[Node]) -> Node | None:
+def node_that_made(row_id: int, nodes: Iterable[Node]) -> Node | None:
     """Return the living node that made a row, as the row's id tells; None if the node is gone."""
     slot = row_id % SLOTS
     return next((one for one in nodes if one.slot == slot and one.first_id <= row_id), None)
@@ -124,14 +124,14 @@ def shard_of(session_key: str) -> int:
 @lru_cache(maxsize=8 * SHARDS)
 def node_of(shard: int, names: frozenset[str]) -> str:
     """Return the node that serves a part; when a node comes or goes, only the parts of that node move."""
-    return max(names, key=lambda name: (_weight(shard, name), name))
+    return max(names, key=lambda name: (_rendezvous_weight(shard, name), name))
 
 
-def _weight(shard: int, name: str) -> bytes:
+def _rendezvous_weight(shard: int, name: str) -> bytes:
     return blake2b(f"{shard} {name}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _named(name: str | None) -> Finding:
+def _name_problem(name: str | None) -> KeyProblem:
     if name is None or (0 < len(name) <= LONGEST_NAME and name.isprintable() and name.strip() == name):
         return None
     return "name", f"must be a word or a few, of {LONGEST_NAME} characters at most"

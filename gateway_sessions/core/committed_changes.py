@@ -38,4 +38,4 @@ class SessionEnd:
     reason: str
 
 
-News: TypeAlias = Transition | SessionEnd
+CommittedChange: TypeAlias = Transition | SessionEnd

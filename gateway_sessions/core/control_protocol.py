@@ -16,7 +16,7 @@ import msgspec
 
 from gateway_sessions import errors
 from gateway_sessions.core.checks import plain_value
-from gateway_sessions.core.identity.row_ids import bears_ids, with_number_ids, with_text_ids
+from gateway_sessions.core.identity.row_ids import has_id_fields, ids_to_numbers, ids_to_text
 from gateway_sessions.core.sessions.boundaries import zone_named
 from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError
 
@@ -72,7 +72,7 @@ class ControlAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     failure: ControlFailure | None = None
 
 
-class Frames:
+class FrameDecoder:
     """Cuts the bytes that arrive into frames. It never keeps more than one unfinished frame."""
 
     def __init__(self, limit: int) -> None:
@@ -80,7 +80,7 @@ class Frames:
         self._pending = bytearray()
 
     @property
-    def partial(self) -> bool:
+    def has_partial_frame(self) -> bool:
         """Whether a frame has begun to arrive."""
         return bool(self._pending)
 
@@ -90,7 +90,7 @@ class Frames:
         while len(self._pending) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._pending)
             if length > self._limit:
-                raise _too_large(length, self._limit)
+                raise _frame_too_large(length, self._limit)
             end = _LENGTH.size + length
             if len(self._pending) < end:
                 return
@@ -99,18 +99,18 @@ class Frames:
             yield body
 
 
-def frame(value: object, limit: int) -> bytes:
+def encode_frame(value: object, limit: int) -> bytes:
     """Return the frame that carries a value, or raise `InvalidInputError` if no frame can."""
     body = encode(value)
     if len(body) > limit:
-        raise _too_large(len(body), limit)
+        raise _frame_too_large(len(body), limit)
     return _LENGTH.pack(len(body)) + body
 
 
 def encode(value: object) -> bytes:
     """Return the JSON text of a value."""
     try:
-        return msgspec.json.encode(with_text_ids(value), enc_hook=_plain)
+        return msgspec.json.encode(ids_to_text(value), enc_hook=_encode_unknown)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         problem = f"cannot be sent to the owner of the store: {error}"
         raise InvalidInputError(problem) from error
@@ -119,23 +119,23 @@ def encode(value: object) -> bytes:
 def decode(body: bytes | msgspec.Raw, kind: type[T]) -> T:
     """Return the value of that type, or raise `InvalidInputError` for other JSON or endless nesting."""
     try:
-        if not bears_ids(cast("Any", kind)):
-            return msgspec.json.decode(body, type=kind, dec_hook=_revived)
-        numbered = with_number_ids(msgspec.json.decode(body), kind)
-        return msgspec.convert(numbered, type=kind, dec_hook=_revived)
+        if not has_id_fields(cast("Any", kind)):
+            return msgspec.json.decode(body, type=kind, dec_hook=_decode_unknown)
+        numbered = ids_to_numbers(msgspec.json.decode(body), kind)
+        return msgspec.convert(numbered, type=kind, dec_hook=_decode_unknown)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         name = getattr(kind, "__name__", str(kind)).removeprefix("Control")
         problem = f"not a {name} as expected: {error}"
         raise InvalidInputError(problem) from error
 
 
-def failure_of(error: GatewaySessionsError) -> ControlFailure:
+def failure_from_error(error: GatewaySessionsError) -> ControlFailure:
     """Return the error in the form that travels."""
-    facts = {name: value for name, value in vars(error).items() if _travels(value)}
+    facts = {name: value for name, value in vars(error).items() if _is_sendable(value)}
     return ControlFailure(kind=type(error).__name__, message=str(error), facts=facts)
 
 
-def error_of(failure: ControlFailure) -> GatewaySessionsError:
+def error_from_failure(failure: ControlFailure) -> GatewaySessionsError:
     """Return the error of its own class, or a `ControlError` for a class that only a newer program knows."""
     kind = _ERRORS.get(failure.kind)
     if kind is None:
@@ -146,17 +146,17 @@ def error_of(failure: ControlFailure) -> GatewaySessionsError:
     return error
 
 
-def _travels(value: object) -> bool:
+def _is_sendable(value: object) -> bool:
     if isinstance(value, (tuple, list)):
         return all(isinstance(one, str) for one in cast("list[object]", value))
     return value is None or isinstance(value, (str, int, float))
 
 
-def _plain(value: object) -> object:
+def _encode_unknown(value: object) -> object:
     return str(value) if isinstance(value, tzinfo) else plain_value(value)
 
 
-def _revived(kind: type[Any], value: Any) -> Any:
+def _decode_unknown(kind: type[Any], value: Any) -> Any:
     if kind is object:
         return value
     if issubclass(kind, tzinfo):
@@ -165,7 +165,7 @@ def _revived(kind: type[Any], value: Any) -> Any:
     raise TypeError(problem)
 
 
-def _too_large(length: int, limit: int) -> InvalidInputError:
+def _frame_too_large(length: int, limit: int) -> InvalidInputError:
     return InvalidInputError(f"a frame of {length} bytes is larger than {limit}")
 
 

@@ -30,37 +30,37 @@ _INDENTATION = re.compile(rb'[ \t\r\n]*+\{[ \t\r]*+(\n[ \t]*+)"')
 _LEFT_OVER: Final = b" \t\r\n,}"
 
 
-def members_of(raw: bytes) -> Iterator[Member] | None:
+def split_members(raw: bytes) -> Iterator[Member] | None:
     """Return the members of the object in *raw*, in order; None if *raw* does not begin as an object."""
     opening = _OPENING.match(raw)
-    return None if opening is None else _members(raw, opening.end())
+    return None if opening is None else _split_object(raw, opening.end())
 
 
-def decode_text(raw: bytes) -> Any:
+def decode_json_text(raw: bytes) -> Any:
     """Return the JSON value, or raise `InvalidInputError` for bad JSON, deep nesting or duplicate members."""
-    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and nesting(raw) > MAX_DEPTH:
-        raise unusable("value", f"is nested more than {MAX_DEPTH} deep")
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and nesting_depth(raw) > MAX_DEPTH:
+        raise unusable_part("value", f"is nested more than {MAX_DEPTH} deep")
     try:
         return _DECODER.decode(raw.decode())
     except InvalidInputError:
         raise
     except ValueError as error:
-        raise unusable("value", f"is not readable: {error}") from error
+        raise unusable_part("value", f"is not readable: {error}") from error
 
 
-def unusable(what: str, problem: str) -> InvalidInputError:
+def unusable_part(what: str, problem: str) -> InvalidInputError:
     """Return the error for a part of a file that cannot be used."""
     return InvalidInputError(f"{what} {problem}")
 
 
-def _members(raw: bytes, at: int) -> Iterator[Member]:
+def _split_object(raw: bytes, at: int) -> Iterator[Member]:
     separator = _SEPARATOR.match(raw, at)
     while separator is None or separator[1] == b",":
         name = _NAME.match(raw, at)
-        end = _value_end(raw, name.end()) if name else None
+        end = _end_of_value(raw, name.end()) if name else None
         separator = _SEPARATOR.match(raw, end) if end is not None else None
         if name is None or separator is None:
-            yield from _salvaged(raw, at)
+            yield from _salvage_members(raw, at)
             return
         yield name[1], raw[name.end() : end]
         at = separator.end()
@@ -69,14 +69,14 @@ def _members(raw: bytes, at: int) -> Iterator[Member]:
         yield None, rest
 
 
-def _salvaged(raw: bytes, at: int) -> Iterator[Member]:
+def _salvage_members(raw: bytes, at: int) -> Iterator[Member]:
     """Yield the members readable after the object broke off, and at least one piece of damage."""
     line_start = _INDENTATION.match(raw)
     pieces = re.split(re.escape(line_start[1]) + b'(?=")', raw[at:]) if line_start else [raw[at:]]
     damaged = False
     for piece in pieces:
         name = _NAME.match(piece)
-        end = _value_end(piece, name.end()) if name else None
+        end = _end_of_value(piece, name.end()) if name else None
         if name and end is not None and not piece[end:].strip(_LEFT_OVER):
             yield name[1], piece[name.end() : end]
         elif piece.strip(_LEFT_OVER):
@@ -86,7 +86,7 @@ def _salvaged(raw: bytes, at: int) -> Iterator[Member]:
         yield None, b""
 
 
-def _value_end(raw: bytes, at: int) -> int | None:
+def _end_of_value(raw: bytes, at: int) -> int | None:
     """Return the end of the value that begins there; None if the value does not end."""
     if scalar := _SCALAR.match(raw, at):
         return scalar.end()
@@ -99,7 +99,7 @@ def _value_end(raw: bytes, at: int) -> int | None:
     return None
 
 
-def nesting(raw: bytes) -> int:
+def nesting_depth(raw: bytes) -> int:
     """Return the depth to which arrays and objects are nested."""
     depth = deepest = at = 0
     while bracket := _NEXT_BRACKET.match(raw, at):
@@ -109,15 +109,15 @@ def nesting(raw: bytes) -> int:
     return deepest
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise unusable("value", "has two members of the same name")
+        raise unusable_part("value", "has two members of the same name")
     return members
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise unusable("value", f"holds {name}, which JSON does not know")
+    raise unusable_part("value", f"holds {name}, which JSON does not know")
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)

@@ -47,10 +47,10 @@ def without_invisible(text: str) -> str:
     """
     if text.isascii():
         return text
-    return _SURROGATE.sub("\ufffd", _JOINERS.sub(_joiner, _INVISIBLE.sub("", text)))
+    return _SURROGATE.sub("\ufffd", _JOINERS.sub(_kept_joiner, _INVISIBLE.sub("", text)))
 
 
-def _joiner(found: re.Match[str]) -> str:
+def _kept_joiner(found: re.Match[str]) -> str:
     """Return the part of a run of joiners that stays: one of them, or nothing."""
     before = found.string[found.start() - 1 : found.start()]
     after = found.string[found.end() : found.end() + 1]
@@ -68,38 +68,38 @@ def _joins_letters(character: str) -> bool:
     return bool(_JOINED_SCRIPTS.match(character)) and unicodedata.category(character)[0] in "LM"
 
 
-def visible(text: str) -> str:
+def visible_text(text: str) -> str:
     """Return what a person sees of the text: line feeds and tabs stay, other controls become spaces."""
     return _CONTROL_CHARACTERS.sub(" ", _LINE_END.sub("\n", without_invisible(text))).strip()
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten_text(text: str, limit: int) -> str:
     """Return at most *limit* characters, the last three of them dots if anything was cut."""
     return text if len(text) <= limit else text[: limit - 3].rstrip("\u200c\u200d") + "..."
 
 
-def inert(text: str, limit: int = MAX_SHOWN) -> str:
+def quote_as_json(text: str, limit: int = MAX_SHOWN) -> str:
     """Return the text as a JSON string on one line: what a prompt shows of a name."""
-    return json.dumps(shortened(visible(text), limit), ensure_ascii=False)
+    return json.dumps(shorten_text(visible_text(text), limit), ensure_ascii=False)
 
 
 def inline_name(name: str | None, limit: int = MAX_SHOWN) -> str:
     """Return the name for a `[name] text` prefix: one line, no square brackets, never empty."""
-    folded = visible(unicodedata.normalize("NFKC", name or "")).translate(_ROUND)
-    return shortened(" ".join(folded.split()), limit) or NAMELESS
+    folded = visible_text(unicodedata.normalize("NFKC", name or "")).translate(_ROUND)
+    return shorten_text(" ".join(folded.split()), limit) or NAMELESS
 
 
-def attributed(name: str | None, text: str) -> str:
+def prefix_with_name(name: str | None, text: str) -> str:
     """Return the text as a shared session shows it: `[name] text`.
 
     Later lines that look like such a prefix are quoted with `> `, so that nobody speaks for somebody else.
     """
     first, *rest = _LINE_END.sub("\n", text).split("\n")
-    return "\n".join([f"[{inline_name(name)}] {first}", *map(_quoted_if_prefixed, rest)])
+    return "\n".join([f"[{inline_name(name)}] {first}", *map(_quote_fake_prefix, rest)])
 
 
-def _quoted_if_prefixed(line: str) -> str:
-    shown = unicodedata.normalize("NFKC", visible(line))
+def _quote_fake_prefix(line: str) -> str:
+    shown = unicodedata.normalize("NFKC", visible_text(line))
     return f"> {line}" if _LIKE_A_PREFIX.match(shown) else line
 
 
@@ -114,7 +114,7 @@ do."""
 _SECRET_OPTION = re.compile(r"((?:pass\w*|pwd|secret|token|key)\s*=\s*)[^&\s]+", re.IGNORECASE)
 
 
-def without_secrets(text: str) -> str:
+def mask_addresses(text: str) -> str:
     """Return the text with every address in it masked: only host and path are shown."""
     return _SECRET_OPTION.sub(
         rf"\1{HIDDEN}", _ADDRESS.sub(lambda found: found[1] + _masked_address(found[2]), text)

@@ -32,7 +32,7 @@ def from_micros(micros: int) -> datetime:
         raise StorageCorruptError(what, problem) from None
 
 
-def nearest(micros: int) -> datetime:
+def clamp_to_calendar(micros: int) -> datetime:
     """Return that instant, or the nearest one of the calendar, for work that only has to be done by then."""
     return from_micros(min(max(micros, _FIRST), _LAST))
 
@@ -48,7 +48,7 @@ def as_utc(moment: datetime, *, naive_zone: tzinfo = UTC) -> datetime:
     return EPOCH + (aware.astimezone(UTC) - EPOCH)
 
 
-def duration(name: str, **amount: float) -> timedelta:
+def check_duration(name: str, **amount: float) -> timedelta:
     """Return a duration, or raise `InvalidInputError` if *name* is no number or more than a century."""
     try:
         span = timedelta(**amount)
@@ -68,7 +68,7 @@ def first_change_id(now: datetime, last: int) -> int:
     return max(last + 1, to_micros(now) << ID_BITS)
 
 
-def instant_of(name: str, given: object) -> datetime | None:
+def parse_instant(name: str, given: object) -> datetime | None:
     """Return the instant of a datetime, of seconds or milliseconds since the epoch, or of ISO text.
 
     None stays None; another value raises an `InvalidInputError` about *name*.
@@ -85,7 +85,7 @@ def instant_of(name: str, given: object) -> datetime | None:
                 seconds = given / 1000 if abs(given) > LARGEST_SECONDS else given
                 return EPOCH + timedelta(microseconds=round(seconds * 1_000_000))
             case str():
-                return _instant_in(given)
+                return _parse_instant_text(given)
             case _:
                 pass
     except (OverflowError, ValueError):
@@ -94,8 +94,8 @@ def instant_of(name: str, given: object) -> datetime | None:
     raise InvalidInputError(problem)
 
 
-def _instant_in(text: str) -> datetime | None:
+def _parse_instant_text(text: str) -> datetime | None:
     try:
         return as_utc(datetime.fromisoformat(text))
     except ValueError:
-        return instant_of("text", float(text))
+        return parse_instant("text", float(text))

@@ -31,7 +31,7 @@ class LoopLag:
     """The longest wait, in milliseconds."""
 
     @classmethod
-    def of(cls, late: Sequence[float]) -> Self | None:
+    def from_waits(cls, late: Sequence[float]) -> Self | None:
         """Return the lag from waits in seconds; None without waits."""
         if not late:
             return None

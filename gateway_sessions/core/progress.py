@@ -23,7 +23,7 @@ OnProgress: TypeAlias = Callable[[WorkProgress], object]
 """A function that is called now and then with the progress, on the event loop; it is not awaited."""
 
 
-class Steps:
+class ProgressSteps:
     """Reports one step after the other, if a caller asked for reports."""
 
     def __init__(self, tell: OnProgress | None, total: int) -> None:
@@ -31,7 +31,7 @@ class Steps:
         self._total = total
         self._done = 0
 
-    def begin(self, doing: str) -> None:
+    def begin_step(self, doing: str) -> None:
         """Report that the next step begins, and count the step before as done."""
         if self._tell is not None:
             self._tell(WorkProgress(doing=doing, done=self._done, total=self._total))

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from gateway_sessions.core.checks import plain_text, plain_value
-from gateway_sessions.core.damaged_json import MAX_DEPTH, nesting
+from gateway_sessions.core.damaged_json import MAX_DEPTH, nesting_depth
 from gateway_sessions.errors import InvalidInputError
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -29,7 +29,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 REPLACEMENT: Final = "\ufffd"
 
 
-class Intake:
+class StorableEncoder:
     """Prepares values for storage, and counts their bytes."""
 
     __slots__ = ("replaced", "size")
@@ -45,38 +45,38 @@ class Intake:
         if value is None:
             return None
         if not isinstance(value, str):
-            raise _refused(name, f"must be text, not {type(value).__name__}")
+            raise _invalid_value(name, f"must be text, not {type(value).__name__}")
         text = plain_text(value)
         if "\x00" in text:
-            text = self._replace(text)
+            text = self._replace_unstorable(text)
         if text.isascii():
-            return self._counted(name, text, len(text))
+            return self._count_bytes(name, text, len(text))
         try:
-            return self._counted(name, text, len(text.encode()))
+            return self._count_bytes(name, text, len(text.encode()))
         except UnicodeEncodeError:
-            text = self._replace(text)
-            return self._counted(name, text, len(text.encode()))
+            text = self._replace_unstorable(text)
+            return self._count_bytes(name, text, len(text.encode()))
 
     def json(self, name: str, value: object) -> str | None:
         """Return the value as JSON, or raise `InvalidInputError` if JSON cannot hold it or it is deep."""
         if value is None:
             return None
-        text = self.text(name, _dumped(name, value))
+        text = self.text(name, _dump_json(name, value))
         assert text is not None  # noqa: S101 -- JSON is text
-        if text.count("{") + text.count("[") > MAX_DEPTH and nesting(text.encode()) > MAX_DEPTH:
-            raise _refused(name, f"is nested more than {MAX_DEPTH} deep")
+        if text.count("{") + text.count("[") > MAX_DEPTH and nesting_depth(text.encode()) > MAX_DEPTH:
+            raise _invalid_value(name, f"is nested more than {MAX_DEPTH} deep")
         if "\\u0000" in text and (clean := _without_nul(value)) != value:
             self.replaced = True
-            text = self.text(name, _dumped(name, clean))
+            text = self.text(name, _dump_json(name, clean))
         return text
 
-    def _replace(self, text: str) -> str:
+    def _replace_unstorable(self, text: str) -> str:
         self.replaced = True
         return _UNSTORABLE.sub(REPLACEMENT, text)
 
-    def _counted(self, name: str, text: str, size: int) -> str:
+    def _count_bytes(self, name: str, text: str, size: int) -> str:
         if size > MAX_TEXT_BYTES:
-            raise _refused(name, f"has {size} bytes; {MAX_TEXT_BYTES} are allowed")
+            raise _invalid_value(name, f"has {size} bytes; {MAX_TEXT_BYTES} are allowed")
         self.size += size
         return text
 
@@ -84,9 +84,9 @@ class Intake:
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=plain_value)
 
 
-def record_text(name: str, record: msgspec.Struct, given: Mapping[str, Any]) -> str:
+def record_as_json(name: str, record: msgspec.Struct, given: Mapping[str, Any]) -> str:
     """Return a record as JSON that every database can hold; *given* are its members from a caller."""
-    intake = Intake()
+    intake = StorableEncoder()
     if not given:
         try:
             text = _ENCODER.encode(record).decode()
@@ -96,7 +96,7 @@ def record_text(name: str, record: msgspec.Struct, given: Mapping[str, Any]) -> 
             if "\\u0000" not in text:
                 return intake.text(name, text) or ""
     intake.json(name, dict(given))  # a value that passes here cannot fail below
-    return Intake().json(name, msgspec.to_builtins(record, enc_hook=plain_value)) or ""
+    return StorableEncoder().json(name, msgspec.to_builtins(record, enc_hook=plain_value)) or ""
 
 
 def storable_text(text: str) -> str:
@@ -112,7 +112,7 @@ def storable_text(text: str) -> str:
     return _UNSTORABLE.sub(REPLACEMENT, text)
 
 
-def brief_text(text: str, limit: int) -> str:
+def truncated_text(text: str, limit: int) -> str:
     """Return the beginning of a text that a program made, as every database can hold it."""
     return _UNSTORABLE.sub(REPLACEMENT, text[:limit])
 
@@ -120,7 +120,7 @@ def brief_text(text: str, limit: int) -> str:
 def check_word(name: str, value: object, limit: int = MAX_WORD) -> str:
     """Return a name from a program, or raise `InvalidInputError` unless it is one short line."""
     if not isinstance(value, str) or not 0 < len(value) <= limit or _CONTROL.search(value):
-        raise _refused(name, f"must be one line of 1 to {limit} characters")
+        raise _invalid_value(name, f"must be one line of 1 to {limit} characters")
     return plain_text(value)
 
 
@@ -129,16 +129,16 @@ def check_choice(name: str, value: str, choices: type[Choice]) -> Choice:
     try:
         return choices(value)
     except ValueError:
-        raise _refused(name, f"must be one of {', '.join(choices)}") from None
+        raise _invalid_value(name, f"must be one of {', '.join(choices)}") from None
 
 
-def _dumped(name: str, value: object) -> str:
+def _dump_json(name: str, value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except RecursionError:
-        raise _refused(name, f"is nested more than {MAX_DEPTH} deep") from None
+        raise _invalid_value(name, f"is nested more than {MAX_DEPTH} deep") from None
     except (TypeError, ValueError) as error:
-        raise _refused(name, f"cannot be said in JSON: {error}") from error
+        raise _invalid_value(name, f"cannot be said in JSON: {error}") from error
 
 
 def _without_nul(value: Any) -> Any:
@@ -153,5 +153,5 @@ def _without_nul(value: Any) -> Any:
             return value
 
 
-def _refused(name: str, problem: str) -> InvalidInputError:
+def _invalid_value(name: str, problem: str) -> InvalidInputError:
     return InvalidInputError(f"{name} {problem}")

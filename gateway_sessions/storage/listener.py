@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway_sessions.core.committed_changes import News
+from gateway_sessions.core.committed_changes import CommittedChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class FilesBeside:
 class DatabaseListener:
     """Ignores everything, for a database without a store. A store makes a listener of its own first."""
 
-    def hear_news(self, news: Sequence[News]) -> None:
+    def hear_news(self, news: Sequence[CommittedChange]) -> None:
         """Hear of the changes that a commit made, after that commit."""
 
     def hear_index_fault(self, problem: str, place: Path | None) -> None:

@@ -23,7 +23,7 @@ import anyio
 
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions._process.retry import Backoff
-from gateway_sessions.core.identity.hermes_keys import spell
+from gateway_sessions.core.identity.hermes_keys import spell_for_hermes
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.entries import Dialect
 from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder, parse
@@ -216,7 +216,7 @@ class SessionsJson:
         keys: list[str] = []
         while page := await reader.read(partial(expire.keys_after, keys[-1] if keys else "", KEYS)):
             keys += page
-        spelling = await in_thread(partial(spell, keys))
+        spelling = await in_thread(partial(spell_for_hermes, keys))
         for key in spelling.taken:
             if key not in self._told:
                 self._told.add(key)

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from gateway_sessions.core.display_text import shortened, visible
+from gateway_sessions.core.display_text import shorten_text, visible_text
 from gateway_sessions.errors import ContextTooLongError, ModelError, ModelRefusedError, ModelUnavailableError
 
 MAX_QUOTE: Final = 300
@@ -107,7 +107,9 @@ def quote_from(answer: object, *, hiding: str | None) -> str:
     if isinstance(answer, list) and answer:
         return quote_from(cast("list[object]", answer)[0], hiding=hiding)
     text = answer if isinstance(answer, str) else ""
-    return shortened(" ".join(visible(text.replace(hiding, HIDDEN) if hiding else text).split()), MAX_QUOTE)
+    return shorten_text(
+        " ".join(visible_text(text.replace(hiding, HIDDEN) if hiding else text).split()), MAX_QUOTE
+    )
 
 
 def retry_after_seconds(told: str, now: datetime) -> float | None:

@@ -15,7 +15,13 @@ from typing import Any, Final, NoReturn, Unpack, cast
 import msgspec
 
 from gateway_sessions.agents.chat_completions.failures import quote_from
-from gateway_sessions.core.usage.usage_events import MAX_COST_USD, MAX_COUNT, MAX_WORD, UsageFacts, is_whole
+from gateway_sessions.core.usage.usage_events import (
+    MAX_COST_USD,
+    MAX_COUNT,
+    MAX_WORD,
+    UsageFacts,
+    is_whole_number,
+)
 from gateway_sessions.errors import ModelAnswerError
 
 END: Final = "[DONE]"
@@ -141,7 +147,7 @@ def _as_text(given: object) -> str:
 
 
 def _as_count(given: object) -> int:
-    return given if is_whole(given, 0, MAX_COUNT) else 0
+    return given if is_whole_number(given, 0, MAX_COUNT) else 0
 
 
 MAX_EVENT: Final = 1 << 20

@@ -83,11 +83,11 @@ def _policy_origins(context: CommandContext, answer: Explanation) -> list[FieldO
 
 def _sharing_rule(entry: SessionEntry | None) -> Sharing | None:
     """Return the rule by which the lane got its key, if its session tells where it comes from."""
-    from gateway_sessions.core.identity.keys import sharing_of
+    from gateway_sessions.core.identity.keys import sharing_rule
 
     if entry is None or entry.origin is None:
         return None
-    return sharing_of(entry.chat_type, entry.origin.thread_id, entry.owner)
+    return sharing_rule(entry.chat_type, entry.origin.thread_id, entry.owner)
 
 
 @command(app, "simulate")
@@ -132,7 +132,7 @@ async def _simulate_resets(
 
 def _policy_of_lane(key: str, entry: SessionEntry | None, book: PolicyBook) -> ResolvedPolicy:
     """Return the policy of a lane: a session's own one stays, whatever is tried on the others."""
-    from gateway_sessions.core.identity.keys import place_in
+    from gateway_sessions.core.identity.keys import platform_and_chat_type
     from gateway_sessions.core.sessions.state_machine import policy_for
 
-    return policy_for(entry, book) if entry is not None else book.resolve(*place_in(key))
+    return policy_for(entry, book) if entry is not None else book.resolve(*platform_and_chat_type(key))

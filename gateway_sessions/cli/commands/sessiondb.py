@@ -10,7 +10,7 @@ import typer
 
 from gateway_sessions.cli.declare import DryRun, command
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.core.display_text import visible
+from gateway_sessions.core.display_text import visible_text
 from gateway_sessions.core.notices.units import MEND_FILE, MEND_SERVER, counted
 from gateway_sessions.errors import InvalidInputError, NoStoreError, OperatorsTaskError
 
@@ -216,4 +216,4 @@ def _lanes_summary(report: LanesReport) -> str:
     lines += [f"  {one.session_key} → {one.now}{'' if one.known else UNKNOWN}" for one in report.moved]
     lines += [f"  {one.session_key} begins anew, linked to {one.session_id}" for one in report.linked]
     lines += [f"  left: {one.session_key}: {one.problem}" for one in report.left]
-    return visible("\n".join(lines))
+    return visible_text("\n".join(lines))

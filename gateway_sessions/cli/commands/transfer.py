@@ -11,7 +11,7 @@ import typer
 
 from gateway_sessions.cli.declare import DryRun, Force, Source, Target, command
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.core.display_text import visible
+from gateway_sessions.core.display_text import visible_text
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.notices.units import counted
 from gateway_sessions.errors import InvalidInputError
@@ -155,4 +155,4 @@ def _import_summary(report: ImportReport) -> str:
     lines = [f"{done} {said}{lanes}{known}."]
     lines += [f"  {one.kind}: {one}" for one in report.findings]
     lines += [f"  ... and {report.more_findings:,} more"] if report.more_findings else []
-    return visible("\n".join(lines))
+    return visible_text("\n".join(lines))

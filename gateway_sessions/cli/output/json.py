@@ -10,8 +10,8 @@ import msgspec
 
 from gateway_sessions.cli.exit_codes import CommandFailure, Exit
 from gateway_sessions.cli.settings import name_of_program
-from gateway_sessions.core.display_text import visible
-from gateway_sessions.core.identity.row_ids import with_text_ids
+from gateway_sessions.core.display_text import visible_text
+from gateway_sessions.core.identity.row_ids import ids_to_text
 
 ENVELOPE: Final = 1
 """The version of what --json writes; it rises when a member goes or means something else."""
@@ -23,7 +23,7 @@ def report_failure(failure: CommandFailure, command: str, *, as_json: bool) -> E
         write_json({"ok": False, **answer_head(command), "results": [], "error": failure})
     else:
         what_next = f"  → {failure.what_next}\n" if failure.what_next else ""
-        sys.stderr.write(f"{name_of_program()}: {visible(failure.message).rstrip('.')}\n{what_next}")
+        sys.stderr.write(f"{name_of_program()}: {visible_text(failure.message).rstrip('.')}\n{what_next}")
     return failure.exit_code
 
 
@@ -34,7 +34,7 @@ def answer_head(command: str) -> dict[str, object]:
 
 def write_json(answer: Mapping[str, object]) -> None:
     """Write one line of JSON."""
-    encoded = msgspec.json.encode(with_text_ids(answer, outside=True), enc_hook=_encode_other)
+    encoded = msgspec.json.encode(ids_to_text(answer, outside=True), enc_hook=_encode_other)
     sys.stdout.buffer.write(encoded + b"\n")
     sys.stdout.flush()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway_sessions.core.identity.row_ids import with_text_ids
+from gateway_sessions.core.identity.row_ids import ids_to_text
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.files.atomic_file import AtomicFile
 
@@ -42,4 +42,4 @@ def open_json_lines(target: str) -> Generator[Callable[[object], None]]:
 
 
 def _write_json_line(write: Callable[[bytes], object], value: object) -> None:
-    write(msgspec.json.encode(with_text_ids(value, outside=True), enc_hook=str) + b"\n")
+    write(msgspec.json.encode(ids_to_text(value, outside=True), enc_hook=str) + b"\n")

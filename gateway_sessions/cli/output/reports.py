@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import Column, facts_table, rows_table, safe_line
-from gateway_sessions.core.identity.keys import Sharing, account_of, decode_part, without_account
+from gateway_sessions.core.identity.keys import Sharing, account_in_key, decode_part, without_account
 from gateway_sessions.core.notices.units import ago, counted, span
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def _busiest_time(report: Insights) -> str | None:
 
 def _key_facts(key: str) -> list[tuple[str, object]]:
     """Return the parts of a session key in words."""
-    account = account_of(key)
+    account = account_in_key(key)
     parts = [decode_part(part) for part in without_account(key).split(":")]
     if len(parts) < 4 or parts[0] != "agent":  # noqa: PLR2004 -- agent, namespace, platform, kind
         return []

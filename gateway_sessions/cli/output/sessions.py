@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import NONE, Column, facts_table, rows_table, safe_line
-from gateway_sessions.core.display_text import shortened, visible
+from gateway_sessions.core.display_text import shorten_text, visible_text
 from gateway_sessions.core.notices.units import ago, counted, size
 from gateway_sessions.core.transcript.messages import Message, Role
 
@@ -90,14 +90,14 @@ def session_page(record: SessionRecord, said: Sequence[Message], now: datetime) 
 def message_line(one: Message) -> Text:
     """Return one message as a line, with who said it."""
     names = list(_tools_called(one))
-    text = visible(one.text)
+    text = visible_text(one.text)
     if names:
         text += f"{' ' if text else ''}[{counted(len(names), 'tool call')}: {', '.join(names)}]"
     style = STYLES.get(Role(one.role), "") if one.role in set(Role) else ""
     when = f"{one.sent_at:%Y-%m-%d %H:%M} " if one.sent_at else ""
     line = Text(when, style="dim")
     line.append(f"{safe_line(one.tool_name or one.role)}: ", style=f"bold {style}".strip())
-    line.append(shortened(text, LONGEST), style="dim strike" if one.hidden_because else "")
+    line.append(shorten_text(text, LONGEST), style="dim strike" if one.hidden_because else "")
     return line
 
 
@@ -141,7 +141,7 @@ def stats_page(known: Mapping[str, object], platforms: Iterable[SourceCount]) ->
 
 def _highlight_matches(snippet: str) -> Text:
     line, end = Text("  "), 0
-    text = " ".join(visible(snippet).split())
+    text = " ".join(visible_text(snippet).split())
     for match in _MATCH.finditer(text):
         line.append(text[end : match.start()])
         line.append(match[1], style="bold yellow")

@@ -15,7 +15,7 @@ from rich.table import Column as RichColumn
 from rich.table import Table
 from rich.text import Text
 
-from gateway_sessions.core.display_text import visible
+from gateway_sessions.core.display_text import visible_text
 
 PIPED_WIDTH: Final = 4096
 """Whoever reads from a pipe wants lines that are not cut."""
@@ -63,7 +63,7 @@ def print_answer(console: Console, shown: RenderableType) -> None:
 
 def safe_line(text: object) -> str:
     """Return one harmless line of a text that may come from anybody."""
-    return " ".join(visible(str(text)).split()) if text not in (None, "") else NONE
+    return " ".join(visible_text(str(text)).split()) if text not in (None, "") else NONE
 
 
 def table_cell(value: object) -> Text:

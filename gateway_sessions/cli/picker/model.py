@@ -15,7 +15,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from gateway_sessions.core.display_text import visible
+from gateway_sessions.core.display_text import visible_text
 from gateway_sessions.core.sessions.record import SessionSummary
 
 LONGEST_TEXT: Final = 200
@@ -275,7 +275,9 @@ def _after_edit_key(picker: Picker, key: PickerKey) -> Picker:
 
 def _with_text(picker: Picker, text: str) -> Picker:
     """Return the picker with another text to look for; keys that waited for the one before are forgotten."""
-    harmless = visible(f"|{text}|").replace("\n", " ").replace("\t", " ")[1:-1]  # blanks at its ends stay
+    harmless = (
+        visible_text(f"|{text}|").replace("\n", " ").replace("\t", " ")[1:-1]
+    )  # blanks at its ends stay
     return replace(picker, typed_text=harmless[:LONGEST_TEXT], held_keys=())
 
 

@@ -14,11 +14,11 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import force_setattr
 
-from gateway_sessions.core.checks import check_each, check_types, field_types, plain_text
+from gateway_sessions.core.checks import check_items, check_types, field_types, plain_text
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
 from gateway_sessions.core.storable_text import check_choice, storable_text
-from gateway_sessions.core.transcript.messages import NO_EXTRA, Content, Message, Role, message_of
+from gateway_sessions.core.transcript.messages import NO_EXTRA, Content, Message, Role, message_from
 from gateway_sessions.errors import InvalidInputError
 
 GROWING: Final = "stream:"
@@ -223,7 +223,7 @@ class Reply:
         object.__setattr__(self, "text", plain_text(self.text))
         object.__setattr__(self, "attachments", tuple(self.attachments))
         if self.attachments:
-            check_each("the attachments of a reply", self.attachments, Attachment)
+            check_items("the attachments of a reply", self.attachments, Attachment)
         if not isinstance(self.format, TextFormat):  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
             object.__setattr__(self, "format", check_choice("format", self.format, TextFormat))
         if own := _OWN & self.extra.keys():
@@ -251,7 +251,7 @@ class Reply:
             return Message(
                 _ASSISTANT, self._content(), finish_reason=self.finish_reason, reasoning=self.reasoning
             )
-        return message_of(
+        return message_from(
             {
                 **({"api_content": NOTHING} if self.is_empty else {}),
                 **self.extra,

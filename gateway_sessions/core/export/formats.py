@@ -87,7 +87,7 @@ _RENDERERS: Final[Mapping[ExportFormat, Callable[[], Renderer]]] = {
 }
 
 
-def renderer(name: str) -> Renderer:
+def new_renderer(name: str) -> Renderer:
     """Return a new renderer of that format, or raise `InvalidInputError`."""
     if name not in list(ExportFormat):
         problem = f"there is no export format {name!r}; there are: {', '.join(ExportFormat)}"
@@ -97,7 +97,7 @@ def renderer(name: str) -> Renderer:
 
 def rendered(sessions: Iterable[Exported], name: str) -> bytes:
     """Return a file of whole sessions, given as `SessionDB.export_session` returns them."""
-    format_renderer = renderer(name)
+    format_renderer = new_renderer(name)
     parts = [format_renderer.begin_file()]
     for session in sessions:
         header = {key: value for key, value in session.items() if key != "messages"}

@@ -17,16 +17,16 @@ from gateway_sessions.core.export.page_texts import (
     Exported,
     Piece,
     PieceKind,
-    calls,
-    facts,
-    line,
-    machine_moment,
-    marks,
-    moment,
-    name_of,
-    pieces,
-    speaker,
-    thoughts,
+    content_pieces,
+    iso_time,
+    message_remarks,
+    on_one_line,
+    readable_time,
+    readable_tool_calls,
+    reasoning_text,
+    session_facts,
+    session_heading,
+    speaker_name,
 )
 
 STYLE: Final = """\
@@ -119,23 +119,27 @@ class Html:
 
     def begin_session(self, session: Exported) -> bytes:
         """Return a heading and the facts of the session."""
-        name = escape(name_of(session))
+        name = escape(session_heading(session))
         head = (
             f"<title>{name}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n" if not self._count else ""
         )
         self._count += 1
         began = session.get("started_at")
         if self._count <= MAX_CONTENTS:
-            self._contents.append(f'<li><a href="#s{self._count}">{name}</a>{_time(began)}</li>')
-        rows = "".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in facts(session))
+            self._contents.append(f'<li><a href="#s{self._count}">{name}</a>{_time_tag(began)}</li>')
+        rows = "".join(
+            f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in session_facts(session)
+        )
         prompt = session.get("system_prompt")
-        prompt_block = _folded("System prompt", _text(prompt)) if isinstance(prompt, str) and prompt else ""
+        prompt_block = (
+            _folded_html("System prompt", _text_html(prompt)) if isinstance(prompt, str) and prompt else ""
+        )
         title = f"<h1>{name}</h1>\n<dl>{rows}</dl>\n{prompt_block}"
         return f'{head}<section id="s{self._count}">\n<header>\n{title}</header>\n'.encode()
 
     def messages(self, page: Sequence[Exported]) -> bytes:
         """Return some of the session's messages."""
-        return "".join(map(_message, page)).encode()
+        return "".join(map(_message_html, page)).encode()
 
     def end_session(self) -> bytes:
         """Return the end of the session's section."""
@@ -154,56 +158,62 @@ class Html:
         return f"{contents}</body>\n</html>\n".encode()
 
 
-def _message(message: Exported) -> str:
+def _message_html(message: Exported) -> str:
     role = str(message.get("role"))
     hidden = message.get("hidden_because")
     classes = [role if role in ROLES else "other"]
     if hidden:
         classes += ["hidden", "compacted"] if hidden == "compacted" else ["hidden"]
-    noted = "".join(f'<span class="mark">{escape(mark)}</span>' for mark in marks(message))
-    head = f"<header><b>{escape(speaker(message))}</b>{noted}{_time(message.get('timestamp'))}</header>"
-    body = "\n".join(_blocks(message))
+    noted = "".join(f'<span class="mark">{escape(mark)}</span>' for mark in message_remarks(message))
+    head = (
+        f"<header><b>{escape(speaker_name(message))}</b>{noted}{_time_tag(message.get('timestamp'))}</header>"
+    )
+    body = "\n".join(_message_blocks(message))
     return f'<article class="{" ".join(classes)}">\n{head}\n{body}\n</article>\n'
 
 
-def _blocks(message: Exported) -> Iterator[str]:
-    if reasoning := thoughts(message):
-        yield _folded("Reasoning", _text(reasoning))
-    for piece in pieces(message.get("content")):
-        yield _result(piece) if message.get("role") in ("tool", "session_meta") else _piece(piece)
-    for call in calls(message.get("tool_calls")):
-        summary = f"Calls <b>{escape(call.name)}</b> {escape(call.glimpse)}"
+def _message_blocks(message: Exported) -> Iterator[str]:
+    if reasoning := reasoning_text(message):
+        yield _folded_html("Reasoning", _text_html(reasoning))
+    for piece in content_pieces(message.get("content")):
+        yield (
+            _folded_tool_result(piece)
+            if message.get("role") in ("tool", "session_meta")
+            else _piece_html(piece)
+        )
+    for call in readable_tool_calls(message.get("tool_calls")):
+        summary = f"Calls <b>{escape(call.name)}</b> {escape(call.brief_arguments)}"
         yield f"<details><summary>{summary}</summary><pre>{escape(call.arguments)}</pre></details>"
     for number, version in enumerate(message.get("versions") or (), 1):
-        before = "\n".join(_piece(piece) for piece in pieces(version.get("content")))
-        yield _folded(f"Version {number}, until {moment(version.get('replaced_at'))}", before)
+        before = "\n".join(_piece_html(piece) for piece in content_pieces(version.get("content")))
+        yield _folded_html(f"Version {number}, until {readable_time(version.get('replaced_at'))}", before)
 
 
-def _piece(piece: Piece) -> str:
+def _piece_html(piece: Piece) -> str:
     if piece.kind is PieceKind.MEDIA:
         return f'<div class="media">[{escape(piece.text)}]</div>'
     if piece.kind is PieceKind.DATA:
         return f"<pre>{escape(piece.text)}</pre>"
-    return _text(piece.text)
+    return _text_html(piece.text)
 
 
-def _result(piece: Piece) -> str:
+def _folded_tool_result(piece: Piece) -> str:
     """Return the result of a tool, folded: it is long, and rarely what a reader looks for."""
-    glimpse = escape(line(piece.text, MAX_GLIMPSE))
+    glimpse = escape(on_one_line(piece.text, MAX_GLIMPSE))
     return f"<details><summary>{glimpse}</summary><pre>{escape(piece.text)}</pre></details>"
 
 
-def _text(text: str) -> str:
+def _text_html(text: str) -> str:
     """Return the text with its code blocks set apart; no other markup is followed."""
     parts: list[str] = []
     at = 0
     for block in _CODE_BLOCK.finditer(text):
-        parts += [_prose(text[at : block.start()]), f"<pre>{escape(block[2].rstrip())}</pre>"]
+        parts += [_prose_html(text[at : block.start()]), f"<pre>{escape(block[2].rstrip())}</pre>"]
         at = block.end()
-    return "".join(filter(None, [*parts, _prose(text[at:])]))
+    return "".join(filter(None, [*parts, _prose_html(text[at:])]))
 
 
-def _prose(text: str) -> str:
+def _prose_html(text: str) -> str:
     shown = text.strip("\n")
     if not shown.strip():
         return ""
@@ -211,10 +221,10 @@ def _prose(text: str) -> str:
     return f'<div class="text" dir="auto">{marked}</div>'
 
 
-def _folded(title: str, inner: str) -> str:
+def _folded_html(title: str, inner: str) -> str:
     return f"<details><summary>{escape(title)}</summary>{inner}</details>"
 
 
-def _time(seconds: object) -> str:
-    stamp = machine_moment(seconds)
-    return f'<time datetime="{stamp}">{escape(moment(seconds))}</time>' if stamp else ""
+def _time_tag(seconds: object) -> str:
+    stamp = iso_time(seconds)
+    return f'<time datetime="{stamp}">{escape(readable_time(seconds))}</time>' if stamp else ""

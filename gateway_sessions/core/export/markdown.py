@@ -14,16 +14,16 @@ from gateway_sessions.core.export.page_texts import (
     Exported,
     Piece,
     PieceKind,
-    calls,
-    facts,
-    line,
-    marks,
-    moment,
-    name_of,
-    pieces,
-    pretty,
-    speaker,
-    thoughts,
+    content_pieces,
+    message_remarks,
+    on_one_line,
+    pretty_json,
+    readable_time,
+    readable_tool_calls,
+    reasoning_text,
+    session_facts,
+    session_heading,
+    speaker_name,
 )
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
@@ -48,14 +48,16 @@ class Markdown:
         """Return a heading and the facts of the session."""
         rule = "" if self._first else "\n---\n\n"
         self._first = False
-        table = "\n".join(f"- {name}: {_value(value)}" for name, value in facts(session))
+        table = "\n".join(f"- {name}: {_copyable_value(value)}" for name, value in session_facts(session))
         prompt = session.get("system_prompt")
-        prompt_block = f"\n{_folded('System prompt', prompt)}" if isinstance(prompt, str) and prompt else ""
-        return f"{rule}# {escaped(name_of(session))}\n\n{table}\n{prompt_block}".encode()
+        prompt_block = (
+            f"\n{_quoted_block('System prompt', prompt)}" if isinstance(prompt, str) and prompt else ""
+        )
+        return f"{rule}# {escape_markup(session_heading(session))}\n\n{table}\n{prompt_block}".encode()
 
     def messages(self, page: Sequence[Exported]) -> bytes:
         """Return some of the session's messages."""
-        return "".join(map(_message, page)).encode()
+        return "".join(map(_message_markdown, page)).encode()
 
     def end_session(self) -> bytes:
         """Return the end of the session, which is empty."""
@@ -66,19 +68,19 @@ class Markdown:
         return b""
 
 
-def escaped(text: str) -> str:
+def escape_markup(text: str) -> str:
     """Return the text on one line without any markup."""
-    return _SPECIAL.sub(r"\\\1", line(text))
+    return _SPECIAL.sub(r"\\\1", on_one_line(text))
 
 
-def fenced(text: str, language: str = "") -> str:
+def code_block(text: str, language: str = "") -> str:
     """Return the text as a code block that no line of it can end."""
     longest = max((len(run) for run in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}\n"
 
 
-def contained(text: str) -> str:
+def escape_headings(text: str) -> str:
     """Return the text with its markup, but unable to begin a section of its own."""
     lines: list[str] = []
     fence = ""
@@ -96,40 +98,40 @@ def contained(text: str) -> str:
     return "\n".join([*lines, fence] if fence else lines)
 
 
-def _value(text: str) -> str:
+def _copyable_value(text: str) -> str:
     """Return an id or a number in a form that is easily copied."""
-    plain = escaped(text)
+    plain = escape_markup(text)
     return plain if plain == text or "`" in text else f"`{text}`"
 
 
-def _message(message: Exported) -> str:
-    known = [moment(message.get("timestamp")), *marks(message)]
-    head = f"\n### {escaped(speaker(message))} · {escaped(' · '.join(known))}\n"
-    body = "".join(f"\n{block}" for block in _blocks(message))
+def _message_markdown(message: Exported) -> str:
+    known = [readable_time(message.get("timestamp")), *message_remarks(message)]
+    head = f"\n### {escape_markup(speaker_name(message))} · {escape_markup(' · '.join(known))}\n"
+    body = "".join(f"\n{block}" for block in _message_blocks(message))
     return head + body
 
 
-def _blocks(message: Exported) -> Iterator[str]:
-    if reasoning := thoughts(message):
-        yield _folded("Reasoning", reasoning)
-    for piece in pieces(message.get("content")):
-        yield _block(piece, tool=message.get("role") == "tool")
-    for call in calls(message.get("tool_calls")):
-        yield f"Calls **{escaped(call.name)}**\n\n{fenced(call.arguments, 'json')}"
+def _message_blocks(message: Exported) -> Iterator[str]:
+    if reasoning := reasoning_text(message):
+        yield _quoted_block("Reasoning", reasoning)
+    for piece in content_pieces(message.get("content")):
+        yield _piece_markdown(piece, tool=message.get("role") == "tool")
+    for call in readable_tool_calls(message.get("tool_calls")):
+        yield f"Calls **{escape_markup(call.name)}**\n\n{code_block(call.arguments, 'json')}"
     for number, version in enumerate(message.get("versions") or (), 1):
-        before = "\n".join(piece.text for piece in pieces(version.get("content")))
-        yield _folded(f"Version {number}, until {moment(version.get('replaced_at'))}", before)
+        before = "\n".join(piece.text for piece in content_pieces(version.get("content")))
+        yield _quoted_block(f"Version {number}, until {readable_time(version.get('replaced_at'))}", before)
 
 
-def _block(piece: Piece, *, tool: bool) -> str:
+def _piece_markdown(piece: Piece, *, tool: bool) -> str:
     if piece.kind is PieceKind.MEDIA:
-        return f"*[{escaped(piece.text)}]*\n"
+        return f"*[{escape_markup(piece.text)}]*\n"
     if piece.kind is PieceKind.DATA:
-        return fenced(piece.text, "json")
-    return fenced(piece.text) if tool else f"{contained(piece.text)}\n"
+        return code_block(piece.text, "json")
+    return code_block(piece.text) if tool else f"{escape_headings(piece.text)}\n"
 
 
-def _folded(title: str, text: str) -> str:
+def _quoted_block(title: str, text: str) -> str:
     """Return a text of lesser interest as a quotation."""
-    quoted = "\n".join(f"{_QUOTED}{one}".rstrip() for one in contained(pretty(text)).split("\n"))
-    return f"{_QUOTED}**{escaped(title)}**\n>\n{quoted}\n"
+    quoted = "\n".join(f"{_QUOTED}{one}".rstrip() for one in escape_headings(pretty_json(text)).split("\n"))
+    return f"{_QUOTED}**{escape_markup(title)}**\n>\n{quoted}\n"

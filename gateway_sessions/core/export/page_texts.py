@@ -13,7 +13,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, cast
 
-from gateway_sessions.core.display_text import shortened
+from gateway_sessions.core.display_text import shorten_text
 from gateway_sessions.core.instants import EPOCH
 
 Exported = Mapping[str, Any]
@@ -63,23 +63,23 @@ class ToolCallText(NamedTuple):
 
     name: str
     arguments: str
-    glimpse: str
+    brief_arguments: str
     """The arguments on one short line."""
 
 
-def pieces(content: object) -> Iterator[Piece]:
+def content_pieces(content: object) -> Iterator[Piece]:
     """Yield the content piece by piece; nothing for a message without content."""
     if isinstance(content, str):
         if content:
-            yield Piece(PieceKind.TEXT, clean(content))
+            yield Piece(PieceKind.TEXT, printable_text(content))
     elif isinstance(content, list):
         for part in cast("list[object]", content):
-            yield _piece(part)
+            yield _content_piece(part)
     elif content is not None:
-        yield Piece(PieceKind.DATA, pretty(content))
+        yield Piece(PieceKind.DATA, pretty_json(content))
 
 
-def calls(tool_calls: object) -> Iterator[ToolCallText]:
+def readable_tool_calls(tool_calls: object) -> Iterator[ToolCallText]:
     """Yield the calls in a message, in the form of any provider."""
     for one in cast("list[object]", tool_calls) if isinstance(tool_calls, list) else ():
         call = cast("dict[str, Any]", one) if isinstance(one, dict) else {"arguments": one}
@@ -87,45 +87,47 @@ def calls(tool_calls: object) -> Iterator[ToolCallText]:
         if isinstance(inner, dict):
             call = cast("dict[str, Any]", inner)
         raw = next((call[name] for name in ("arguments", "input", "args") if name in call), None)
-        arguments = _decoded(raw)
-        shown = "" if arguments is None else pretty(arguments)
-        yield ToolCallText(line(call.get("name") or "tool"), shown, _glimpse(arguments))
+        arguments = _parse_arguments(raw)
+        shown = "" if arguments is None else pretty_json(arguments)
+        yield ToolCallText(on_one_line(call.get("name") or "tool"), shown, _brief_arguments(arguments))
 
 
-def name_of(session: Exported) -> str:
+def session_heading(session: Exported) -> str:
     """Return the name of the session: its title, its first words, or its id."""
-    return next((line(text) for key in ("title", "preview", "id") if (text := session.get(key))), "session")
+    return next(
+        (on_one_line(text) for key in ("title", "preview", "id") if (text := session.get(key))), "session"
+    )
 
 
-def speaker(message: Exported) -> str:
+def speaker_name(message: Exported) -> str:
     """Return the name of the message's role, and of its tool."""
     role = str(message.get("role") or "?")
-    name = ROLES.get(role) or line(role)
+    name = ROLES.get(role) or on_one_line(role)
     tool = message.get("tool_name")
-    return f"{name} {line(tool)}" if role == "tool" and tool else name
+    return f"{name} {on_one_line(tool)}" if role == "tool" and tool else name
 
 
-def marks(message: Exported) -> list[str]:
+def message_remarks(message: Exported) -> list[str]:
     """Return the remarks about a message: hidden, overheard, edited, cut off."""
     found: list[str] = []
     if hidden := message.get("hidden_because"):
-        found.append(HIDDEN.get(str(hidden), line(hidden)))
+        found.append(HIDDEN.get(str(hidden), on_one_line(hidden)))
     if message.get("observed"):
         found.append("overheard")
     if (edited_at := message.get("edited_at")) is not None:
-        found.append(f"edited {moment(edited_at)}")
+        found.append(f"edited {readable_time(edited_at)}")
     if disposition := message.get("effect_disposition"):
-        found.append(f"effect: {line(disposition)}")
+        found.append(f"effect: {on_one_line(disposition)}")
     if message.get("finish_reason") in ("length", "interrupted", "content_filter"):
-        found.append(f"ended: {line(message['finish_reason'])}")
+        found.append(f"ended: {on_one_line(message['finish_reason'])}")
     return found
 
 
-def thoughts(message: Exported) -> str:
+def reasoning_text(message: Exported) -> str:
     """Return the reasoning of the model."""
     return next(
         (
-            clean(text)
+            printable_text(text)
             for key in ("reasoning", "reasoning_content")
             if isinstance(text := message.get(key), str)
         ),
@@ -133,25 +135,25 @@ def thoughts(message: Exported) -> str:
     )
 
 
-def facts(session: Exported) -> Iterator[tuple[str, str]]:
+def session_facts(session: Exported) -> Iterator[tuple[str, str]]:
     """Yield the facts above a session: a name and a value each."""
-    yield "Session", line(session.get("id") or "?")
-    yield "Source", line(session.get("source") or "?")
+    yield "Session", on_one_line(session.get("id") or "?")
+    yield "Source", on_one_line(session.get("source") or "?")
     if user := session.get("user_id"):
-        yield "User", line(user)
-    yield "Began", moment(session.get("started_at"))
+        yield "User", on_one_line(user)
+    yield "Began", readable_time(session.get("started_at"))
     if (ended_at := session.get("ended_at")) is not None:
         reason = session.get("end_reason")
-        yield "Ended", moment(ended_at) + (f" ({line(reason)})" if reason else "")
+        yield "Ended", readable_time(ended_at) + (f" ({on_one_line(reason)})" if reason else "")
     if parent := session.get("parent_session_id"):
         relation = RELATIONS.get(str(session.get("relation")), "after")
-        yield relation.capitalize(), line(parent)
+        yield relation.capitalize(), on_one_line(parent)
     if model := session.get("model"):
-        yield "Model", line(model)
-    yield from _sums(session)
+        yield "Model", on_one_line(model)
+    yield from _session_totals(session)
 
 
-def moment(seconds: object) -> str:
+def readable_time(seconds: object) -> str:
     """Return the time in UTC, for people."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return "unknown"
@@ -161,45 +163,45 @@ def moment(seconds: object) -> str:
         return "unknown"
 
 
-def machine_moment(seconds: object) -> str:
+def iso_time(seconds: object) -> str:
     """Return the time in UTC, for programs; empty for a value that is no time."""
-    text = moment(seconds)
+    text = readable_time(seconds)
     return "" if text == "unknown" else text.removesuffix(" UTC").replace(" ", "T") + "Z"
 
 
-def line(value: object, limit: int = 200) -> str:
+def on_one_line(value: object, limit: int = 200) -> str:
     """Return any value on one line of bounded length."""
-    return shortened(" ".join(clean(str(value)).split()), limit)
+    return shorten_text(" ".join(printable_text(str(value)).split()), limit)
 
 
-def clean(text: str) -> str:
+def printable_text(text: str) -> str:
     """Return the text with one kind of line end, and with marks for characters that no page can show."""
     return _UNPRINTABLE.sub("\ufffd", _LINE_END.sub("\n", text))
 
 
-def pretty(value: object) -> str:
+def pretty_json(value: object) -> str:
     """Return a value as JSON for people."""
     if isinstance(value, str):
-        return clean(value)
-    return clean(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+        return printable_text(value)
+    return printable_text(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
-def _piece(part: object) -> Piece:
+def _content_piece(part: object) -> Piece:
     if isinstance(part, str):
-        return Piece(PieceKind.TEXT, clean(part))
+        return Piece(PieceKind.TEXT, printable_text(part))
     if not isinstance(part, dict):
-        return Piece(PieceKind.DATA, pretty(part))
+        return Piece(PieceKind.DATA, pretty_json(part))
     members = cast("dict[str, Any]", part)
     kind = str(members.get("type") or "")
     text = members.get("text")
     if isinstance(text, str) and (kind in _TEXT_TYPES or not kind):
-        return Piece(PieceKind.TEXT, clean(text))
+        return Piece(PieceKind.TEXT, printable_text(text))
     if kind and kind not in ("tool_use", "tool_result"):
-        return Piece(PieceKind.MEDIA, _media(kind, members))
-    return Piece(PieceKind.DATA, pretty(members))
+        return Piece(PieceKind.MEDIA, _describe_attachment(kind, members))
+    return Piece(PieceKind.DATA, pretty_json(members))
 
 
-def _media(kind: str, members: dict[str, Any]) -> str:
+def _describe_attachment(kind: str, members: dict[str, Any]) -> str:
     """Return the kind of an attachment and its address; its bytes are nothing to read."""
     inner = cast("object", members.get(kind))
     place = (
@@ -208,11 +210,11 @@ def _media(kind: str, members: dict[str, Any]) -> str:
     names = ("url", "file_id", "path", "name", "filename")
     where = next((place[name] for name in names if place.get(name)), None)
     where = inner if where is None and isinstance(inner, str) else where
-    shown = "" if where is None or str(where).startswith("data:") else f": {line(where, 300)}"
-    return f"{line(kind).removesuffix('_url').removeprefix('input_')}{shown}"
+    shown = "" if where is None or str(where).startswith("data:") else f": {on_one_line(where, 300)}"
+    return f"{on_one_line(kind).removesuffix('_url').removeprefix('input_')}{shown}"
 
 
-def _sums(session: Exported) -> Iterator[tuple[str, str]]:
+def _session_totals(session: Exported) -> Iterator[tuple[str, str]]:
     if count := session.get("message_count"):
         called = session.get("tool_call_count")
         plural = "" if called == 1 else "s"
@@ -226,17 +228,18 @@ def _sums(session: Exported) -> Iterator[tuple[str, str]]:
         yield "Cost", f"${cost:.4f}"
 
 
-def _glimpse(arguments: object) -> str:
+def _brief_arguments(arguments: object) -> str:
     """Return a call's arguments on a short line, without the signs of JSON."""
     if isinstance(arguments, dict):
         members = cast("dict[str, object]", arguments).items()
-        return line(
-            ", ".join(f"{name}: {line(pretty(value), MAX_GLIMPSE)}" for name, value in members), MAX_GLIMPSE
+        return on_one_line(
+            ", ".join(f"{name}: {on_one_line(pretty_json(value), MAX_GLIMPSE)}" for name, value in members),
+            MAX_GLIMPSE,
         )
-    return "" if arguments is None else line(pretty(arguments), MAX_GLIMPSE)
+    return "" if arguments is None else on_one_line(pretty_json(arguments), MAX_GLIMPSE)
 
 
-def _decoded(arguments: object) -> object:
+def _parse_arguments(arguments: object) -> object:
     if isinstance(arguments, str):
         try:
             return json.loads(arguments)

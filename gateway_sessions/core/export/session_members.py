@@ -60,11 +60,11 @@ def session_members(record: SessionRecord, *, ends: int, entry: Mapping[str, Any
     members: dict[str, Any] = {"id": record.session_id, "format": FORMAT}
     for name in ESTABLISHED:
         value = getattr(record, name)
-        members |= said(name, (dict(value) or None) if name == "model_config" else value)
+        members |= as_member(name, (dict(value) or None) if name == "model_config" else value)
     for name in OWN:
         value = getattr(record, name)
         if value and (name != "title_owner" or value != record.owner):
-            members |= said(name, dict(value) if name == "extra" else value)
+            members |= as_member(name, dict(value) if name == "extra" else value)
     if ends:
         members["ends"] = ends
     if entry is not None:
@@ -82,10 +82,10 @@ def message_members(message: Message, hidden_by: int | None, versions: Iterable[
         value = getattr(message, name)
         if (value is not None and (value or name not in UNSAID)) or name in ALWAYS_SAID:
             plain: Any = dict(message.extra) if name == "extra" else value
-            members |= said(OTHER_NAMES.get(name, name), plain)
+            members |= as_member(OTHER_NAMES.get(name, name), plain)
     if message.hidden_because is not None:
         members |= {"active": False} | ({"hidden_by": hidden_by} if hidden_by is not None else {})
-    if earlier := [{"content": content, **said("replaced_at", at)} for content, at in versions]:
+    if earlier := [{"content": content, **as_member("replaced_at", at)} for content, at in versions]:
         members["versions"] = earlier
     return members
 
@@ -96,11 +96,11 @@ def usage_members(usage: Usage) -> dict[str, Any]:
     for name in usage.__struct_fields__:
         value = getattr(usage, name)
         if value is not None:
-            members |= said(name, value)
+            members |= as_member(name, value)
     return members
 
 
-def said(name: str, value: object) -> dict[str, Any]:
+def as_member(name: str, value: object) -> dict[str, Any]:
     """Return a member, with its exact companion where a float is not exact."""
     if isinstance(value, datetime):
         micros = to_micros(value)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
-from gateway_sessions.core.damaged_json import unusable
+from gateway_sessions.core.damaged_json import unusable_part
 from gateway_sessions.core.export.session_members import (
     ESTABLISHED,
     FORMAT,
@@ -23,7 +23,7 @@ from gateway_sessions.core.export.session_members import (
     Version,
 )
 from gateway_sessions.core.identity.keys import encode_part
-from gateway_sessions.core.instants import EPOCH, instant_of
+from gateway_sessions.core.instants import EPOCH, parse_instant
 from gateway_sessions.core.sessions.entry import check_reason, check_session_id, check_tokens
 from gateway_sessions.core.sessions.record import Relation, SessionRecord
 from gateway_sessions.core.sessions.titles import TitledBy
@@ -35,9 +35,9 @@ from gateway_sessions.core.usage.usage_events import (
     CostStatus,
     Usage,
     from_nanos,
+    least_certain_status,
+    make_usage,
     to_nanos,
-    usage_of,
-    worse,
 )
 from gateway_sessions.errors import InvalidInputError
 
@@ -45,23 +45,23 @@ MAX_WORD: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ExportedObject:
     """One object of a file. Our exports are exact; others have numbers for flags, and JSON in text."""
 
     members: Mapping[str, Any]
     exact: bool
 
     @classmethod
-    def session(cls, value: object) -> Given:
+    def of_session(cls, value: object) -> ExportedObject:
         """Return an exported session, with whether it is exact by its own mark."""
-        given = cls.part(value, exact=True)
+        given = cls.of_member(value, exact=True)
         return cls(given.members, exact=given.members.get("format") == FORMAT)
 
     @classmethod
-    def part(cls, value: object, *, exact: bool) -> Given:
+    def of_member(cls, value: object, *, exact: bool) -> ExportedObject:
         """Return an object within another one."""
         if not isinstance(value, Mapping):
-            raise unusable("value", f"must be an object, not {type(value).__name__}")
+            raise unusable_part("value", f"must be an object, not {type(value).__name__}")
         return cls(cast("Mapping[str, Any]", value), exact=exact)
 
     def time(self, name: str) -> datetime | None:
@@ -71,14 +71,14 @@ class Given:
             try:
                 return EPOCH + timedelta(microseconds=micros)
             except OverflowError as error:
-                raise unusable(name, "is out of range") from error
-        return instant_of(name, self.members.get(name))
+                raise unusable_part(name, "is out of range") from error
+        return parse_instant(name, self.members.get(name))
 
     def text(self, name: str) -> str | None:
         """Return a text of any length."""
         value = self.members.get(name)
         if value is not None and not isinstance(value, str):
-            raise unusable(name, f"must be text, not {type(value).__name__}")
+            raise unusable_part(name, f"must be text, not {type(value).__name__}")
         return value
 
     def word(self, name: str, limit: int = MAX_WORD) -> str | None:
@@ -94,7 +94,7 @@ class Given:
         if value is None:
             return default
         if value not in (0, 1):
-            raise unusable(name, "is neither true nor false")
+            raise unusable_part(name, "is neither true nor false")
         return bool(value)
 
     def count(self, name: str) -> int:
@@ -105,29 +105,29 @@ class Given:
     def mapping(self, name: str) -> Mapping[str, Any]:
         """Return an object, also given as JSON in text; another value is kept under its name."""
         value: object = self.members.get(name)
-        decoded = unpacked(value) if not self.exact else value
+        decoded = parse_json_text(value) if not self.exact else value
         if isinstance(decoded, dict):
             return cast("dict[str, Any]", decoded)
         if value in (None, ""):
             return {}
         if self.exact:
-            raise unusable(name, "must be an object")
+            raise unusable_part(name, "must be an object")
         return {name: value}
 
-    def all_of(self, name: str) -> list[Any]:
+    def items_of(self, name: str) -> list[Any]:
         """Return a list; an absent one is empty."""
         value: object = self.members.get(name)
         if value is None:
             return []
         if not isinstance(value, list):
-            raise unusable(name, "must be a list")
+            raise unusable_part(name, "must be a list")
         return value  # pyright: ignore[reportUnknownVariableType]  # each item is looked at by itself
 
-    def unknown(self, known: Collection[str]) -> dict[str, Any]:
+    def unknown_members(self, known: Collection[str]) -> dict[str, Any]:
         """Return the unknown members, together with those that an earlier import did not know."""
         extra: object = self.members.get("extra")
         if extra is not None and not isinstance(extra, Mapping):
-            raise unusable("extra", "must be an object")
+            raise unusable_part("extra", "must be an object")
         found = dict(cast("Mapping[str, Any]", extra or {}))
         return found | {
             name: value
@@ -136,7 +136,7 @@ class Given:
         }
 
 
-def unpacked(value: object) -> Any:
+def parse_json_text(value: object) -> Any:
     """Return the value of JSON in a text, or the text itself if it holds no JSON."""
     if not isinstance(value, str):
         return value
@@ -162,7 +162,7 @@ MESSAGE_MEMBERS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class ImportedMessage:
     """A message with the number of the act that hid it, and its replaced contents."""
 
     message: Message
@@ -170,27 +170,27 @@ class Incoming:
     versions: tuple[Version, ...] = ()
 
 
-def messages_of(session: Given) -> tuple[Incoming, ...]:
+def _read_messages(session: ExportedObject) -> tuple[ImportedMessage, ...]:
     """Return all messages in order; if their places do not rise, they get new ones."""
-    listed = session.all_of("messages")
+    listed = session.items_of("messages")
     if len(listed) > MAX_MESSAGES:
-        raise unusable("messages", f"are more than {MAX_MESSAGES}")
-    found: list[Incoming] = []
+        raise unusable_part("messages", f"are more than {MAX_MESSAGES}")
+    found: list[ImportedMessage] = []
     for number, one in enumerate(listed, 1):
         try:
-            found.append(_message(Given.part(one, exact=session.exact)))
+            found.append(_read_message(ExportedObject.of_member(one, exact=session.exact)))
         except InvalidInputError as error:
             what = f"message {number}:"
-            raise unusable(what, str(error)) from error
+            raise unusable_part(what, str(error)) from error
     if not session.exact:
-        found = list(_with_acts(found))
+        found = list(_number_rewinds(found))
     places = [one.message.seq for one in found]
     if all(before < after for before, after in zip([0, *places], places, strict=False)):
         return tuple(found)
     return tuple(replace(one, message=one.message.altered(seq=seq)) for seq, one in enumerate(found, 1))
 
 
-def _with_acts(messages: Iterable[Incoming]) -> Iterator[Incoming]:
+def _number_rewinds(messages: Iterable[ImportedMessage]) -> Iterator[ImportedMessage]:
     """Yield the messages with numbers of acts: adjacent rewound messages count as rewound together.
 
     The file does not tell the acts, so this is the best guess.
@@ -203,17 +203,17 @@ def _with_acts(messages: Iterable[Incoming]) -> Iterator[Incoming]:
         yield replace(one, hidden_by=act) if hidden is Hidden.REWOUND else one
 
 
-def _message(given: Given) -> Incoming:
+def _read_message(given: ExportedObject) -> ImportedMessage:
     members = given.members
     apart = _WHOSE | {"extra"}
     known = {
         name: members[name] for name in IN_MESSAGE if members.get(name) is not None and name not in apart
     }
     if not given.exact:
-        known |= _unpacked(known)
+        known |= _parse_packed_members(known)
     else:
-        known |= _whose(given)
-    hidden = _hidden(given)
+        known |= _read_authorship(given)
+    hidden = _read_hidden_reason(given)
     known |= {
         "role": check_word("role", members.get("role") or "unknown", MAX_ROLE),
         "seq": given.count("seq"),
@@ -221,19 +221,19 @@ def _message(given: Given) -> Incoming:
         "edited_at": given.time("edited_at"),
         "observed": given.flag("observed"),
         "hidden_because": hidden,
-        "extra": given.unknown(MESSAGE_MEMBERS if given.exact else MESSAGE_MEMBERS - _WHOSE),
+        "extra": given.unknown_members(MESSAGE_MEMBERS if given.exact else MESSAGE_MEMBERS - _WHOSE),
     }
-    earlier = [Given.part(one, exact=given.exact) for one in given.all_of("versions")]
+    earlier = [ExportedObject.of_member(one, exact=given.exact) for one in given.items_of("versions")]
     versions = tuple((one.members.get("content"), one.time("replaced_at") or EPOCH) for one in earlier)
     hidden_by = given.count("hidden_by") or None
-    return Incoming(Message(**known), hidden_by if hidden else None, versions)
+    return ImportedMessage(Message(**known), hidden_by if hidden else None, versions)
 
 
-def _whose(given: Given) -> dict[str, Any]:
+def _read_authorship(given: ExportedObject) -> dict[str, Any]:
     """Return the author, the lane and the people of a message."""
     people = given.members.get("people")
     if people is not None and not (isinstance(people, list) and all(isinstance(one, str) for one in people)):  # pyright: ignore[reportUnknownVariableType]  # a file
-        raise unusable("people", "must be a list of names")
+        raise unusable_part("people", "must be a list of names")
     return {
         "author": given.word("author", MAX_KEY),
         "from_lane": given.word("from_lane", MAX_KEY),
@@ -241,26 +241,26 @@ def _whose(given: Given) -> dict[str, Any]:
     }
 
 
-def _hidden(given: Given) -> Hidden | None:
+def _read_hidden_reason(given: ExportedObject) -> Hidden | None:
     because = given.members.get("hidden_because")
     if because is not None:
         if because not in list(Hidden):
-            raise unusable("hidden_because", f"must be one of {', '.join(Hidden)}")
+            raise unusable_part("hidden_because", f"must be one of {', '.join(Hidden)}")
         return Hidden(because)
     if given.flag("active", default=True):
         return None
     return Hidden.COMPACTED if given.flag("compacted") else Hidden.REWOUND
 
 
-def _unpacked(known: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_packed_members(known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members that another program keeps as JSON in text."""
-    found: dict[str, Any] = {name: unpacked(known[name]) for name in _PACKED if name in known}
+    found: dict[str, Any] = {name: parse_json_text(known[name]) for name in _PACKED if name in known}
     calls = found.get("tool_calls")
     if calls is not None and not isinstance(calls, list | dict):
         found["tool_calls"] = [calls]
     content = known.get("content")
     if isinstance(content, str) and content.startswith(JSON_MARK):
-        decoded = unpacked(content.removeprefix(JSON_MARK))
+        decoded = parse_json_text(content.removeprefix(JSON_MARK))
         found["content"] = decoded if isinstance(decoded, list | dict) else content
     elif isinstance(content, int | float):
         found["content"] = str(content)
@@ -281,7 +281,7 @@ _FREE: Final = (None, "", "unknown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bundle:
+class ExportedSession:
     """A session, its messages and its use."""
 
     record: SessionRecord
@@ -289,24 +289,24 @@ class Bundle:
     """The number of times that the session has ended."""
     entry: Mapping[str, Any] | None
     """The stored entry of the session's lane at its last end."""
-    messages: tuple[Incoming, ...]
+    messages: tuple[ImportedMessage, ...]
     usage: tuple[Usage, ...]
 
 
-def bundle_of(session: object, *, owner: str | None = None) -> Bundle:
+def read_session(session: object, *, owner: str | None = None) -> ExportedSession:
     """Return the session in an exported object, or raise `InvalidInputError` with the unusable member.
 
     With *owner* the session becomes that owner's, on no lane.
     """
-    given = Given.session(session)
+    given = ExportedObject.of_session(session)
     session_id = check_session_id(given.members.get("id", given.members.get("session_id")))
-    messages = messages_of(given)
-    started_at = _started_at(given, messages)
-    messages = tuple(_timed(_handed_over(given, messages, owner), started_at))
-    usage = _usage(given, session_id, started_at)
+    messages = _read_messages(given)
+    started_at = _read_started_at(given, messages)
+    messages = tuple(_fill_missing_times(_keep_authors_for_new_owner(given, messages, owner), started_at))
+    usage = _read_usage(given, session_id, started_at)
     ended_at, entry = given.time("ended_at"), given.members.get("entry")
     facts: dict[str, Any] = {
-        "owner": owner if owner is not None else _owner(given),
+        "owner": owner if owner is not None else _read_owner(given),
         "session_key": None if owner is not None else given.word("session_key", MAX_LANE_KEY),
         "user_id": given.word("user_id"),
         "ended_at": ended_at,
@@ -315,18 +315,18 @@ def bundle_of(session: object, *, owner: str | None = None) -> Bundle:
         "pinned": given.flag("pinned"),
         "archived": given.flag("archived"),
         "rewind_count": given.count("rewind_count"),
-        "extra": given.unknown(SESSION_MEMBERS),
+        "extra": given.unknown_members(SESSION_MEMBERS),
         **{name: given.text(name) for name in _TEXTS},
-        **_descent(given),
-        **_title(given),
-        **_sums(given, usage),
-        **_sums_of_messages(given, messages, started_at),
+        **_read_parent(given),
+        **_read_title(given),
+        **_sum_usage(given, usage),
+        **_sum_messages(given, messages, started_at),
     }
-    source = _source(given)
+    source = _read_source(given)
     kept = (
         cast("Mapping[str, Any]", entry) if ended_at and owner is None and isinstance(entry, dict) else None
     )
-    return Bundle(
+    return ExportedSession(
         record=SessionRecord(session_id=session_id, source=source, started_at=started_at, **facts),
         ends=max(given.count("ends"), int(ended_at is not None)),
         entry=kept,
@@ -335,19 +335,19 @@ def bundle_of(session: object, *, owner: str | None = None) -> Bundle:
     )
 
 
-def _source(given: Given) -> str:
+def _read_source(given: ExportedObject) -> str:
     return check_word("source", given.members.get("source") or UNKNOWN_SOURCE)
 
 
-def _started_at(given: Given, messages: Sequence[Incoming]) -> datetime:
+def _read_started_at(given: ExportedObject, messages: Sequence[ImportedMessage]) -> datetime:
     sent = (one.message.sent_at for one in messages)
     started_at = given.time("started_at") or min(filter(None, sent), default=None)
     if started_at is None:
-        raise unusable("started_at", "is missing")
+        raise unusable_part("started_at", "is missing")
     return started_at
 
 
-def _timed(messages: Iterable[Incoming], at: datetime) -> Iterator[Incoming]:
+def _fill_missing_times(messages: Iterable[ImportedMessage], at: datetime) -> Iterator[ImportedMessage]:
     """Yield the messages with times: a message without one gets the time of the message before.
 
     So every import of a file reads the same.
@@ -357,10 +357,12 @@ def _timed(messages: Iterable[Incoming], at: datetime) -> Iterator[Incoming]:
         yield one if one.message.sent_at else replace(one, message=one.message.altered(sent_at=at))
 
 
-def _handed_over(given: Given, messages: Sequence[Incoming], owner: str | None) -> Iterator[Incoming]:
+def _keep_authors_for_new_owner(
+    given: ExportedObject, messages: Sequence[ImportedMessage], owner: str | None
+) -> Iterator[ImportedMessage]:
     """Yield the messages with their authors if the session gets another owner, as far as known."""
     tells_owner = given.members.get("owner") or given.members.get("user_id")
-    old_owner, lane = _owner(given), given.word("session_key", MAX_LANE_KEY)
+    old_owner, lane = _read_owner(given), given.word("session_key", MAX_LANE_KEY)
     for one in messages:
         if owner is None or not tells_owner or old_owner == owner or one.message.author is not None:
             yield one
@@ -369,16 +371,16 @@ def _handed_over(given: Given, messages: Sequence[Incoming], owner: str | None) 
             yield replace(one, message=named)
 
 
-def _owner(given: Given) -> str:
+def _read_owner(given: ExportedObject) -> str:
     """Return the owner in the file, else the person as an owner, else one without a person."""
     owner = given.word("owner", MAX_LANE_KEY)
     if owner is not None:
         return owner
-    base, user = f"main:{encode_part(_source(given))}", given.word("user_id")
+    base, user = f"main:{encode_part(_read_source(given))}", given.word("user_id")
     return f"{base}:user:{encode_part(user)}" if user else f"{base}:local"
 
 
-def _descent(given: Given) -> dict[str, Any]:
+def _read_parent(given: ExportedObject) -> dict[str, Any]:
     """Return the parent, and the way in which the session came from it."""
     parent = given.members.get("parent_session_id") or None
     if parent is None:
@@ -388,19 +390,21 @@ def _descent(given: Given) -> dict[str, Any]:
         config = given.mapping("model_config")
         relation = next((kind for mark, kind in _MARKERS.items() if mark in config), Relation.SUCCESSION)
     if relation not in list(Relation):
-        raise unusable("relation", f"must be one of {', '.join(Relation)}")
+        raise unusable_part("relation", f"must be one of {', '.join(Relation)}")
     return {"parent_session_id": check_session_id(parent), "relation": Relation(relation)}
 
 
-def _title(given: Given) -> dict[str, Any]:
+def _read_title(given: ExportedObject) -> dict[str, Any]:
     """Return the title, its origin and its owner."""
     title, by = given.text("title"), given.members.get("title_by")
     known = by if by in list(TitledBy) else TitledBy.PERSON
-    owner = given.word("title_owner", MAX_LANE_KEY) or _owner(given)
+    owner = given.word("title_owner", MAX_LANE_KEY) or _read_owner(given)
     return {"title": title, "title_by": str(known), "title_owner": owner} if title else {}
 
 
-def _sums_of_messages(given: Given, messages: Sequence[Incoming], started_at: datetime) -> dict[str, Any]:
+def _sum_messages(
+    given: ExportedObject, messages: Sequence[ImportedMessage], started_at: datetime
+) -> dict[str, Any]:
     """Return the sums over the messages. An exact export's own preview takes precedence."""
     preview_given = given.members.get("preview")
     texts = (one.message.text for one in messages if one.message.role == Role.USER and one.message.active)
@@ -415,30 +419,30 @@ def _sums_of_messages(given: Given, messages: Sequence[Incoming], started_at: da
             given.count("last_seq") if given.exact else 0, messages[-1].message.seq if messages else 0
         ),
         "message_count": len(active),
-        "tool_call_count": sum(_calls(one.tool_calls) for one in active),
+        "tool_call_count": sum(_count_calls(one.tool_calls) for one in active),
         "preview": preview,
     }
 
 
-def _calls(tool_calls: object) -> int:
+def _count_calls(tool_calls: object) -> int:
     return len(cast("list[object]", tool_calls)) if isinstance(tool_calls, list) else int(bool(tool_calls))
 
 
-def _usage(given: Given, session_id: str, at: datetime) -> tuple[Usage, ...]:
+def _read_usage(given: ExportedObject, session_id: str, at: datetime) -> tuple[Usage, ...]:
     """Return every use of a model; if the file has only counters, one use that stands for all."""
     if given.members.get("usage_events") is None:
-        return _all_in_one(given, session_id, at)
+        return _usage_from_counters(given, session_id, at)
     found: list[Usage] = []
-    for one in given.all_of("usage_events"):
-        event = Given.part(one, exact=True)
+    for one in given.items_of("usage_events"):
+        event = ExportedObject.of_member(one, exact=True)
         facts: Any = {name: value for name, value in event.members.items() if name in _FACTS}
-        found.append(usage_of(event.members.get("event_id", ""), event.time("at") or at, **facts))
+        found.append(make_usage(event.members.get("event_id", ""), event.time("at") or at, **facts))
     if len({one.event_id for one in found}) < len(found):
-        raise unusable("usage_events", "hold two with the same event_id")
+        raise unusable_part("usage_events", "hold two with the same event_id")
     return tuple(found)
 
 
-def _all_in_one(given: Given, session_id: str, at: datetime) -> tuple[Usage, ...]:
+def _usage_from_counters(given: ExportedObject, session_id: str, at: datetime) -> tuple[Usage, ...]:
     facts: dict[str, Any] = {name: given.count(name) for name in COUNTS if name != "api_calls"}
     facts["api_calls"] = given.count("api_call_count")
     for name in ("estimated_cost_usd", "actual_cost_usd"):
@@ -452,10 +456,10 @@ def _all_in_one(given: Given, session_id: str, at: datetime) -> tuple[Usage, ...
     words = {"model": "model", "provider": "billing_provider", "base_url": "billing_base_url"}
     facts |= {name: given.members.get(other) for name, other in words.items()}
     facts |= {name: given.members.get(name) for name in ("billing_mode", "cost_source", "pricing_version")}
-    return (usage_of(f"import:{session_id}", at, **facts),)
+    return (make_usage(f"import:{session_id}", at, **facts),)
 
 
-def _sums(given: Given, usage: Sequence[Usage]) -> dict[str, Any]:
+def _sum_usage(given: ExportedObject, usage: Sequence[Usage]) -> dict[str, Any]:
     """Return the use of the turns: always the sum of the events, whatever the file says."""
     turns = [one for one in usage if one.task == TURN]
     sums: dict[str, Any] = {name: sum(getattr(one, name) for one in turns) for name in COUNTS}
@@ -463,7 +467,7 @@ def _sums(given: Given, usage: Sequence[Usage]) -> dict[str, Any]:
     for name in ("estimated_cost_usd", "actual_cost_usd"):
         known = [to_nanos(cost) for one in turns if (cost := getattr(one, name)) is not None]
         sums[name] = from_nanos(sum(known)) if known else None
-    sums["cost_status"] = str(worse(*(one.cost_status for one in turns))) if turns else None
+    sums["cost_status"] = str(least_certain_status(*(one.cost_status for one in turns))) if turns else None
     for name in ("cost_source", "pricing_version"):
         known_values = [value for one in turns if (value := getattr(one, name)) is not None]
         stated = given.members.get(name)

@@ -34,7 +34,7 @@ def hermes_key(session_key: str) -> str:
     return ":".join(decode_part(part) for part in parts if part not in ROLES)
 
 
-def spell(session_keys: Iterable[str]) -> HermesSpelling:
+def spell_for_hermes(session_keys: Iterable[str]) -> HermesSpelling:
     """Return the Hermes spelling of these keys, which must be all keys of the store.
 
     A lane with the same key in both keeps it. Then lanes that differ by encoded parts only get their keys,
@@ -47,7 +47,7 @@ def spell(session_keys: Iterable[str]) -> HermesSpelling:
     used = {one for one in keys if "%" not in one}
     spelt: dict[str, str] = {}
     taken: list[str] = []
-    for key in sorted(encoded, key=lambda one: (_is_marked(one), one)):
+    for key in sorted(encoded, key=lambda one: (_names_account_or_roles(one), one)):
         name = hermes_key(key)
         if name in used:
             taken.append(key)
@@ -57,6 +57,6 @@ def spell(session_keys: Iterable[str]) -> HermesSpelling:
     return HermesSpelling(spelt, tuple(taken))
 
 
-def _is_marked(key: str) -> bool:
+def _names_account_or_roles(key: str) -> bool:
     """Return whether a key says more than Hermes' keys do: the account, or the role of each part."""
     return any(part in ROLES or part == ACCOUNT for part in key.split(":"))

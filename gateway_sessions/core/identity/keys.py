@@ -53,12 +53,12 @@ class Isolation:
     @property
     def namespace(self) -> str:
         """The namespace in keys of the default profile of this gateway."""
-        return _namespace(self.profile)
+        return _profile_namespace(self.profile)
 
     def namespace_of(self, source: SessionSource) -> str:
         """Return the namespace of the profile that a message is for."""
         if self.multiplex_profiles and source.profile:
-            return _namespace(source.profile)
+            return _profile_namespace(source.profile)
         return self.namespace
 
 
@@ -101,23 +101,23 @@ def build_session_key(
 
 def session_key(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str:
     """Return the plain key, by which people and files know the lane."""
-    return _join(source, flags, [value for _, value in _parts(source, flags, aliases)])
+    return _join_key(source, flags, [value for _, value in _roles_and_ids(source, flags, aliases)])
 
 
-def identity(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str:
+def identity_key(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str:
     """Return the key with the role of each part; the lane's key if the plain key is taken by another lane.
 
     A bare `%` cannot occur in an encoded part, so no plain key ever equals an identity.
     """
-    prefix = _join(source, flags, [])
+    prefix = _join_key(source, flags, [])
     return prefix + "".join(
-        f":%{role}:{encode_part(value)}" for role, value in _parts(source, flags, aliases)
+        f":%{role}:{encode_part(value)}" for role, value in _roles_and_ids(source, flags, aliases)
     )
 
 
 def unencoded_key(source: SessionSource, flags: Isolation) -> str:
     """Return the key as Hermes joins it, which other origins may share; only for recognising its lanes."""
-    values = (value for _, value in _parts(source, flags, NO_ALIASES))
+    values = (value for _, value in _roles_and_ids(source, flags, NO_ALIASES))
     return ":".join(("agent", flags.namespace_of(source), source.platform, source.chat_type, *values))
 
 
@@ -125,43 +125,47 @@ def same_conversation(
     one: SessionSource, other: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES
 ) -> bool:
     """Return whether two origins belong to one conversation, even if their plain keys agree."""
-    return _routing(one) == _routing(other) or identity(one, flags, aliases) == identity(
-        other, flags, aliases
-    )
+    return _routing_fields(one) == _routing_fields(other) or identity_key(
+        one, flags, aliases
+    ) == identity_key(other, flags, aliases)
 
 
-def owner_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str:
+def session_owner(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str:
     """Return the owner of a session: the person of a private lane, the room of a shared one."""
     if flags.separates_people(source):
-        return person_of(source, flags, aliases) or room_of(source, flags)
-    return room_of(source, flags)
+        return person_owner(source, flags, aliases) or room_owner(source, flags)
+    return room_owner(source, flags)
 
 
-def person_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str | None:
+def person_owner(
+    source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES
+) -> str | None:
     """Return the person who wrote, as an owner, or the direct chat where a platform names no person."""
-    if participant := participant_of(source, aliases):
-        return _owner(source, flags, "user", participant)
+    if participant := canonical_participant(source, aliases):
+        return _join_owner(source, flags, "user", participant)
     if source.chat_type == "dm" and source.chat_id:
-        return _owner(source, flags, "chat", _canonical(source, source.chat_id, aliases) or source.chat_id)
+        return _join_owner(
+            source, flags, "chat", _canonical_id(source, source.chat_id, aliases) or source.chat_id
+        )
     return None
 
 
-def author_on(owner: str, participant: str | None) -> str | None:
+def author_on_lane(owner: str, participant: str | None) -> str | None:
     """Return the person who wrote on a lane of that owner, as an owner; None if a room does not tell."""
-    if not is_room(owner):
+    if not is_room_owner(owner):
         return owner
     if not participant:
         return None
     person = ":".join((*owner.split(":")[:ROOM_AT], "user", encode_part(participant)))
-    return owner_at_account(person, account_of(owner))
+    return owner_at_account(person, account_in_key(owner))
 
 
-def participant_in(author: str) -> str:
+def participant_id_of(author: str) -> str:
     """Return the id by which an author writes in rooms."""
     return decode_part(without_account(author).rpartition(":")[2])
 
 
-def place_in(key: str) -> tuple[str, str]:
+def platform_and_chat_type(key: str) -> tuple[str, str]:
     """Return the platform and the chat type of a key; empty and "dm" for a key of another form."""
     parts = key.split(":")
     if len(parts) <= CHAT_TYPE_AT or parts[0] != "agent":
@@ -169,28 +173,28 @@ def place_in(key: str) -> tuple[str, str]:
     return decode_part(parts[PLATFORM_AT]), decode_part(parts[CHAT_TYPE_AT])
 
 
-def is_of_terminal(owner: str) -> bool:
+def is_terminal_owner(owner: str) -> bool:
     """Return whether an owner is the person at a terminal of this program, or of Hermes (`cli`)."""
     parts = owner.split(":")
     return len(parts) > 1 and parts[1] in (Platform.LOCAL, HERMES_TERMINAL)
 
 
-def is_room(owner: str) -> bool:
+def is_room_owner(owner: str) -> bool:
     """Return whether an owner is a room that several people share, and no person."""
     parts = owner.split(":")
     return len(parts) > ROOM_AT and parts[ROOM_AT] == "room"
 
 
-def room_of(source: SessionSource, flags: Isolation) -> str:
+def room_owner(source: SessionSource, flags: Isolation) -> str:
     """Return the owner of a shared chat, or of a thread in it.
 
     The chat type is part of the owner, because a direct chat may have the id of a group.
     """
     where = (source.chat_type, source.chat_id, *filter(None, [source.thread_id]))
-    return _owner(source, flags, "room", *where)
+    return _join_owner(source, flags, "room", *where)
 
 
-def account_of(name: str) -> str:
+def account_in_key(name: str) -> str:
     """Return the account that a key or an owner names; empty: the account without a name."""
     _, mark, rest = name.partition(f":{ACCOUNT}:")
     return decode_part(rest.split(":", 1)[0]) if mark else ""
@@ -207,28 +211,28 @@ def without_account(name: str) -> str:
 
 def key_at_account(key: str, account: str) -> str:
     """Return the lane's key at that account, given its key without an account."""
-    return _with_account(key, CHAT_TYPE_AT, account)
+    return _insert_account(key, CHAT_TYPE_AT, account)
 
 
 def owner_at_account(owner: str, account: str) -> str:
     """Return the owner at that account, given the owner without an account."""
-    return _with_account(owner, ROOM_AT, account)
+    return _insert_account(owner, ROOM_AT, account)
 
 
-def rooms_beside(owner: str) -> tuple[str, str]:
+def room_owner_prefixes(owner: str) -> tuple[str, str]:
     """Return the prefix of rooms in which a person writes, and the prefix of such rooms at other accounts."""
     rooms = ":".join((*owner.split(":")[:ROOM_AT], "room", ""))
-    account = account_of(owner)
+    account = account_in_key(owner)
     if account:
         return f"{rooms}{ACCOUNT}:{encode_part(account)}:", ACCOUNT
     return rooms, f"{rooms}{ACCOUNT}:"
 
 
-def sharing_of(chat_type: str, thread_id: str | None, owner: str) -> Sharing:
+def sharing_rule(chat_type: str, thread_id: str | None, owner: str) -> Sharing:
     """Return the rule by which a session belongs to its owner."""
     if chat_type == "dm":
         return Sharing.DIRECT
-    if is_room(owner):
+    if is_room_owner(owner):
         return Sharing.THREAD if thread_id else Sharing.ROOM
     return Sharing.PERSON_IN_THREAD if thread_id else Sharing.PERSON
 
@@ -246,7 +250,7 @@ def decode_part(part: str) -> str:
 _BETWEEN_DIGITS: Final = str.maketrans("", "", "-()./\u2010\u2011\u2012\u2013")
 
 
-def normalize_whatsapp(value: str) -> str:
+def normalize_whatsapp_id(value: str) -> str:
     """Return the bare number or id of any form of the bridge: `+49…`, `49…@s.whatsapp.net`, `49…:3@lid`.
 
     A number may also be spelled as people write it, `+49 (151) 234-56`.
@@ -261,43 +265,45 @@ def aliased_ids(source: SessionSource) -> tuple[str, ...]:
     if source.platform != Platform.WHATSAPP:
         return ()
     chat = source.chat_id if source.chat_type == "dm" else ""
-    found = (normalize_whatsapp(value) for value in (chat, source.participant_id or "") if value)
+    found = (normalize_whatsapp_id(value) for value in (chat, source.participant_id or "") if value)
     return tuple(dict.fromkeys(filter(None, found)))
 
 
-def _join(source: SessionSource, flags: Isolation, parts: list[str]) -> str:
-    prefix = _prefix(flags.namespace_of(source), source.platform, source.chat_type, source.account)
+def _join_key(source: SessionSource, flags: Isolation, parts: list[str]) -> str:
+    prefix = _key_prefix(flags.namespace_of(source), source.platform, source.chat_type, source.account)
     return ":".join([prefix, *map(encode_part, parts)])
 
 
 @lru_cache(maxsize=1024)
-def _prefix(namespace: str, platform: str, chat_type: str, account: str) -> str:
+def _key_prefix(namespace: str, platform: str, chat_type: str, account: str) -> str:
     place = map(encode_part, (namespace, platform, chat_type))
-    return ":".join(["agent", *place, *_of_account(account)])
+    return ":".join(["agent", *place, *_account_parts(account)])
 
 
-def _owner(source: SessionSource, flags: Isolation, kind: str, *parts: str) -> str:
+def _join_owner(source: SessionSource, flags: Isolation, kind: str, *parts: str) -> str:
     where = map(encode_part, (flags.namespace_of(source), source.platform))
-    return ":".join([*where, kind, *_of_account(source.account), *map(encode_part, parts)])
+    return ":".join([*where, kind, *_account_parts(source.account), *map(encode_part, parts)])
 
 
-def _with_account(name: str, position: int, account: str) -> str:
+def _insert_account(name: str, position: int, account: str) -> str:
     parts = name.split(":")
-    return ":".join([*parts[: position + 1], *_of_account(account), *parts[position + 1 :]])
+    return ":".join([*parts[: position + 1], *_account_parts(account), *parts[position + 1 :]])
 
 
-def _of_account(account: str) -> tuple[str, ...]:
+def _account_parts(account: str) -> tuple[str, ...]:
     return (ACCOUNT, encode_part(account)) if account else ()
 
 
-def _namespace(profile: str | None) -> str:
+def _profile_namespace(profile: str | None) -> str:
     return "main" if profile in (None, "", "default") else str(profile)
 
 
-def _parts(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]) -> list[tuple[str, str]]:
-    chat, person = source.chat_id, participant_of(source, aliases)
+def _roles_and_ids(
+    source: SessionSource, flags: Isolation, aliases: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    chat, person = source.chat_id, canonical_participant(source, aliases)
     if source.chat_type == "dm":
-        chat = _canonical(source, chat, aliases)
+        chat = _canonical_id(source, chat, aliases)
         person = None if chat else person
         # An id that normalises to nothing, such as "@lid", still tells its chat from all others.
         chat = chat if chat or person else source.chat_id
@@ -310,20 +316,20 @@ def _parts(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]) 
     return [(role, value) for role, value in ordered if value]
 
 
-_routing: Final = attrgetter(
+_routing_fields: Final = attrgetter(
     "platform", "account", "profile", "chat_type", "chat_id", "thread_id", "user_id_alt", "user_id"
 )
 """The fields that keys are made of; they are mostly equal, and much cheaper to compare than identities."""
 
 
-def participant_of(source: SessionSource, aliases: Mapping[str, str] = NO_ALIASES) -> str | None:
+def canonical_participant(source: SessionSource, aliases: Mapping[str, str] = NO_ALIASES) -> str | None:
     """Return the person who wrote, by the one id that all their aliases share."""
     raw = source.participant_id
-    return (_canonical(source, raw, aliases) or raw) if raw else None
+    return (_canonical_id(source, raw, aliases) or raw) if raw else None
 
 
-def _canonical(source: SessionSource, value: str, aliases: Mapping[str, str]) -> str:
+def _canonical_id(source: SessionSource, value: str, aliases: Mapping[str, str]) -> str:
     if source.platform != Platform.WHATSAPP:
         return value
-    bare = normalize_whatsapp(value)
+    bare = normalize_whatsapp_id(value)
     return aliases.get(bare, bare)

@@ -78,7 +78,7 @@ def can_hide_ids(platform: str, raw_id_platforms: Collection[str] = RAW_ID_PLATF
     return platform not in raw_id_platforms
 
 
-class Scrubber:
+class IdScrubber:
     """Replaces ids wherever they occur in free text, also in a name that consists of the number."""
 
     def __init__(self, pseudonyms: Mapping[str, str]) -> None:
@@ -87,13 +87,13 @@ class Scrubber:
             (len(written), pattern, pseudonym)
             for raw, pseudonym in pseudonyms.items()
             if len(raw) >= SHORTEST_UNMISTAKABLE_ID
-            for written, pattern in _patterns(raw)
+            for written, pattern in _id_patterns(raw)
         ]
         longest_first = sorted(found, key=lambda one: one[0], reverse=True)
         self._stand_ins = [pseudonym for _, _, pseudonym in longest_first]
         self._search = re.compile("|".join(f"({pattern})" for _, pattern, _ in longest_first), re.IGNORECASE)
 
-    def clean(self, text: str) -> str:
+    def replace_ids(self, text: str) -> str:
         """Return the text with a pseudonym for each id."""
         if (pseudonym := self._whole.get(text.strip())) is not None:
             return pseudonym
@@ -102,7 +102,7 @@ class Scrubber:
         return self._search.sub(lambda found: self._stand_ins[(found.lastindex or 1) - 1], text)
 
 
-def _patterns(raw: str) -> Iterable[tuple[str, str]]:
+def _id_patterns(raw: str) -> Iterable[tuple[str, str]]:
     """Yield the spellings of an id with their patterns: as it is, and long numbers as phone numbers."""
     yield raw, re.escape(raw)
     for number in _NUMBER.findall(raw):

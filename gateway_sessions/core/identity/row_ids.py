@@ -38,7 +38,7 @@ SAFE: Final = (1 << 53) - 1
 """The largest whole number that every JSON reader keeps exactly."""
 
 
-def row_id(name: str, value: object) -> int:
+def parse_row_id(name: str, value: object) -> int:
     """Return the id given as a number or as text, or raise `InvalidInputError`."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= len(str(LARGEST)):
         value = int(value)
@@ -48,7 +48,7 @@ def row_id(name: str, value: object) -> int:
     return int(value)
 
 
-def with_text_ids(value: Any, *, outside: bool = False) -> Any:
+def ids_to_text(value: Any, *, outside: bool = False) -> Any:
     """Return the value with all ids in its records as text, to be encoded as JSON.
 
     With *outside*, where no program makes records of it again, so is every number above `SAFE`.
@@ -58,88 +58,91 @@ def with_text_ids(value: Any, *, outside: bool = False) -> Any:
         return str(value) if outside and abs(value) > SAFE else value
     if isinstance(value, Mapping):
         members: Mapping[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]  # whatever was given
-        return {key: with_text_ids(one, outside=outside) for key, one in members.items()}
-    if (names := _named(kind)) is not None:
-        return [_as_text_id(name, one, outside=outside) for name, one in zip(names, value, strict=True)]
+        return {key: ids_to_text(one, outside=outside) for key, one in members.items()}
+    if (names := _tuple_fields(kind)) is not None:
+        return [_member_to_text(name, one, outside=outside) for name, one in zip(names, value, strict=True)]
     if isinstance(value, list | tuple | set | frozenset):
-        return [with_text_ids(one, outside=outside) for one in cast("Iterable[Any]", value)]
-    if bears_ids(kind):
-        return {name: _as_text_id(name, getattr(value, name), outside=outside) for name in _fields(kind)}
+        return [ids_to_text(one, outside=outside) for one in cast("Iterable[Any]", value)]
+    if has_id_fields(kind):
+        return {
+            name: _member_to_text(name, getattr(value, name), outside=outside)
+            for name in _record_fields(kind)
+        }
     return value
 
 
-def with_number_ids(value: Any, kind: Any) -> Any:
+def ids_to_numbers(value: Any, kind: Any) -> Any:
     """Return decoded JSON with the ids as numbers, wherever a record of that kind has a number."""
-    if value is None or not bears_ids(kind):
+    if value is None or not has_id_fields(kind):
         return value
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         for one in arguments:
-            value = with_number_ids(value, one)
+            value = ids_to_numbers(value, one)
         return value
     if isinstance(value, list):
         items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]  # whatever was given
-        return _list_with_number_ids(items, kind, arguments)
+        return _list_ids_to_numbers(items, kind, arguments)
     if not isinstance(value, dict):
         return value
     members: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]  # whatever was given
     if origin is not None:
-        return {key: with_number_ids(one, arguments[-1]) for key, one in members.items()}
+        return {key: ids_to_numbers(one, arguments[-1]) for key, one in members.items()}
     hints = get_type_hints(kind)
-    return {key: _as_number_id(key, one, hints.get(key)) for key, one in members.items()}
+    return {key: _member_to_number(key, one, hints.get(key)) for key, one in members.items()}
 
 
-def _list_with_number_ids(value: list[Any], kind: Any, arguments: tuple[Any, ...]) -> list[Any]:
-    if (names := _named(kind)) is not None:
+def _list_ids_to_numbers(value: list[Any], kind: Any, arguments: tuple[Any, ...]) -> list[Any]:
+    if (names := _tuple_fields(kind)) is not None:
         hints = get_type_hints(kind)
-        return [_as_number_id(name, one, hints[name]) for name, one in zip(names, value, strict=False)]
-    return [with_number_ids(one, arguments[0]) for one in value] if arguments else value
+        return [_member_to_number(name, one, hints[name]) for name, one in zip(names, value, strict=False)]
+    return [ids_to_numbers(one, arguments[0]) for one in value] if arguments else value
 
 
-def _as_number_id(name: str, value: Any, hint: Any) -> Any:
-    if _is_id(name, hint):
-        return row_id(name, value) if isinstance(value, str) else value
-    return with_number_ids(value, hint)
+def _member_to_number(name: str, value: Any, hint: Any) -> Any:
+    if _is_id_field(name, hint):
+        return parse_row_id(name, value) if isinstance(value, str) else value
+    return ids_to_numbers(value, hint)
 
 
-def _as_text_id(name: str, value: Any, *, outside: bool) -> Any:
+def _member_to_text(name: str, value: Any, *, outside: bool) -> Any:
     if name in NAMES and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    return with_text_ids(value, outside=outside)
+    return ids_to_text(value, outside=outside)
 
 
-def _is_id(name: str, hint: Any) -> bool:
+def _is_id_field(name: str, hint: Any) -> bool:
     kinds = {hint, *get_args(hint)}
     return name in NAMES and int in kinds and str not in kinds
 
 
-def _named(kind: Any) -> tuple[str, ...] | None:
+def _tuple_fields(kind: Any) -> tuple[str, ...] | None:
     """Return the fields of a named tuple; None of another kind."""
     is_tuple = isinstance(kind, type) and issubclass(kind, tuple)
     return getattr(cast("Any", kind), "_fields", None) if is_tuple else None
 
 
-def _fields(kind: type[Any]) -> tuple[str, ...]:
+def _record_fields(kind: type[Any]) -> tuple[str, ...]:
     """Return the fields of a record; none of another kind."""
     if issubclass(kind, msgspec.Struct):
         return kind.__struct_fields__
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))
-    return _named(kind) or ()
+    return _tuple_fields(kind) or ()
 
 
 @cache
-def bears_ids(kind: Any) -> bool:
+def has_id_fields(kind: Any) -> bool:
     """Return whether a value of that type may hold an id."""
-    return _may_hold_ids(kind, set())
+    return _type_has_id_fields(kind, set())
 
 
-def _may_hold_ids(kind: Any, seen: set[Any]) -> bool:
+def _type_has_id_fields(kind: Any, seen: set[Any]) -> bool:
     if kind in seen:
         return False
     seen.add(kind)
     if arguments := get_args(kind):
-        return any(_may_hold_ids(one, seen) for one in arguments)
-    names = _fields(kind) if isinstance(kind, type) else ()
+        return any(_type_has_id_fields(one, seen) for one in arguments)
+    names = _record_fields(kind) if isinstance(kind, type) else ()
     hints = get_type_hints(kind) if names else {}
-    return any(_is_id(name, hints[name]) or _may_hold_ids(hints[name], seen) for name in names)
+    return any(_is_id_field(name, hints[name]) or _type_has_id_fields(hints[name], seen) for name in names)

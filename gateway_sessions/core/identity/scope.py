@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, person_of, room_of
+from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, person_owner, room_owner
 from gateway_sessions.core.identity.source import SessionSource
 
 
@@ -27,7 +27,7 @@ class Scope:
         If a person has several ids, *aliases* must name the canonical one; a store's `scope_of` knows it.
         """
         flags = flags or Isolation()
-        owners = (person_of(source, flags, aliases), room_of(source, flags))
+        owners = (person_owner(source, flags, aliases), room_owner(source, flags))
         return cls(owners=frozenset(filter(None, owners)))
 
     @classmethod

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from gateway_sessions.core.identity.keys import account_of, place_in
+from gateway_sessions.core.identity.keys import account_in_key, platform_and_chat_type
 
 
 class AccountUse(NamedTuple):
@@ -83,7 +83,7 @@ class LanesReport:
     left: tuple[LeftLane, ...] = ()
     dry_run: bool = False
 
-    def and_of(self, other: LanesReport) -> LanesReport:
+    def joined_with(self, other: LanesReport) -> LanesReport:
         """Return one report of both moves."""
         return replace(
             self,
@@ -109,17 +109,19 @@ def choose_accounts(
     fallback = fallback or {}
     by_lane: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for key, account, last_at in used:
-        if not account_of(key):
+        if not account_in_key(key):
             # An account that gets a name may have used the lane under both: that is one account.
-            name = account or (fallback.get(place_in(key)[0], "") if unnamed_too else "")
+            name = account or (fallback.get(platform_and_chat_type(key)[0], "") if unnamed_too else "")
             by_lane[key][name] = max(last_at, by_lane[key].get(name, last_at))
-    choices = [_chosen(key, accounts) for key, accounts in by_lane.items()]
-    unknown = [one for one in lanes if one not in by_lane and not account_of(one)]
-    choices += [LaneChoice(one, fallback.get(place_in(one)[0], ""), known=False) for one in unknown]
+    choices = [_give_to_latest_account(key, accounts) for key, accounts in by_lane.items()]
+    unknown = [one for one in lanes if one not in by_lane and not account_in_key(one)]
+    choices += [
+        LaneChoice(one, fallback.get(platform_and_chat_type(one)[0], ""), known=False) for one in unknown
+    ]
     return sorted((one for one in choices if one.account or one.others), key=lambda one: one.session_key)
 
 
-def fallback_of(serving: Iterable[tuple[str, str]]) -> dict[str, str]:
+def fallback_accounts(serving: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the account of lanes whose user is unknown, by platform.
 
     That is the first account that serves the platform; no account, if one without a name serves it, since
@@ -131,6 +133,6 @@ def fallback_of(serving: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {platform: accounts[0] for platform, accounts in by_platform.items() if "" not in accounts}
 
 
-def _chosen(key: str, accounts: Mapping[str, int]) -> LaneChoice:
+def _give_to_latest_account(key: str, accounts: Mapping[str, int]) -> LaneChoice:
     latest, *others = sorted(accounts, key=lambda account: (-accounts[account], account))
     return LaneChoice(key, latest, tuple(others))

@@ -145,10 +145,12 @@ class SessionSource:
             raise InvalidSourceError("platform", f"must be text, not {platform!r}")
         if stored.get("chat_id") is None:
             raise InvalidSourceError("chat_id", "is missing")
-        known: dict[str, Any] = {name: _text(stored[name]) for name in _TEXTS if stored.get(name) is not None}
+        known: dict[str, Any] = {
+            name: _as_text(stored[name]) for name in _TEXTS if stored.get(name) is not None
+        }
         scope = stored["scope_id"] if "scope_id" in stored else stored.get("guild_id")
         extra = {name: value for name, value in stored.items() if name not in _READ}
-        return cls(**known, guild_id=_text(scope) if scope else None, extra=MappingProxyType(extra))
+        return cls(**known, guild_id=_as_text(scope) if scope else None, extra=MappingProxyType(extra))
 
 
 def check_identifier(name: str, value: object) -> None:
@@ -183,7 +185,7 @@ def storable_name(name: str, value: object) -> str:
     return _SURROGATES.sub("\ufffd", plain_text(value)[:MAX_NAME]).replace("\x00", "\ufffd")
 
 
-def _text(value: object) -> str:
+def _as_text(value: object) -> str:
     return value if isinstance(value, str) else str(value)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, tzinfo
 from types import MappingProxyType
 from typing import Final
 
-from gateway_sessions.core.identity.keys import account_of
+from gateway_sessions.core.identity.keys import account_in_key
 from gateway_sessions.core.notices.units import span_in_words
 from gateway_sessions.core.queue.busy_modes import Demotion
 from gateway_sessions.core.queue.receipts import Disposition, RejectReason
@@ -187,7 +187,7 @@ def reset_notice(entry: SessionEntry) -> str:
     if reason is EndReason.MOVED:
         # A session that two accounts had shared goes on at the other one, where this account cannot bring it
         # back from.
-        if_here = " if it is here" if account_of(entry.session_key) else ""
+        if_here = " if it is here" if account_in_key(entry.session_key) else ""
         back = f"/resume {entry.previous_session_id} brings it back{if_here}"
         return f"This is a new conversation, because {why}. {back}."
     return f"This is a new conversation, because {why}. /undo-reset brings the one before back."

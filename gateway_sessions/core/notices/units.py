@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from gateway_sessions.core.instants import LONGEST, instant_of
+from gateway_sessions.core.instants import LONGEST, parse_instant
 from gateway_sessions.errors import InvalidInputError
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -118,7 +118,7 @@ def moment_of(name: str, text: str | None, now: datetime) -> datetime | None:
     if _SPAN.fullmatch(text.strip()):
         return now - length_of(name, text)
     try:
-        return instant_of(name, text)
+        return parse_instant(name, text)
     except InvalidInputError:
         problem = (
             f"{name}: {text!r} is no time; write 5h or 3d (so long ago), or 2026-03-31 or 2026-03-31T18:00Z"

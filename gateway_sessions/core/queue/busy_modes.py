@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from gateway_sessions.core.checks import check_section, choice, count, time
+from gateway_sessions.core.checks import check_section, choice_problem, count_problem, duration_problem
 from gateway_sessions.core.queue.inbound import AttachmentKind, InboundMessage
 from gateway_sessions.core.queue.receipts import Disposition, RejectReason
 from gateway_sessions.core.sessions.busy_mode import BusyMode
@@ -86,20 +86,20 @@ class BusyRules:
         return self if mode is None or mode is self.mode else replace(self, mode=mode)
 
     def __post_init__(self) -> None:
-        pause = time("debounce_seconds", self.debounce, zero=True)
-        length = time("debounce_cap_seconds", self.debounce_cap, zero=True)
+        pause = duration_problem("debounce_seconds", self.debounce, zero=True)
+        length = duration_problem("debounce_cap_seconds", self.debounce_cap, zero=True)
         if not (pause or length) and self.debounce_cap < self.debounce:
             length = ("debounce_cap_seconds", "must not be less than debounce_seconds")
         check_section(
             "busy",
-            choice("mode", self.mode, BusyMode),
+            choice_problem("mode", self.mode, BusyMode),
             pause,
             length,
-            count("max_queued", self.max_queued),
-            choice("drop", self.drop, DropPolicy),
-            count("merge_limit", self.merge_limit),
-            count("merge_chars", self.merge_chars),
-            time("ack_cooldown_seconds", self.ack_cooldown, zero=True),
+            count_problem("max_queued", self.max_queued),
+            choice_problem("drop", self.drop, DropPolicy),
+            count_problem("merge_limit", self.merge_limit),
+            count_problem("merge_chars", self.merge_chars),
+            duration_problem("ack_cooldown_seconds", self.ack_cooldown, zero=True),
         )
         object.__setattr__(self, "mode", BusyMode(self.mode))
         object.__setattr__(self, "drop", DropPolicy(self.drop))

@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from gateway_sessions.core.display_text import shortened
-from gateway_sessions.core.identity.keys import is_room, participant_in
+from gateway_sessions.core.display_text import shorten_text
+from gateway_sessions.core.identity.keys import is_room_owner, participant_id_of
 from gateway_sessions.core.queue.edits import PlatformMessage, messages_of
 from gateway_sessions.core.queue.inbound import NAME, Attachment, InboundMessage
 from gateway_sessions.core.sessions.entry import SessionEntry
@@ -205,7 +205,7 @@ _PLAIN: Final[Mapping[type[GatewaySessionsError], str]] = MappingProxyType(
 
 def quoted(text: str, limit: int = MAX_SHOWN) -> str:
     """Return the beginning of a text on one line, in quotation marks."""
-    return f"“{shortened(one_line(text), limit)}”"
+    return f"“{shorten_text(one_line(text), limit)}”"
 
 
 def _sentence(text: str) -> str:
@@ -239,10 +239,10 @@ def _retried_message(
     # Ids of another chat are dropped: two chats may have messages of the same id.
     is_from_here = row.from_lane in (None, entry.session_key)
     source = asked.source
-    if is_room(entry.owner):
+    if is_room_owner(entry.owner):
         source = replace(
             source,
-            user_id=participant_in(row.author) if row.author is not None else None,
+            user_id=participant_id_of(row.author) if row.author is not None else None,
             user_id_alt=None,
             user_name=row.extra.get(NAME),
         )

@@ -17,12 +17,12 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from gateway_sessions.core.display_text import attributed
+from gateway_sessions.core.display_text import prefix_with_name
 from gateway_sessions.core.transcript.messages import SEVERAL_IDS, Content, Hidden, Message, text_of
 
 _LABEL: Final = re.compile(r"\[([^\[\]\n]*)\] ?\Z")
 """The label of the speaker that a model sees before each text of a shared room."""
-_SOMEBODY: Final = attributed(None, "")
+_SOMEBODY: Final = prefix_with_name(None, "")
 _BLANK_LINE: Final = "\n\n"
 """The blank line between the quotation of an answered message and the message itself."""
 
@@ -332,4 +332,4 @@ def _for_a_model(messages: Sequence[PlatformMessage], content: Content, attribut
 
 def _room_form(text: str) -> str:
     """Return a text in the form that a shared room shows behind the speaker's label."""
-    return attributed(None, text).removeprefix(_SOMEBODY)
+    return prefix_with_name(None, text).removeprefix(_SOMEBODY)

@@ -16,11 +16,11 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import force_setattr
 
-from gateway_sessions.core.checks import check_each, check_types, field_types
-from gateway_sessions.core.display_text import attributed, inline_name, shortened, visible
+from gateway_sessions.core.checks import check_items, check_types, field_types
+from gateway_sessions.core.display_text import inline_name, prefix_with_name, shorten_text, visible_text
 from gateway_sessions.core.identity.source import SessionSource, check_identifier
 from gateway_sessions.core.queue.edits import PlatformMessage, Rewording, joined_content, joined_text, kept
-from gateway_sessions.core.storable_text import REPLACEMENT, record_text, storable_text
+from gateway_sessions.core.storable_text import REPLACEMENT, record_as_json, storable_text
 from gateway_sessions.core.transcript.messages import NO_EXTRA, SEVERAL_IDS, STEERED, Content, Message, Role
 from gateway_sessions.errors import InvalidInputError
 
@@ -119,7 +119,7 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         check_identifier("message_id", self.message_id)
         check_identifier("account", self.account)
         check_types("a message", self, _OF_MESSAGE)
-        check_each("attachments", self.attachments, Attachment)
+        check_items("attachments", self.attachments, Attachment)
         if self.account != self.source.account:
             self._agree_on_account()
         if self.kind is not MessageKind.NEW and not self.message_id:
@@ -214,7 +214,7 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         """Whether the message has neither attachments nor a visible character."""
         text = self.text.strip()
         # Most texts begin with a visible character; testing it first spares the search through a long text.
-        return not self.attachments and not (text and (visible(text[0]) or visible(text)))
+        return not self.attachments and not (text and (visible_text(text[0]) or visible_text(text)))
 
 
 def turn_text(messages: Sequence[InboundMessage]) -> str:
@@ -291,7 +291,7 @@ def _for_a_model(messages: Sequence[InboundMessage], content: Content, *, shared
     if answered is None and not shared:
         return None
     own_text = turn_text(messages)
-    text = attributed(messages[0].said_by, own_text) if shared else own_text
+    text = prefix_with_name(messages[0].said_by, own_text) if shared else own_text
     if answered is not None:
         text = f"{_quoted(answered)}\n\n{text}".rstrip()
     if not isinstance(content, list):
@@ -311,13 +311,13 @@ def _quoted(answered: ReplyTo) -> str:
     Each of its lines is marked, so that a model cannot take the quotation for the message itself.
     """
     who = "you said" if answered.own else f"{inline_name(answered.author_name)} said"
-    lines = shortened(answered.text or "", MAX_QUOTED).splitlines()
+    lines = shorten_text(answered.text or "", MAX_QUOTED).splitlines()
     return "\n".join([f"[In reply to what {who}:]", *(f"> {line}" for line in lines)])
 
 
 def stored_form(message: InboundMessage) -> str:
     """Return the message as text that every database can hold, or raise `InvalidInputError`."""
-    return record_text("message", message, message.metadata)
+    return record_as_json("message", message, message.metadata)
 
 
 def as_stored(message: InboundMessage, stored: str) -> InboundMessage:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from gateway_sessions.core.display_text import visible
-from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, participant_of
+from gateway_sessions.core.display_text import visible_text
+from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, canonical_participant
 from gateway_sessions.core.identity.pseudonyms import Pseudonyms, can_hide_ids
 from gateway_sessions.core.queue.inbound import InboundMessage, ReplyTo
 
@@ -30,8 +30,10 @@ class Speakers:
         hidden = self.redact and can_hide_ids(source.platform)
         if not hidden and self.flags.separates_people(source):
             return message
-        person = source.participant_id or source.user_name if hidden else participant_of(source, aliases)
-        if person and (hidden or not visible(source.user_name or "")):
+        person = (
+            source.participant_id or source.user_name if hidden else canonical_participant(source, aliases)
+        )
+        if person and (hidden or not visible_text(source.user_name or "")):
             message = replace(message, speaker=self._pseudonym(message, session_key, person, hidden=hidden))
         if message.reply_to is not None:
             answered = self._answered(message.reply_to, message, session_key, hidden=hidden)
@@ -42,7 +44,7 @@ class Speakers:
         self, reply_to: ReplyTo, message: InboundMessage, session_key: str, *, hidden: bool
     ) -> ReplyTo:
         author = reply_to.author_id or reply_to.author_name
-        if reply_to.own or not author or not (hidden or not visible(reply_to.author_name or "")):
+        if reply_to.own or not author or not (hidden or not visible_text(reply_to.author_name or "")):
             return reply_to
         name = self._pseudonym(message, session_key, author, hidden=hidden)
         return replace(reply_to, author_name=name)

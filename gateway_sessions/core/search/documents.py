@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, cast
 
 import msgspec
 
-from gateway_sessions.core.instants import nearest
+from gateway_sessions.core.instants import clamp_to_calendar
 from gateway_sessions.core.search.stems import NO_STEMS, Stems
 from gateway_sessions.core.search.tokenizer import GAP, LONGEST_WORD, join_fields, long_words, words_among
 
@@ -138,7 +138,7 @@ def words_of(documents: Sequence[Document]) -> set[str]:
 
 def labels_of(message: IndexedMessage) -> str:
     """Return the labels of a message, joined by spaces."""
-    moment = nearest(message.sent_at)
+    moment = clamp_to_calendar(message.sent_at)
     lanes = dict.fromkeys(one for one in (message.session_key, message.from_lane) if one is not None)
     owners = dict.fromkeys((message.owner, message.author or message.owner))
     return " ".join(
@@ -260,7 +260,7 @@ class Lexemes(NamedTuple):
 
 def lexemes_of(message: Searchable, stems: Stems = NO_STEMS) -> Lexemes:
     """Return the tokens, labels and stems of a message, without the labels of its session."""
-    moment = nearest(message.sent_at)
+    moment = clamp_to_calendar(message.sent_at)
     whose = () if message.author is None else (label("owner", message.author),)
     where = () if message.from_lane is None else (label("lane", message.from_lane),)
     labels = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from gateway_sessions.core.instants import duration
+from gateway_sessions.core.instants import check_duration
 from gateway_sessions.errors import InvalidInputError
 
 RECENT: Final = timedelta(hours=24)
@@ -38,7 +38,7 @@ class Bounds:
         if older_than_days is None and max_count is None and max_bytes is None:
             problem = "nothing says what to prune: give older_than_days, max_count or max_bytes"
             raise InvalidInputError(problem)
-        age = None if older_than_days is None else duration("older_than_days", days=older_than_days)
+        age = None if older_than_days is None else check_duration("older_than_days", days=older_than_days)
         return cls(
             untouched_since=None if age is None else now - age,
             max_count=max_count,

@@ -22,7 +22,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
-from gateway_sessions.core.damaged_json import decode_text, unusable
+from gateway_sessions.core.damaged_json import decode_json_text, unusable_part
 from gateway_sessions.core.identity.source import SessionSource, storable_name
 from gateway_sessions.core.instants import as_utc
 from gateway_sessions.core.sessions.boundaries import zone_named
@@ -136,18 +136,18 @@ def entry_from_dict(key: str, stored: Mapping[str, Any], zone: tzinfo = UTC) -> 
 
 def entry_from_json(key: str, text: bytes, zone: tzinfo = UTC) -> SessionEntry:
     """Return the entry stored as JSON under *key*, in a file or a table, or raise `InvalidInputError`."""
-    stored = decode_text(text)
+    stored = decode_json_text(text)
     if not isinstance(stored, dict):
-        raise unusable("entry", "is not an object")
+        raise unusable_part("entry", "is not an object")
     return entry_from_dict(key, cast("dict[str, Any]", stored), zone)
 
 
 def check_stored_key(key: str) -> str:
     """Return the key, or raise `InvalidInputError` if it is none or could be taken for a path."""
     if not key or key.startswith("_"):
-        raise unusable("session_key", "is empty or begins with an underscore")
+        raise unusable_part("session_key", "is empty or begins with an underscore")
     if _PATH_LIKE.search(key):
-        raise unusable("session_key", "could be taken for a path")
+        raise unusable_part("session_key", "could be taken for a path")
     return _safe_text("session_key", key)
 
 
@@ -175,7 +175,7 @@ class _Members:
         try:
             return self.as_instant(self.stored.get(name))
         except ValueError as error:
-            raise unusable(name, "is missing or no ISO time") from error
+            raise unusable_part(name, "is missing or no ISO time") from error
 
     def flag(self, name: str) -> bool:
         """Return a flag that decides about the state, or raise `InvalidInputError`: it is never guessed."""
@@ -189,14 +189,14 @@ class _Members:
     def as_instant(self, value: object) -> datetime:
         """Return the instant of an ISO text, or raise `InvalidInputError`."""
         if not isinstance(value, str):
-            raise unusable("time", "is not text")
+            raise unusable_part("time", "is not text")
         try:
             instant = as_utc(datetime.fromisoformat(value), naive_zone=self._zone)
         except OverflowError as error:
-            raise unusable("time", "is out of range") from error
+            raise unusable_part("time", "is out of range") from error
         # A year is left free at both ends of the calendar, so that every zone can express the instant.
         if not MINYEAR < instant.year < MAXYEAR:
-            raise unusable("time", "is out of range")
+            raise unusable_part("time", "is out of range")
         return instant
 
 
@@ -310,7 +310,7 @@ def check_writable(members: Mapping[str, Any]) -> None:
     try:
         json.dumps(dict(members), allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise unusable("entry", "holds what JSON or UTF-8 cannot express") from error
+        raise unusable_part("entry", "holds what JSON or UTF-8 cannot express") from error
 
 
 def _text(value: object) -> str:
@@ -319,7 +319,7 @@ def _text(value: object) -> str:
 
 def _safe_text(name: str, value: object) -> str:
     if not isinstance(value, str) or _UNSAFE.search(value):
-        raise unusable(name, "is not text, or holds control characters or halves of surrogate pairs")
+        raise unusable_part(name, "is not text, or holds control characters or halves of surrogate pairs")
     return value
 
 
@@ -329,25 +329,25 @@ def _zone_name(value: object) -> str:
 
 def _flag(value: object, name: str = "flag") -> bool:
     if not isinstance(value, bool):
-        raise unusable(name, "is neither true nor false")
+        raise unusable_part(name, "is neither true nor false")
     return value
 
 
 def _count(value: object) -> int:
     if type(value) is not int or not 0 <= value <= MAX_COUNT:
-        raise unusable("count", "is not a whole number that a database holds")
+        raise unusable_part("count", "is not a whole number that a database holds")
     return value
 
 
 def _amount(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
-        raise unusable("amount", "is not a number")
+        raise unusable_part("amount", "is not a number")
     return float(value)
 
 
 def _policy(value: object) -> SessionResetPolicy:
     if not isinstance(value, dict):
-        raise unusable("reset_policy", "is not an object")
+        raise unusable_part("reset_policy", "is not an object")
     return SessionResetPolicy.from_dict(cast("dict[str, Any]", value))
 
 

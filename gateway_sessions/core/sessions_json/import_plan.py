@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from gateway_sessions.core.identity.keys import Isolation, encode_part, owner_of, session_key, unencoded_key
+from gateway_sessions.core.identity.keys import (
+    Isolation,
+    encode_part,
+    session_key,
+    session_owner,
+    unencoded_key,
+)
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
 from gateway_sessions.core.sessions.reasons import EndReason
@@ -76,7 +82,7 @@ def _owned(entry: SessionEntry, flags: Isolation) -> SessionEntry:
     if entry.owner:
         return entry
     if entry.origin is not None:
-        return entry.altered(owner=owner_of(entry.origin, flags))
+        return entry.altered(owner=session_owner(entry.origin, flags))
     return entry.altered(owner=f"lane:{encode_part(entry.session_key)}")
 
 

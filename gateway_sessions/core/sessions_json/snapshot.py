@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway_sessions.core.damaged_json import Member, decode_text, members_of
+from gateway_sessions.core.damaged_json import Member, decode_json_text, split_members
 from gateway_sessions.core.instants import as_utc
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.entries import (
@@ -181,7 +181,7 @@ def verify(raw: bytes) -> SnapshotMeta:
 def parse(raw: bytes, zone: tzinfo = UTC) -> SnapshotContent:
     """Return the content of a file of ours or of Hermes; times without a zone are read in *zone*."""
     meta = read_tail(raw[-MAX_TAIL:], len(raw))
-    members = members_of(raw.removeprefix(_BYTE_ORDER_MARK))
+    members = split_members(raw.removeprefix(_BYTE_ORDER_MARK))
     if members is None:
         problem = "the file is empty" if not raw.strip() else "the file does not begin as a JSON object"
         raise InvalidSnapshotError(problem)
@@ -213,7 +213,7 @@ def _by_key(members: Iterable[Member]) -> tuple[dict[str, bytes], list[RejectedE
             rejected.append(RejectedEntry(None, "the file is damaged here, or ends before it should", text))
             continue
         try:
-            key: str = decode_text(name)
+            key: str = decode_json_text(name)
         except InvalidInputError as error:
             rejected.append(RejectedEntry(None, f"the name of the member: {error}", name + b":" + text))
             continue

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias, TypedDict, cast
 
 import msgspec
 
-from gateway_sessions.core.display_text import shortened
-from gateway_sessions.core.instants import instant_of, to_micros
+from gateway_sessions.core.display_text import shorten_text
+from gateway_sessions.core.instants import parse_instant, to_micros
 from gateway_sessions.errors import InvalidInputError
 
 Content: TypeAlias = str | list[Any] | dict[str, Any] | None
@@ -119,7 +119,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
         return msgspec.structs.replace(self, **changes)
 
 
-class Spoken(msgspec.Struct, frozen=True, gc=False):
+class ModelMessage(msgspec.Struct, frozen=True, gc=False):
     """The fields of a message that may matter to a model: much faster to make than the whole message."""
 
     role: str
@@ -225,7 +225,7 @@ _FROM_CHAT: Final = frozenset(Message.__struct_fields__) - _OURS
 _OTHER_NAMES: Final = frozenset({"timestamp", "message_id", "display_content", "session_id", "seq"})
 
 
-def message_of(given: Message | Mapping[str, Any]) -> Message:
+def message_from(given: Message | Mapping[str, Any]) -> Message:
     """Return the message that a chat program passes on as a mapping; unknown members are kept in `extra`.
 
     `timestamp` is the instant of sending, and `message_id` the platform's id.
@@ -244,8 +244,8 @@ def message_of(given: Message | Mapping[str, Any]) -> Message:
     known["platform_message_id"] = None if name is None else str(name)
     if "display_content" in given:
         known["api_content"], known["content"] = given.get("content"), given["display_content"]
-    known["sent_at"] = instant_of("timestamp", known.get("sent_at"))
-    known["edited_at"] = instant_of("edited_at", known.get("edited_at"))
+    known["sent_at"] = parse_instant("timestamp", known.get("sent_at"))
+    known["edited_at"] = parse_instant("edited_at", known.get("edited_at"))
     known["observed"] = bool(known.get("observed"))
     extra = {name: one for name, one in given.items() if name not in _FROM_CHAT and name not in _OTHER_NAMES}
     return Message(**known, extra=extra or NO_EXTRA)
@@ -253,7 +253,7 @@ def message_of(given: Message | Mapping[str, Any]) -> Message:
 
 def text_of(content: Content) -> str:
     """Return the text of a content that a person can read, each part on a line of its own."""
-    return content if isinstance(content, str) else "\n".join(_texts(content))
+    return content if isinstance(content, str) else "\n".join(_text_parts(content))
 
 
 def preview_of(text: str) -> str | None:
@@ -262,25 +262,25 @@ def preview_of(text: str) -> str | None:
     return line[:MAX_PREVIEW] + "..." if len(line) > MAX_PREVIEW else line or None
 
 
-def brief(text: str) -> str:
+def brief_line(text: str) -> str:
     """Return the beginning of a text on one line of at most 80 characters."""
-    return shortened(_first_line(text), MAX_BRIEF)
+    return shorten_text(_first_line(text), MAX_BRIEF)
 
 
 def _first_line(text: str) -> str:
     return " ".join(text[:PREVIEW_READS].splitlines()).strip()
 
 
-def _texts(content: object) -> Iterator[str]:
+def _text_parts(content: object) -> Iterator[str]:
     match content:
         case str():
             yield content
         case {"text": str(text)}:
             yield text
         case dict():
-            yield from _texts(cast("dict[str, object]", content).get("content"))
+            yield from _text_parts(cast("dict[str, object]", content).get("content"))
         case list() | tuple():
             for part in cast("Iterable[object]", content):
-                yield from _texts(part)
+                yield from _text_parts(part)
         case _:
             return

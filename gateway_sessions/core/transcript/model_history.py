@@ -27,12 +27,12 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from gateway_sessions.core.display_text import attributed
-from gateway_sessions.core.transcript.messages import STEERED, Content, Message, Role, Spoken, text_of
+from gateway_sessions.core.display_text import prefix_with_name
+from gateway_sessions.core.transcript.messages import STEERED, Content, Message, ModelMessage, Role, text_of
 
 Chat: TypeAlias = dict[str, Any]
 """One row of a conversation, as chat programs and providers pass it on."""
-Said: TypeAlias = Message | Spoken
+StoredMessage: TypeAlias = Message | ModelMessage
 
 UNANSWERED: Final = "[This was not answered: the turn was cut off.]"
 INTERRUPTED: Final = (
@@ -53,19 +53,19 @@ _ASSISTANT, _TOOL = str(Role.ASSISTANT), str(Role.TOOL)
 _SPEAKING: Final = frozenset({str(Role.USER), _ASSISTANT, _TOOL})
 
 
-def conversation_of(messages: Iterable[Said], *, limit: int | None = None) -> list[Chat]:
+def conversation_of(messages: Iterable[StoredMessage], *, limit: int | None = None) -> list[Chat]:
     """Return the conversation in *messages*, which are in order; *limit* keeps the last so many of them."""
     if limit is not None:
         spoken = [one for one in messages if one.hidden_because is None and one.role in _SPEAKING]
         messages = spoken[max(len(spoken) - limit, 0) :]
-    replay = _Replay()
+    replay = _HistoryBuilder()
     for message in messages:
         if message.hidden_because is None and message.role in _SPEAKING:
-            replay.add(message)
-    return replay.end()
+            replay.add_message(message)
+    return replay.finish()
 
 
-def overheard_since(messages: Sequence[Message]) -> list[Message]:
+def overheard_after_last_turn(messages: Sequence[Message]) -> list[Message]:
     """Return the messages that were observed after the last turn, and that no turn quotes yet."""
     found: list[Message] = []
     for one in reversed(messages):
@@ -77,11 +77,11 @@ def overheard_since(messages: Sequence[Message]) -> list[Message]:
     return found[::-1]
 
 
-def with_overheard(overheard: Sequence[Said], content: Content) -> Content:
+def prepend_overheard(overheard: Sequence[StoredMessage], content: Content) -> Content:
     """Return the content of a turn after a quotation of the messages observed before it."""
     if not overheard:
         return content
-    quotation = _quotation(overheard)
+    quotation = _quote_overheard(overheard)
     match content:
         case None | "":
             return quotation
@@ -93,7 +93,7 @@ def with_overheard(overheard: Sequence[Said], content: Content) -> Content:
             return [{"type": "text", "text": quotation}, content]
 
 
-class _Replay:
+class _HistoryBuilder:
     """A conversation in the making."""
 
     __slots__ = ("_at", "_overheard", "_rows", "_unanswered", "_unnamed")
@@ -108,44 +108,44 @@ class _Replay:
         order."""
         self._at = 0
         """The position of their next result."""
-        self._overheard: list[Said] = []
+        self._overheard: list[StoredMessage] = []
 
-    def add(self, message: Said) -> None:
+    def add_message(self, message: StoredMessage) -> None:
         role = message.role
         if role == _TOOL:
-            self._add_result(message)
+            self._add_tool_result(message)
         elif role == _ASSISTANT:
-            self._add_assistant(message)
+            self._add_assistant_row(message)
         elif message.observed:
             self._overheard.append(message)
         else:
-            self._add_turn(message)
+            self._add_user_row(message)
 
-    def end(self) -> list[Chat]:
-        self._give_up_calls()
+    def finish(self) -> list[Chat]:
+        self._replace_missing_results()
         return self._rows
 
-    def _add_turn(self, message: Said) -> None:
+    def _add_user_row(self, message: StoredMessage) -> None:
         rows = self._rows
         if rows and message.extra and message.extra.get(STEERED):
             if rows[-1]["role"] == "user":
-                rows.append(_joined(rows.pop(), _chat(message)))
+                rows.append(_merge_rows(rows.pop(), _row_of_message(message)))
                 return
         elif rows and (rows[-1]["role"] != "assistant" or "tool_calls" in rows[-1]):
             rows.append({"role": "assistant", "content": UNANSWERED})
-        row = _chat(message)
+        row = _row_of_message(message)
         if _is_blank(row["content"]):
             row["content"] = EMPTY
         if self._overheard:
             row.setdefault("display_content", message.content)
-            row["content"] = with_overheard(self._overheard, row["content"])
+            row["content"] = prepend_overheard(self._overheard, row["content"])
             self._overheard = []
         rows.append(row)
 
-    def _add_assistant(self, message: Said) -> None:
+    def _add_assistant_row(self, message: StoredMessage) -> None:
         if self._unanswered:
-            self._give_up_calls()
-        row = _assistant(message)
+            self._replace_missing_results()
+        row = _assistant_row(message)
         calls = row.get("tool_calls")
         if calls is None and _is_blank(row["content"]) and not message.codex_message_items:
             return
@@ -153,19 +153,19 @@ class _Replay:
         if not rows:
             rows.append({"role": "user", "content": BEGINNING})
         if rows[-1]["role"] == "assistant":
-            row = _joined(rows.pop(), row)
+            row = _merge_rows(rows.pop(), row)
         rows.append(row)
         if calls is not None:
-            self._await_results(calls, message)
+            self._expect_results(calls, message)
 
-    def _await_results(self, calls: list[Any], message: Said) -> None:
-        self._unanswered = {call["id"]: _tool_of(call) for call in calls}
+    def _expect_results(self, calls: list[Any], message: StoredMessage) -> None:
+        self._unanswered = {call["id"]: _tool_name(call) for call in calls}
         self._at = len(self._rows)
         if calls is not message.tool_calls:
-            own_ids = {_id_of(call) for call in message.tool_calls or ()}
+            own_ids = {_call_id(call) for call in message.tool_calls or ()}
             self._unnamed = [one for one in self._unanswered if one not in own_ids]
 
-    def _add_result(self, message: Said) -> None:
+    def _add_tool_result(self, message: StoredMessage) -> None:
         call_id = message.tool_call_id
         if not call_id and self._unnamed:
             call_id = self._unnamed[0]
@@ -174,7 +174,7 @@ class _Replay:
         del self._unanswered[call_id]
         if call_id in self._unnamed:
             self._unnamed.remove(call_id)
-        row = _chat(message)
+        row = _row_of_message(message)
         if row["content"] is None:
             row["content"] = ""
         row["tool_call_id"] = call_id
@@ -183,7 +183,7 @@ class _Replay:
         self._rows.insert(self._at, row)
         self._at += 1
 
-    def _give_up_calls(self) -> None:
+    def _replace_missing_results(self) -> None:
         for call_id, tool in self._unanswered.items():
             row = {"role": "tool", "content": INTERRUPTED, "tool_call_id": call_id}
             if tool is not None:
@@ -194,7 +194,7 @@ class _Replay:
         self._unnamed = []
 
 
-def _chat(message: Said) -> Chat:
+def _row_of_message(message: StoredMessage) -> Chat:
     """Return the members of a row that all roles have in common."""
     row: Chat = {"role": message.role, "content": message.content}
     if message.api_content is not None:
@@ -210,9 +210,9 @@ def _chat(message: Said) -> Chat:
     return row
 
 
-def _assistant(message: Said) -> Chat:
-    row = _chat(message)
-    if message.tool_calls and (calls := _calls(message)):
+def _assistant_row(message: StoredMessage) -> Chat:
+    row = _row_of_message(message)
+    if message.tool_calls and (calls := _calls_with_ids(message)):
         row["tool_calls"] = calls
     if message.finish_reason is not None:
         row["finish_reason"] = message.finish_reason
@@ -229,35 +229,35 @@ def _assistant(message: Said) -> Chat:
     return row
 
 
-def _calls(message: Said) -> list[Any]:
+def _calls_with_ids(message: StoredMessage) -> list[Any]:
     """Return the calls of an assistant row, each with an id of its own; unchanged if all have one already."""
     calls = message.tool_calls or []
-    ids = {_own_id(one) for one in calls}
+    ids = {_id_member(one) for one in calls}
     if len(ids) == len(calls) and None not in ids:
         return calls
     named: dict[str, Any] = {}
     for number, call in enumerate(calls):
         if isinstance(call, dict):
-            call_id = _id_of(cast("Chat", call)) or f"call_{message.message_id}_{number}"
+            call_id = _call_id(cast("Chat", call)) or f"call_{message.message_id}_{number}"
             named.setdefault(call_id, {**cast("Chat", call), "id": call_id})
     return list(named.values())
 
 
-def _own_id(call: object) -> str | None:
-    return _text_in(call, "id")
+def _id_member(call: object) -> str | None:
+    return _text_member(call, "id")
 
 
-def _id_of(call: object) -> str | None:
+def _call_id(call: object) -> str | None:
     """Return the id that a call came with, under either of its names."""
-    return _own_id(call) or _text_in(call, "call_id")
+    return _id_member(call) or _text_member(call, "call_id")
 
 
-def _tool_of(call: Chat) -> str | None:
+def _tool_name(call: Chat) -> str | None:
     """Return the name of the called tool."""
-    return _text_in(call.get("function"), "name") or _text_in(call, "name")
+    return _text_member(call.get("function"), "name") or _text_member(call, "name")
 
 
-def _text_in(mapping: object, name: str) -> str | None:
+def _text_member(mapping: object, name: str) -> str | None:
     """Return the text under that name in a mapping; None without one."""
     if not isinstance(mapping, dict):
         return None
@@ -265,7 +265,7 @@ def _text_in(mapping: object, name: str) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
-def _joined(first: Chat, second: Chat) -> Chat:
+def _merge_rows(first: Chat, second: Chat) -> Chat:
     """Return two rows of a role as one: the texts follow each other, the second's other members prevail."""
     texts = [one for one in (first["content"], second["content"]) if not _is_blank(one)]
     row = {**first, **second}
@@ -273,11 +273,11 @@ def _joined(first: Chat, second: Chat) -> Chat:
     if all(isinstance(one, str) for one in texts):
         row["content"] = "\n\n".join(texts) if texts else second["content"]
     else:
-        row["content"] = [part for one in texts for part in _as_parts(one)]
+        row["content"] = [part for one in texts for part in _content_parts(one)]
     return row
 
 
-def _as_parts(content: Content) -> list[Any]:
+def _content_parts(content: Content) -> list[Any]:
     if isinstance(content, list):
         return content
     return [{"type": "text", "text": content} if isinstance(content, str) else content]
@@ -287,13 +287,13 @@ def _is_blank(content: Content) -> bool:
     return not (content.strip() if isinstance(content, str) else content)
 
 
-def _quotation(overheard: Sequence[Said]) -> str:
+def _quote_overheard(overheard: Sequence[StoredMessage]) -> str:
     """Return the latest observed messages, each line marked so that none can pose as the turn's own."""
     lines: list[str] = []
     room = MAX_OVERHEARD
     for message in reversed(overheard):
         name, text = message.extra.get("name"), text_of(message.content) or "(no text)"
-        spoken = attributed(name, text) if isinstance(name, str) else text
+        spoken = prefix_with_name(name, text) if isinstance(name, str) else text
         room -= len(spoken)
         if room < 0 and lines:
             lines.append("> (earlier messages are left out)")
@@ -312,17 +312,21 @@ def _model_row(chat_row: Chat) -> Chat:
     match role:
         case "assistant":
             calls = [_model_call(one) for one in chat_row.get("tool_calls") or ()]
-            text = _words_of(content)
+            text = _content_in_words(content)
             empty = None if calls else EMPTY
             row: Chat = {"role": role, "content": text or empty}
             return row | {"tool_calls": calls} if calls else row
         case "tool":
-            return {"role": role, "content": _words_of(content), "tool_call_id": chat_row["tool_call_id"]}
+            return {
+                "role": role,
+                "content": _content_in_words(content),
+                "tool_call_id": chat_row["tool_call_id"],
+            }
         case _:
             return {"role": role, "content": _user_content(content) or EMPTY}
 
 
-def _words_of(content: object) -> str:
+def _content_in_words(content: object) -> str:
     return "\n".join(filter(None, map(_part_in_words, _as_list(content))))
 
 
@@ -330,7 +334,7 @@ def _user_content(content: object) -> str | list[object]:
     """Return a person's words as one text, or as parts if some of them go to the model as they are."""
     parts = _as_list(content)
     if not any(_part_type(one) in MEDIA for one in parts):
-        return _words_of(content)
+        return _content_in_words(content)
     found: list[object] = []
     for one in parts:
         if _part_type(one) in MEDIA:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, cast
 
-from gateway_sessions.core.display_text import shortened, visible
+from gateway_sessions.core.display_text import shorten_text, visible_text
 from gateway_sessions.core.transcript.messages import Message, Role
 
 MOST: Final = 20
@@ -49,23 +49,23 @@ class Recap:
     """The number of earlier messages of both that are not shown."""
 
 
-def recap(messages: Sequence[Message]) -> Recap:
+def make_recap(messages: Sequence[Message]) -> Recap:
     """Return the last messages of person and agent, without results of tools, instructions and thoughts.
 
     The agent's last message is shown whole, because the person goes on from it.
     """
-    exchanged = [one for one in map(_line, messages) if one is not None]
+    exchanged = [one for one in map(_recap_line, messages) if one is not None]
     shown = exchanged[-MOST:]
     last = max((place for place, one in enumerate(shown) if one.role is Role.ASSISTANT), default=-1)
-    lines = (one if place == last else _brief(one) for place, one in enumerate(shown))
+    lines = (one if place == last else _shorten_line(one) for place, one in enumerate(shown))
     return Recap(tuple(lines), len(exchanged) - len(shown))
 
 
-def _line(message: Message) -> RecapLine | None:
+def _recap_line(message: Message) -> RecapLine | None:
     if not message.active or message.role not in (Role.USER, Role.ASSISTANT):
         return None
-    text = visible(_THOUGHTS.sub("", _text(message.content)))
-    names = list(_names(message.tool_calls or ()))
+    text = visible_text(_THOUGHTS.sub("", _readable_content(message.content)))
+    names = list(_tool_names(message.tool_calls or ()))
     if names:
         distinct = list(dict.fromkeys(names))
         more = "…" if len(distinct) > TOOLS else ""
@@ -76,15 +76,15 @@ def _line(message: Message) -> RecapLine | None:
     return RecapLine(Role(message.role), text) if text else None
 
 
-def _brief(line: RecapLine) -> RecapLine:
+def _shorten_line(line: RecapLine) -> RecapLine:
     if line.role is Role.USER:
-        return RecapLine(line.role, shortened(line.text, USER))
+        return RecapLine(line.role, shorten_text(line.text, USER))
     few = "\n".join(line.text.split("\n")[:LINES])
-    cut = shortened(few, ASSISTANT)
+    cut = shorten_text(few, ASSISTANT)
     return RecapLine(line.role, cut if cut == line.text or cut.endswith("...") else f"{cut}...")
 
 
-def _text(content: object) -> str:
+def _readable_content(content: object) -> str:
     match content:
         case str():
             return content
@@ -93,15 +93,15 @@ def _text(content: object) -> str:
         case {"text": str(text)}:
             return text
         case list():
-            return " ".join(filter(None, map(_text, cast("list[object]", content))))
+            return " ".join(filter(None, map(_readable_content, cast("list[object]", content))))
         case _:
             return ""
 
 
-def _names(calls: Iterable[object]) -> Iterable[str]:
+def _tool_names(calls: Iterable[object]) -> Iterable[str]:
     for call in calls:
         match call:
             case {"function": {"name": str(name)}} | {"name": str(name)}:
-                yield " ".join(visible(name).split())
+                yield " ".join(visible_text(name).split())
             case _:
                 yield "?"

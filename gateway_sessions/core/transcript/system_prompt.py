@@ -12,9 +12,9 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from gateway_sessions.core.display_text import inert, visible
+from gateway_sessions.core.display_text import quote_as_json, visible_text
 from gateway_sessions.core.identity.keys import is_shared_multi_user_session
-from gateway_sessions.core.identity.pseudonyms import RAW_ID_PLATFORMS, Pseudonyms, Scrubber, can_hide_ids
+from gateway_sessions.core.identity.pseudonyms import RAW_ID_PLATFORMS, IdScrubber, Pseudonyms, can_hide_ids
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.sessions.entry import SessionEntry
 
@@ -143,43 +143,47 @@ def build_session_context_prompt(
 
     platforms = {context.source.platform, *(home.platform for home in context.home_channels.values())}
     closing = [_EXPLICIT_TARGETS, *([_PSEUDONYMS] if any(map(hides, platforms)) else [])]
-    shown = _shown(context) if pseudonyms is None else _shown(*_redacted(context, pseudonyms, hides))
+    shown = (
+        _with_visible_names(context)
+        if pseudonyms is None
+        else _with_visible_names(*_redact_context(context, pseudonyms, hides))
+    )
     blocks = [
         [_HEADING],
-        _place(shown.source),
-        _people(shown),
+        _source_lines(shown.source),
+        _user_lines(shown),
         _platform_notes(shown, with_ids=not hides(context.source.platform)),
-        [_connections(shown.connected_platforms)],
-        _homes(shown.home_channels.values()),
-        _deliveries(shown),
+        [_connected_platforms_line(shown.connected_platforms)],
+        _home_channel_lines(shown.home_channels.values()),
+        _delivery_lines(shown),
         closing,
     ]
     return "\n\n".join("\n".join(lines) for lines in blocks if lines)
 
 
-def _redacted(
+def _redact_context(
     context: SessionContext, pseudonyms: Pseudonyms, hides: Callable[[str], bool]
-) -> tuple[SessionContext, Scrubber]:
+) -> tuple[SessionContext, IdScrubber]:
     """Return the context with pseudonyms for ids, and the scrubber that replaces those ids in names."""
     source, homes = context.source, dict(context.home_channels)
     stand_ins: dict[str, str] = {}
     if hides(source.platform):
-        source, stand_ins = _source_redacted(source, pseudonyms)
+        source, stand_ins = _redact_source(source, pseudonyms)
     for platform, home in homes.items():
         if hides(home.platform):
-            homes[platform], found = _home_redacted(home, pseudonyms)
+            homes[platform], found = _redact_home(home, pseudonyms)
             stand_ins |= {raw: name for raw, name in found.items() if raw not in stand_ins}
-    return replace(context, source=source, home_channels=homes), Scrubber(stand_ins)
+    return replace(context, source=source, home_channels=homes), IdScrubber(stand_ins)
 
 
-def _home_redacted(home: HomeChannel, pseudonyms: Pseudonyms) -> tuple[HomeChannel, dict[str, str]]:
+def _redact_home(home: HomeChannel, pseudonyms: Pseudonyms) -> tuple[HomeChannel, dict[str, str]]:
     chat = pseudonyms.chat(home.platform, home.chat_id)
     thread = pseudonyms.thread(home.platform, home.thread_id) if home.thread_id else None
-    found = _seen_as([(home.chat_id, chat), (home.thread_id, thread)])
+    found = _by_visible_id([(home.chat_id, chat), (home.thread_id, thread)])
     return replace(home, chat_id=chat, thread_id=thread), found
 
 
-def _source_redacted(source: SessionSource, pseudonyms: Pseudonyms) -> tuple[SessionSource, dict[str, str]]:
+def _redact_source(source: SessionSource, pseudonyms: Pseudonyms) -> tuple[SessionSource, dict[str, str]]:
     """Return the source with pseudonyms, and the pseudonyms by id: one for each person and chat."""
 
     def chat(raw: str | None) -> str | None:
@@ -213,21 +217,21 @@ def _source_redacted(source: SessionSource, pseudonyms: Pseudonyms) -> tuple[Ses
         chat_id_alt=None,
         message_id=None,
     )
-    return redacted, _seen_as(found)
+    return redacted, _by_visible_id(found)
 
 
-def _seen_as(found: Iterable[tuple[str | None, str | None]]) -> dict[str, str]:
+def _by_visible_id(found: Iterable[tuple[str | None, str | None]]) -> dict[str, str]:
     """Return the pseudonyms by the visible form of each id, for names are searched in their visible form."""
-    return {visible(raw): pseudonym for raw, pseudonym in found if raw and pseudonym}
+    return {visible_text(raw): pseudonym for raw, pseudonym in found if raw and pseudonym}
 
 
-def _shown(context: SessionContext, scrubber: Scrubber | None = None) -> SessionContext:
+def _with_visible_names(context: SessionContext, scrubber: IdScrubber | None = None) -> SessionContext:
     """Return the context with names as a person sees them, and without ids inside names."""
 
     def clean(name: str | None) -> str | None:
         if not name:
             return None
-        return scrubber.clean(visible(name)) if scrubber else visible(name)
+        return scrubber.replace_ids(visible_text(name)) if scrubber else visible_text(name)
 
     source = context.source
     source = replace(
@@ -240,25 +244,25 @@ def _shown(context: SessionContext, scrubber: Scrubber | None = None) -> Session
     return replace(context, source=source, home_channels=homes)
 
 
-def _place(source: SessionSource) -> list[str]:
+def _source_lines(source: SessionSource) -> list[str]:
     if source.platform == Platform.LOCAL:
         return ["**Source:** Local (the machine running this agent)"]
-    lines = [f"**Source:** {_label(source.platform)} ({inert(source.description)})"]
+    lines = [f"**Source:** {_platform_label(source.platform)} ({quote_as_json(source.description)})"]
     if source.chat_topic is not None:
-        lines.append(f"**Channel Topic:** {inert(source.chat_topic)}")
+        lines.append(f"**Channel Topic:** {quote_as_json(source.chat_topic)}")
     return lines
 
 
-def _people(context: SessionContext) -> list[str]:
+def _user_lines(context: SessionContext) -> list[str]:
     """Return the line about the person; none in a shared session, where the block must not change."""
     source = context.source
     if context.shared_multi_user_session:
         kind = "thread" if source.thread_id else "session"
         return [f"**Session:** Multi-user {kind}: several people write; messages begin with [sender name]."]
     if source.user_name:
-        return [f"**User:** {inert(source.user_name)}"]
+        return [f"**User:** {quote_as_json(source.user_name)}"]
     if source.user_id or source.user_name is not None:
-        return [f"**User ID:** {inert(source.user_id or '')}"]
+        return [f"**User ID:** {quote_as_json(source.user_id or '')}"]
     return []
 
 
@@ -279,37 +283,39 @@ def _platform_notes(context: SessionContext, *, with_ids: bool) -> list[str]:
         "thread": source.thread_id,
         "user": None if context.shared_multi_user_session else source.user_id,
     }
-    return [note, *(f"- {name}: {inert(value)}" for name, value in ids.items() if value)]
+    return [note, *(f"- {name}: {quote_as_json(value)}" for name, value in ids.items() if value)]
 
 
-def _connections(platforms: Iterable[str]) -> str:
-    others = [_label(platform) for platform in platforms if platform != Platform.LOCAL]
+def _connected_platforms_line(platforms: Iterable[str]) -> str:
+    others = [_platform_label(platform) for platform in platforms if platform != Platform.LOCAL]
     return "**Connected Platforms:** " + ", ".join(["Local (files on this machine)", *others])
 
 
-def _homes(homes: Iterable[HomeChannel]) -> list[str]:
+def _home_channel_lines(homes: Iterable[HomeChannel]) -> list[str]:
     lines = [
-        f"- {_label(home.platform)}: {inert(home.name)} (id {inert(home.chat_id)}"
-        + (f", thread {inert(home.thread_id)})" if home.thread_id else ")")
+        f"- {_platform_label(home.platform)}: {quote_as_json(home.name)} (id {quote_as_json(home.chat_id)}"
+        + (f", thread {quote_as_json(home.thread_id)})" if home.thread_id else ")")
         for home in homes
     ]
     return ["**Home Channels** (where messages go that answer nobody):", *lines] if lines else []
 
 
-def _deliveries(context: SessionContext) -> list[str]:
+def _delivery_lines(context: SessionContext) -> list[str]:
     source = context.source
     chat = source.chat_name or source.chat_id
-    origin = "this terminal" if source.platform == Platform.LOCAL else f"back to this chat ({inert(chat)})"
+    origin = (
+        "this terminal" if source.platform == Platform.LOCAL else f"back to this chat ({quote_as_json(chat)})"
+    )
     return [
         "**Delivery Options** (targets for scheduled work):",
         f'- `"origin"`: {origin}',
         '- `"local"`: a file on the machine running this agent',
         *(
-            f"- `{inert(home.platform)}`: the home channel {inert(home.name)}"
+            f"- `{quote_as_json(home.platform)}`: the home channel {quote_as_json(home.name)}"
             for home in context.home_channels.values()
         ),
     ]
 
 
-def _label(platform: str) -> str:
-    return " ".join(visible(platform).split()).title()
+def _platform_label(platform: str) -> str:
+    return " ".join(visible_text(platform).split()).title()

@@ -15,7 +15,13 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway_sessions.core.sessions.boundaries import first_instant, next_daily_boundary
-from gateway_sessions.core.usage.usage_events import MAX_COUNT, UsageSum, check_cost, is_whole, to_nanos
+from gateway_sessions.core.usage.usage_events import (
+    MAX_COUNT,
+    UsageSum,
+    check_cost,
+    is_whole_number,
+    to_nanos,
+)
 from gateway_sessions.errors import InvalidInputError
 
 WARN_PERCENT: Final = 80
@@ -55,7 +61,7 @@ class BudgetLimit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def __post_init__(self) -> None:
         check_cost("usd", self.usd)
-        if self.tokens is not None and not is_whole(self.tokens, 0, MAX_COUNT):
+        if self.tokens is not None and not is_whole_number(self.tokens, 0, MAX_COUNT):
             problem = f"tokens must be a whole number from 0 to {MAX_COUNT}, or None"
             raise InvalidInputError(problem)
 
@@ -75,7 +81,7 @@ class Budgets(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The effect of use with an unknown price on a budget in dollars."""
 
     def __post_init__(self) -> None:
-        if not is_whole(self.warn_percent, 1, ALL):
+        if not is_whole_number(self.warn_percent, 1, ALL):
             problem = f"warn_percent must be a whole number from 1 to {ALL}"
             raise InvalidInputError(problem)
         if self.unknown_prices not in set(UnknownPrices):
@@ -144,7 +150,7 @@ BudgetPlan: TypeAlias = Allowed | Warn | Stop
 
 def plan_budget(budgets: Budgets, spent: Spent) -> BudgetPlan:
     """Return whether more may be spent, with the use of every budget, the fullest first."""
-    uses = tuple(sorted(_uses(budgets, spent), key=lambda use: -use.percent))
+    uses = tuple(sorted(_compare_with_limits(budgets, spent), key=lambda use: -use.percent))
     blind = [use for use in uses if use.unknown]
     over = [use for use in uses if use.percent >= ALL]
     near = [use for use in uses if use.percent >= budgets.warn_percent]
@@ -166,7 +172,7 @@ def day_around(now: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
     return began, ends
 
 
-def _uses(budgets: Budgets, spent: Spent) -> Iterator[BudgetUse]:
+def _compare_with_limits(budgets: Budgets, spent: Spent) -> Iterator[BudgetUse]:
     for budget, limit, used, frees_up_at in (
         (BudgetOf.SESSION, budgets.session, spent.session, None),
         (BudgetOf.PERSON, budgets.person, spent.person, spent.day_ends),

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from gateway_sessions.core.instants import from_micros
-from gateway_sessions.core.usage.usage_events import ModelUsage, UsageSum, add_up, ranked
+from gateway_sessions.core.usage.usage_events import ModelUsage, UsageSum, add_usage_sums, rank_by_tokens
 
 QUARTER: Final = 900_000_000
 """The microseconds of a quarter of an hour: the hours of every zone begin at one of these quarters."""
@@ -129,11 +129,11 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             messages=sum(one.messages for one in self.platforms),
             tool_calls=sum(one.tool_calls for one in self.platforms),
             active=sum((one.active for one in self.platforms), timedelta(0)),
-            used=add_up(one.used for one in self.platforms),
+            used=add_usage_sums(one.used for one in self.platforms),
         )
 
 
-class Counts(msgspec.Struct, kw_only=True):
+class PeriodCounts(msgspec.Struct, kw_only=True):
     """The counts of a period, before they are put in order."""
 
     sessions: dict[str, tuple[int, int, timedelta]] = msgspec.field(
@@ -147,7 +147,7 @@ class Counts(msgspec.Struct, kw_only=True):
     used: dict[str, list[ModelUsage]] = msgspec.field(default_factory=dict[str, list[ModelUsage]])
 
 
-def platforms_of(counts: Counts) -> tuple[PlatformUse, ...]:
+def sum_by_platform(counts: PeriodCounts) -> tuple[PlatformUse, ...]:
     """Return the counts by platform."""
     names = {*counts.sessions, *counts.messages, *counts.used}
     found: list[PlatformUse] = []
@@ -161,31 +161,31 @@ def platforms_of(counts: Counts) -> tuple[PlatformUse, ...]:
                 messages=counts.messages[name],
                 tool_calls=counts.tool_calls[name],
                 active=active,
-                used=add_up(part.used for part in counts.used.get(name, ())),
+                used=add_usage_sums(part.used for part in counts.used.get(name, ())),
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.sessions, one.platform)))
 
 
-def models_of(counts: Counts) -> tuple[ModelUsage, ...]:
+def sum_by_model(counts: PeriodCounts) -> tuple[ModelUsage, ...]:
     """Return the use by model, summed over all platforms."""
     together: dict[tuple[str | None, str | None, str], UsageSum] = {}
     for part in (part for parts in counts.used.values() for part in parts):
         key = (part.model, part.provider, part.task)
         together[key] = together.get(key, UsageSum()) + part.used
-    return ranked(
+    return rank_by_tokens(
         ModelUsage(model=model, provider=provider, task=task, used=used)
         for (model, provider, task), used in together.items()
     )
 
 
-def tools_of(counts: Counts) -> tuple[ToolUse, ...]:
+def rank_tools(counts: PeriodCounts) -> tuple[ToolUse, ...]:
     """Return the tools, the one with the most results first."""
     ordered = sorted(counts.tools.items(), key=lambda tool: (-tool[1], tool[0]))
     return tuple(ToolUse(name=name, calls=calls) for name, calls in ordered)
 
 
-def activity_of(quarters: Mapping[int, int], zone: tzinfo, now: datetime) -> Activity:
+def activity_by_time(quarters: Mapping[int, int], zone: tzinfo, now: datetime) -> Activity:
     """Return the times of messages, from the numbers of messages in each quarter of an hour since 1970."""
     days: Counter[date] = Counter()
     weekdays, hours = [0] * WEEKDAYS, [0] * HOURS
@@ -194,7 +194,7 @@ def activity_of(quarters: Mapping[int, int], zone: tzinfo, now: datetime) -> Act
         days[local.date()] += messages
         weekdays[local.weekday()] += messages
         hours[local.hour] += messages
-    streaks = list(_streaks(sorted(days)))
+    streaks = list(_runs_of_dates(sorted(days)))
     today = now.astimezone(zone).date()
     return Activity(
         days=tuple(sorted(days.items())),
@@ -205,7 +205,7 @@ def activity_of(quarters: Mapping[int, int], zone: tzinfo, now: datetime) -> Act
     )
 
 
-def _streaks(days: Iterable[date]) -> Iterable[tuple[date, int]]:
+def _runs_of_dates(days: Iterable[date]) -> Iterable[tuple[date, int]]:
     """Return runs of dates without a gap, the latest first: the last date of each, and its length."""
     runs: list[tuple[date, int]] = []
     for day in days:

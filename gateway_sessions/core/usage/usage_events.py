@@ -16,7 +16,7 @@ from typing import Any, Final, TypedDict, TypeGuard, Unpack
 import msgspec
 
 from gateway_sessions.core.checks import plain_text
-from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.instants import parse_instant
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import InvalidInputError
 
@@ -73,7 +73,7 @@ class UsageFacts(TypedDict, total=False):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
-    """One use of a model. `usage_of` makes one from a caller's facts."""
+    """One use of a model. `make_usage` makes one from a caller's facts."""
 
     event_id: str
     at: datetime
@@ -163,20 +163,20 @@ class SessionUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def turns(self) -> UsageSum:
         """The use of turns: these are the session's own counters."""
-        return add_up(part.used for part in self.parts if part.task == TURN)
+        return add_usage_sums(part.used for part in self.parts if part.task == TURN)
 
     @property
     def auxiliary(self) -> UsageSum:
         """The use of all other tasks, such as titles and summaries."""
-        return add_up(part.used for part in self.parts if part.task != TURN)
+        return add_usage_sums(part.used for part in self.parts if part.task != TURN)
 
     @property
     def total(self) -> UsageSum:
         """The use of all tasks."""
-        return add_up(part.used for part in self.parts)
+        return add_usage_sums(part.used for part in self.parts)
 
 
-def usage_of(event_id: str, at: datetime, **facts: Unpack[UsageFacts]) -> Usage:
+def make_usage(event_id: str, at: datetime, **facts: Unpack[UsageFacts]) -> Usage:
     """Return the event of a caller's facts, or raise `InvalidInputError` with the name of a bad fact.
 
     A price implies its own status, so that only `included` must be given.
@@ -187,40 +187,42 @@ def usage_of(event_id: str, at: datetime, **facts: Unpack[UsageFacts]) -> Usage:
     estimated = check_cost("estimated_cost_usd", facts.get("estimated_cost_usd"))
     actual = check_cost("actual_cost_usd", facts.get("actual_cost_usd"))
     raw: Mapping[str, object] = facts
-    words: dict[str, Any] = {name: check_word(name, raw.get(name)) for name in _WORDS}
-    counts: dict[str, Any] = {name: _count(name, raw.get(name, int(name == "api_calls"))) for name in COUNTS}
-    words["base_url"] = without_credentials(words["base_url"])
+    words: dict[str, Any] = {name: check_optional_word(name, raw.get(name)) for name in _WORDS}
+    counts: dict[str, Any] = {
+        name: _check_count(name, raw.get(name, int(name == "api_calls"))) for name in COUNTS
+    }
+    words["base_url"] = strip_credentials(words["base_url"])
     return Usage(
         event_id=check_event_id(event_id),
         at=at,
-        task=check_word("task", facts.get("task")) or TURN,
+        task=check_optional_word("task", facts.get("task")) or TURN,
         estimated_cost_usd=estimated,
         actual_cost_usd=actual,
-        cost_status=_status(facts.get("cost_status"), estimated, actual),
+        cost_status=_check_cost_status(facts.get("cost_status"), estimated, actual),
         **counts,
         **words,
     )
 
 
 def check_usage(usage: Usage) -> Usage:
-    """Return an event as `usage_of` would have made it, or raise `InvalidInputError`."""
+    """Return an event as `make_usage` would have made it, or raise `InvalidInputError`."""
     if not isinstance(usage, Usage):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
         problem = f"usage must be a Usage, not {type(usage).__name__}"
         raise InvalidInputError(problem)
-    at = instant_of("at", usage.at)
+    at = parse_instant("at", usage.at)
     if at is None:
         problem = "a use of a model must have a time, `at`"
         raise InvalidInputError(problem)
     facts: Any = {name: getattr(usage, name) for name in UsageFacts.__annotations__}
-    return usage_of(usage.event_id, at, **facts)
+    return make_usage(usage.event_id, at, **facts)
 
 
-def add_up(sums: Iterable[UsageSum]) -> UsageSum:
+def add_usage_sums(sums: Iterable[UsageSum]) -> UsageSum:
     """Return the sum of sums."""
     return reduce(UsageSum.__add__, sums, UsageSum())
 
 
-def ranked(parts: Iterable[ModelUsage]) -> tuple[ModelUsage, ...]:
+def rank_by_tokens(parts: Iterable[ModelUsage]) -> tuple[ModelUsage, ...]:
     """Return the parts, the largest use of tokens first."""
     return tuple(
         sorted(
@@ -230,7 +232,7 @@ def ranked(parts: Iterable[ModelUsage]) -> tuple[ModelUsage, ...]:
     )
 
 
-def sum_of(usage: Usage) -> UsageSum:
+def sum_of_event(usage: Usage) -> UsageSum:
     """Return the summand of one event."""
     return UsageSum(
         events=1,
@@ -247,13 +249,15 @@ def cost_nanos(status: str, estimated: float | None, actual: float | None) -> in
     return to_nanos(estimated) if status == CostStatus.ESTIMATED else 0
 
 
-def worse(*statuses: str) -> CostStatus:
+def least_certain_status(*statuses: str) -> CostStatus:
     """Return the certainty of a sum whose parts have these certainties; an unknown word counts as unknown."""
     order = list(CostStatus)
-    return min((_known_status(status) for status in statuses), key=order.index, default=CostStatus.UNKNOWN)
+    return min(
+        (_status_or_unknown(status) for status in statuses), key=order.index, default=CostStatus.UNKNOWN
+    )
 
 
-def counted(entry: SessionEntry, added: UsageSum, cost_status: str) -> SessionEntry:
+def add_usage_to_entry(entry: SessionEntry, added: UsageSum, cost_status: str) -> SessionEntry:
     """Return the entry with more use on its counters; the counts of an imported entry go on."""
     nanos = max(to_nanos(entry.estimated_cost_usd) + added.cost_nanos, 0)
     return entry.altered(
@@ -279,14 +283,14 @@ def from_nanos(nanos: int) -> float:
 
 def check_event_id(event_id: object) -> str:
     """Return the id of an event, or raise `InvalidInputError`."""
-    word = check_word("event_id", event_id)
+    word = check_optional_word("event_id", event_id)
     if not word:
         problem = "event_id must not be empty"
         raise InvalidInputError(problem)
     return word
 
 
-def check_word(name: str, word: object) -> str | None:
+def check_optional_word(name: str, word: object) -> str | None:
     """Return a name on one line, or raise `InvalidInputError`; None for an empty one."""
     if word is None or word == "":
         return None
@@ -306,7 +310,7 @@ def check_cost(name: str, cost: object) -> float | None:
     return from_nanos(to_nanos(cost))
 
 
-def without_credentials(url: str | None) -> str | None:
+def strip_credentials(url: str | None) -> str | None:
     """Return the address without user, password and query: credentials never reach the disk."""
     if url is None:
         return None
@@ -316,19 +320,19 @@ def without_credentials(url: str | None) -> str | None:
     return f"{scheme}{mark}{authority.rpartition('@')[2]}{slash}{path}"
 
 
-def is_whole(number: object, smallest: int, largest: int) -> TypeGuard[int]:
+def is_whole_number(number: object, smallest: int, largest: int) -> TypeGuard[int]:
     """Return whether a value is a whole number in a range; True and False are no numbers."""
     return isinstance(number, int) and not isinstance(number, bool) and smallest <= number <= largest
 
 
-def _count(name: str, count: object) -> int:
-    if not is_whole(count, 0, MAX_COUNT):
+def _check_count(name: str, count: object) -> int:
+    if not is_whole_number(count, 0, MAX_COUNT):
         problem = f"{name} must be a whole number from 0 to {MAX_COUNT}"
         raise InvalidInputError(problem)
     return int(count)
 
 
-def _status(stated: object, estimated: float | None, actual: float | None) -> CostStatus:
+def _check_cost_status(stated: object, estimated: float | None, actual: float | None) -> CostStatus:
     """Return the status that the prices imply; the given status must not contradict it."""
     known = CostStatus.UNKNOWN
     if actual is not None:
@@ -343,5 +347,5 @@ def _status(stated: object, estimated: float | None, actual: float | None) -> Co
     raise InvalidInputError(problem)
 
 
-def _known_status(word: str) -> CostStatus:
+def _status_or_unknown(word: str) -> CostStatus:
     return CostStatus(word) if word in set(CostStatus) else CostStatus.UNKNOWN

@@ -18,9 +18,9 @@ from gateway_sessions.core.delivery.outbound import Reply
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import InboundMessage, turn_text
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.transcript.messages import Message, message_of
+from gateway_sessions.core.transcript.messages import Message, message_from
 from gateway_sessions.core.transcript.model_history import Chat, model_rows
-from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, check_usage, usage_of
+from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, check_usage, make_usage
 from gateway_sessions.errors import FencedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.argument_checks import check_text
@@ -166,7 +166,7 @@ class TurnContext:
         For calls of tools and their results. The user's row is there already; the reply follows by itself.
         """
         self._check_running()
-        await self.ports.append([message_of(one) for one in messages])
+        await self.ports.append([message_from(one) for one in messages])
         self.progress()
 
     async def say(self, said: Reply | str) -> None:
@@ -202,7 +202,7 @@ class TurnContext:
             raise FencedError(self.session_key, self.token)
         if usage is None:
             self._events += 1
-            usage = usage_of(f"{self.idempotency_key}:{self._events}", self.clock.now(), **facts)
+            usage = make_usage(f"{self.idempotency_key}:{self._events}", self.clock.now(), **facts)
         else:
             usage = check_usage(usage)
         self.ports.usage(usage)

@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.config import HooksConfig
-from gateway_sessions.core.committed_changes import News, SessionEnd
+from gateway_sessions.core.committed_changes import CommittedChange, SessionEnd
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.errors import GatewaySessionsError, InvalidInputError, StorageError
@@ -112,7 +112,7 @@ class Hooks:
         """A call may be owed: do not wait for the next round."""
         self._wake.set()
 
-    def hear(self, news: Sequence[News]) -> None:
+    def hear(self, news: Sequence[CommittedChange]) -> None:
         """Be told what a commit has brought about: the end of a session owes calls."""
         if any(isinstance(one, SessionEnd) for one in news):
             self.wake()

@@ -27,7 +27,7 @@ class LoopWatch:
     @property
     def lag(self) -> LoopLag | None:
         """The last minute; None: it has only just begun."""
-        return LoopLag.of(self._late)
+        return LoopLag.from_waits(self._late)
 
     async def run(self) -> None:
         """One nap after another, until cancelled."""

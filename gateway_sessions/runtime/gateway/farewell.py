@@ -17,7 +17,7 @@ import anyio
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.transcript.model_history import Chat, model_rows
-from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, usage_of
+from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, make_usage
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings, made, validity_of
 from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, Farewelling, SessionEnding
 from gateway_sessions.runtime.duties.hooks import SessionFinalized
@@ -89,7 +89,7 @@ class Farewells:
 
         def note(facts: UsageFacts) -> None:
             event_id = f"{event.idempotency_key}:{len(used) + 1}"
-            used.append(usage_of(event_id, self.store.clock.now(), **(UsageFacts(task=TASK) | facts)))
+            used.append(make_usage(event_id, self.store.clock.now(), **(UsageFacts(task=TASK) | facts)))
 
         ending = SessionEnding(
             entry=entry,

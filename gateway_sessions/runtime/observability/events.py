@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 
 import anyio
 
-from gateway_sessions.core.committed_changes import News, SessionEnd, Transition
+from gateway_sessions.core.committed_changes import CommittedChange, SessionEnd, Transition
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.state_machine import Event
 from gateway_sessions.errors import InvalidInputError
@@ -206,7 +206,7 @@ class SessionEvents:
     def __init__(self, events: Events) -> None:
         self._events = events
 
-    def tell(self, news: Sequence[News]) -> None:
+    def tell(self, news: Sequence[CommittedChange]) -> None:
         """Tell of all that one commit left behind."""
         if not self._events.heard:
             return

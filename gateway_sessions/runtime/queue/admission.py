@@ -17,7 +17,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
-from gateway_sessions.core.identity.keys import participant_of
+from gateway_sessions.core.identity.keys import canonical_participant
 from gateway_sessions.core.queue.admission import PLACES, Lack, Pace, Room, equal_share, lack_of_room
 from gateway_sessions.core.queue.busy_modes import (
     Arrival,
@@ -436,7 +436,7 @@ class Admissions:
         if entry is None and not wish.final:
             return None
         rules = wish.rules if wish.final or entry is None else wish.rules.in_mode(entry.busy_mode)
-        sender = participant_of(wish.message.source, wish.routed.aliases) or wish.message.sender
+        sender = canonical_participant(wish.message.source, wish.routed.aliases) or wish.message.sender
         arrival = Arrival.of(wish.message, at=self._clock.now(), sender=sender, solo=wish.solo)
         refuse = self._full.refusal(key, arrival, rules, wish.here.running(), now)
         return None if refuse is None else rejected(refuse.reason, refuse.retry_after, key)

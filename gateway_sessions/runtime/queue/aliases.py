@@ -21,7 +21,7 @@ from typing import Final
 
 from cachetools import LRUCache, TTLCache
 
-from gateway_sessions.core.identity.keys import normalize_whatsapp
+from gateway_sessions.core.identity.keys import normalize_whatsapp_id
 from gateway_sessions.core.identity.source import Platform, check_identifier
 from gateway_sessions.errors import AliasUnknownError
 from gateway_sessions.ports import AliasResolver, Clock
@@ -89,7 +89,7 @@ class CachedAliases:
 
     async def __call__(self, platform: str, identifier: str) -> str:
         """Return the identifier that all aliases of this one share."""
-        key = platform, normalize_whatsapp(identifier) if platform == Platform.WHATSAPP else identifier
+        key = platform, normalize_whatsapp_id(identifier) if platform == Platform.WHATSAPP else identifier
         if not key[1]:
             return ""
         if (alias := self._fresh.get(key)) is not None:
@@ -136,7 +136,7 @@ class WhatsAppAliasFiles:
 
 def canonical_id(directories: Sequence[Path], identifier: str) -> str:
     """Find the alias by which the id's owner goes: the shortest, then the first in order. Blocks."""
-    bare = normalize_whatsapp(identifier)
+    bare = normalize_whatsapp_id(identifier)
     directory = next(filter(_holds_anything, directories), None)
     if directory is None or not _SAFE_ID.fullmatch(bare):
         return bare
@@ -171,7 +171,7 @@ def _mapped(path: Path) -> str | None:
         value = json.loads(_content(path))
     except (OSError, ValueError, RecursionError):
         return None
-    alias = normalize_whatsapp(value) if isinstance(value, str) and len(value.split()) == 1 else ""
+    alias = normalize_whatsapp_id(value) if isinstance(value, str) and len(value.split()) == 1 else ""
     return alias if _SAFE_ID.fullmatch(alias) else None
 
 

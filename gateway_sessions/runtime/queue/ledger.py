@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from msgspec import structs
 
 from gateway_sessions._process.failpoints import failpoint
-from gateway_sessions.core.identity.keys import NO_ALIASES, owner_of
+from gateway_sessions.core.identity.keys import NO_ALIASES, session_owner
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.busy_modes import BusyBook, BusyRules
@@ -292,7 +292,7 @@ class Ledger(WaitingTurns):
     def owner_on(self, session_key: str, source: SessionSource) -> str:
         """Whose the lane of that plain key is, as far as that is known without asking the database."""
         known = self._routing.known(session_key)
-        return owner_of(source, self._routing.isolation, NO_ALIASES) if known is None else known.owner
+        return session_owner(source, self._routing.isolation, NO_ALIASES) if known is None else known.owner
 
     async def lane_of(self, source: SessionSource) -> tuple[str, str]:
         """The lane that a message of that origin belongs to, whichever name is used, and its owner."""

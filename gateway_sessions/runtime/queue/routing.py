@@ -22,7 +22,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, aliased_ids, owner_of, session_key
+from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, aliased_ids, session_key, session_owner
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.entry import SessionEntry
@@ -212,7 +212,9 @@ class Routing:
     def owner_of(self, message: RoutedMessage) -> str:
         """Whose lane it is, as far as that is known without asking the database."""
         known = self._cache.get(message.key)
-        return owner_of(message.source, self._isolation, message.aliases) if known is None else known.owner
+        return (
+            session_owner(message.source, self._isolation, message.aliases) if known is None else known.owner
+        )
 
     def known(self, session_key: str) -> SessionEntry | None:
         """The lane's entry as it is remembered; only the database says whether it is current."""

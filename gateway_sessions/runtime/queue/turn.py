@@ -22,8 +22,8 @@ from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import Outcome
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.recovery import ResumeReason
-from gateway_sessions.core.storable_text import brief_text
-from gateway_sessions.core.transcript.messages import Message, message_of
+from gateway_sessions.core.storable_text import truncated_text
+from gateway_sessions.core.transcript.messages import Message, message_from
 from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.core.usage.usage_events import Usage
 from gateway_sessions.errors import CancelledItselfError, FencedError, StorageError, TurnEndedError
@@ -181,7 +181,7 @@ class Turn:
     async def append(self, *messages: Message | Mapping[str, Any]) -> list[int]:
         """Add to the transcript at once, behind what the turn is about; returns the ids."""
         self._check()
-        rows = [message_of(one) for one in messages]
+        rows = [message_from(one) for one in messages]
         self._added = True
         ids = await self._keeper.change(lambda change: transactions.append(self.held, rows, change))
         failpoint("turn_appended")
@@ -241,7 +241,7 @@ class Turn:
         return await self._end(
             Outcome.TURNED,
             go_on=go_on,
-            messages=[message_of(one) for one in messages],
+            messages=[message_from(one) for one in messages],
             usages=usages,
             replies=replies,
             last_prompt_tokens=last_prompt_tokens,
@@ -256,7 +256,7 @@ class Turn:
         go_on: bool | str = False,
     ) -> Ended:
         """Give the turn up: its messages become dead letters, which can be tried again."""
-        text = brief_text(problem, MAX_PROBLEM)
+        text = truncated_text(problem, MAX_PROBLEM)
         return await self._end(Outcome.DEAD, go_on=go_on, problem=text, usages=usages, replies=replies)
 
     async def interrupt(
@@ -273,7 +273,7 @@ class Turn:
             Outcome.INTERRUPTED,
             go_on=go_on,
             by=by,
-            messages=[message_of(one) for one in messages],
+            messages=[message_from(one) for one in messages],
             usages=usages,
             replies=replies,
         )

@@ -11,7 +11,7 @@ from gateway_sessions.core.identity.shared_lane_upgrade import (
     LaneChoice,
     LanesReport,
     choose_accounts,
-    fallback_of,
+    fallback_accounts,
 )
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.store.open_store import OpenStore
@@ -55,7 +55,7 @@ class AccountMethods(OpenStore):
             return
         if await db.read(erasure.unfinished):  # it knows its lanes by the keys that they have now
             return
-        fallback = {name: to for name, to in fallback_of(serving).items() if name in new}
+        fallback = {name: to for name, to in fallback_accounts(serving).items() if name in new}
         named = frozenset(platform for platform, account in serving if account and platform in new)
         report = LanesReport()
         if named:
@@ -68,7 +68,7 @@ class AccountMethods(OpenStore):
         report, apply = LanesReport(), self._parts.context.apply
         for at in range(0, len(choices), PAGE):
             give = partial(transactions.give_lanes, choices=choices[at : at + PAGE])
-            report = report.and_of(await apply(Actor.OPERATOR, give))
+            report = report.joined_with(await apply(Actor.OPERATOR, give))
         if choices:
             self._cache.forget_all()
             await self._parts.ledger.count()
@@ -92,7 +92,7 @@ async def rehearse_assignment(
     """Say what `SessionStore.assign_lanes` would do, in a store that is only read."""
     report = LanesReport(dry_run=True)
     for choice in await _choices(db, accounts, unnamed_too=unnamed_too):
-        report = report.and_of(await db.read(partial(transactions.look_at_lane, choice)))
+        report = report.joined_with(await db.read(partial(transactions.look_at_lane, choice)))
     return report
 
 

@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from gateway_sessions.core.identity.keys import room_of
-from gateway_sessions.core.identity.row_ids import row_id
+from gateway_sessions.core.identity.keys import room_owner
+from gateway_sessions.core.identity.row_ids import parse_row_id
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource, storable_name
 from gateway_sessions.core.queue.busy_modes import check_mode
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.entry import SessionEntry, check_session_id
-from gateway_sessions.core.transcript.messages import Message, Rewind, message_of
+from gateway_sessions.core.transcript.messages import Message, Rewind, message_from
 from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import StorageError
 from gateway_sessions.ports import Transaction
@@ -89,7 +89,7 @@ class ConversationMethods(OpenStore):
         asked = transactions.Compression(
             session_key=session_key,
             session_id=session_id,
-            messages=tuple(message_of(one) for one in messages),
+            messages=tuple(message_from(one) for one in messages),
             model=model,
             system_prompt=system_prompt,
         )
@@ -99,7 +99,7 @@ class ConversationMethods(OpenStore):
         self, session_key: str, *, at_message_id: int | str | None = None
     ) -> SessionEntry | None:
         """Go on in a copy of the session, up to and with that message; the session can be resumed."""
-        at = None if at_message_id is None else row_id("at_message_id", at_message_id)
+        at = None if at_message_id is None else parse_row_id("at_message_id", at_message_id)
         asked = transactions.Branching(session_key=session_key, at_message_id=at)
         branch = partial(_flipped, transactions.branch, asked)
         return await self._overtaking_with_new_id(session_key, branch, "branch")
@@ -138,9 +138,9 @@ class ConversationMethods(OpenStore):
         """
         if skip_db:
             return None
-        said = message_of(message)
+        said = message_from(message)
         if source is not None:
-            author = (await self.scope_of(source)).owners - {room_of(source, self.isolation)}
+            author = (await self.scope_of(source)).owners - {room_owner(source, self.isolation)}
             said = said.altered(author=next(iter(author), None), from_lane=self.key_for(source))
         return (await self.db.append_messages(session_id, [said]))[0]
 

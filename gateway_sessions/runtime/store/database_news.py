@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from gateway_sessions.core.committed_changes import News
+from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.ports import AliasResolver
 from gateway_sessions.runtime.duties.cluster import Cluster
 from gateway_sessions.runtime.duties.hooks import Hooks
@@ -41,7 +41,7 @@ class DatabaseNews(DatabaseListener):
         """Resolve the ids of people with these aliases from now on."""
         self._aliases = aliases
 
-    def hear_news(self, news: Sequence[News]) -> None:
+    def hear_news(self, news: Sequence[CommittedChange]) -> None:
         """Emit the events of sessions, and tell the hooks."""
         if self._hooks is not None:
             self._session_events.tell(news)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from gateway_sessions.core.identity.keys import room_of
+from gateway_sessions.core.identity.keys import room_owner
 from gateway_sessions.core.identity.source import SessionSource
-from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.instants import parse_instant
 from gateway_sessions.core.progress import OnProgress
 from gateway_sessions.core.sessions.erasure import ErasureReceipt
 from gateway_sessions.errors import InvalidInputError
@@ -46,7 +46,7 @@ class PrivacyMethods(OpenStore):
 
     async def was_erased(self, source: SessionSource, sent_at: object) -> bool:
         """Whether a message that arrives now was sent before its sender was erased, and must be dropped."""
-        sent = instant_of("sent_at", sent_at)
+        sent = parse_instant("sent_at", sent_at)
         scope = await self.scope_of(source)
         erased = [await self.db.erased_at(owner) for owner in sorted(scope.owners)]
         return any(one is not None and (sent is None or sent <= one) for one in erased)
@@ -54,7 +54,7 @@ class PrivacyMethods(OpenStore):
     async def _person(self, subject: SessionSource | str) -> str:
         if isinstance(subject, str):
             return subject
-        room = room_of(subject, self.isolation)
+        room = room_owner(subject, self.isolation)
         people = sorted((await self.scope_of(subject)).owners - {room})
         if not people:
             problem = "the source names no person; give the owner of the room to forget the room"

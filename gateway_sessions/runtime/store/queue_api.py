@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from gateway_sessions.core.identity.row_ids import row_id
+from gateway_sessions.core.identity.row_ids import parse_row_id
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
@@ -88,7 +88,7 @@ class QueueMethods(OpenStore):
 
     async def requeue(self, item_id: int | str) -> str:
         """Let a dead letter wait again, behind all that waits; returns its lane."""
-        return await self._parts.ledger.requeue(row_id("item_id", item_id))
+        return await self._parts.ledger.requeue(parse_row_id("item_id", item_id))
 
     async def dead_replies(self, *, limit: int = PAGE, before: int | None = None) -> list[OwedReply]:
         """Replies that were given up, the newest first; *before* is the last id of a page."""
@@ -96,7 +96,7 @@ class QueueMethods(OpenStore):
 
     async def retry_reply(self, reply_id: int | str) -> None:
         """Let a reply that was given up be sent again; a gateway that runs is told with `look_again`."""
-        found = row_id("reply_id", reply_id)
+        found = parse_row_id("reply_id", reply_id)
         await self._parts.ledger.change(lambda change: outbox.revive(found, change.now))
 
 

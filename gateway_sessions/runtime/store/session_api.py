@@ -10,7 +10,7 @@ from typing import Final
 from gateway_sessions.core.checks import check_value
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
-from gateway_sessions.core.instants import duration
+from gateway_sessions.core.instants import check_duration
 from gateway_sessions.core.notices.notice_texts import reset_note
 from gateway_sessions.core.sessions.boundaries import zone_named
 from gateway_sessions.core.sessions.entry import (
@@ -102,7 +102,7 @@ class SessionMethods(OpenStore):
 
     async def suspend_recently_active(self, max_age_seconds: float = 120) -> int:
         """Treat sessions used lately as cut off by a crash: for gateways that do not lease lanes."""
-        max_age = duration("max_age_seconds", seconds=max_age_seconds)
+        max_age = check_duration("max_age_seconds", seconds=max_age_seconds)
         marked = await self._parts.restart.suspend_recently_active(max_age)
         await self._wait_for_snapshot()
         return len(marked)
@@ -111,7 +111,7 @@ class SessionMethods(OpenStore):
         """Forget lanes not written to for that long; their next message starts without any history."""
         if max_age_days is None or max_age_days <= 0:
             return 0
-        pruned = await self._parts.pruner.sweep(duration("max_age_days", days=max_age_days))
+        pruned = await self._parts.pruner.sweep(check_duration("max_age_days", days=max_age_days))
         await self._wait_for_snapshot()
         return pruned
 
@@ -150,7 +150,7 @@ class SessionMethods(OpenStore):
             raise InvalidInputError(problem)
         since = None
         if active_minutes is not None:
-            since = self._clock.now() - duration("active_minutes", minutes=active_minutes)
+            since = self._clock.now() - check_duration("active_minutes", minutes=active_minutes)
         return await self._read(partial(lists.list_entries, scope, since, after, limit))
 
     async def lookup_by_session_id(self, session_id: str, *, scope: Scope) -> SessionEntry | None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import anyio
 
-from gateway_sessions.core.identity.keys import normalize_whatsapp
+from gateway_sessions.core.identity.keys import normalize_whatsapp_id
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.core.progress import OnProgress, WorkProgress
@@ -108,7 +108,7 @@ class Eraser:
             return ()
         found: list[str] = []
         for user_id in await self._db.read(partial(transactions.ids_in_rooms, subject)):
-            bare = normalize_whatsapp(user_id)
+            bare = normalize_whatsapp_id(user_id)
             goes_by = await self._listener.resolve_alias(subject.platform, bare)
             found += [user_id] if goes_by == subject.user_id else []
         return tuple(found)

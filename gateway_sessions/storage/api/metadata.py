@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from gateway_sessions.core.storable_text import Intake, check_word
+from gateway_sessions.core.storable_text import StorableEncoder, check_word
 from gateway_sessions.storage.transaction_runner import TransactionRunner
 from gateway_sessions.storage.transactions.upkeep import metadata
 
@@ -18,5 +18,5 @@ class MetadataMethods(TransactionRunner):
 
     async def set_meta(self, key: str, value: str | None) -> None:
         """Keep a text under that name, in place of an earlier one; None forgets it."""
-        text = Intake().text("value", value)
+        text = StorableEncoder().text("value", value)
         await self.write(partial(metadata.put, check_word("key", key), text))

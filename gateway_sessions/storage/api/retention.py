@@ -9,10 +9,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
 
-from gateway_sessions.core.export.formats import renderer
+from gateway_sessions.core.export.formats import new_renderer
 from gateway_sessions.core.export.transfer_reports import ExportReport, ImportReport, Progress
 from gateway_sessions.core.identity.scope import Scope
-from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.instants import parse_instant
 from gateway_sessions.core.progress import OnProgress, WorkProgress
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.sessions.retention import Bounds, GroupMember, PruneReport, SessionGroup
@@ -75,7 +75,7 @@ class RetentionMethods(TransactionRunner):
         if limit is not None and limit < 1:
             problem = f"limit = {limit} must be 1 or more"
             raise InvalidInputError(problem)
-        moment = instant_of("now", now) or self._clock.now()
+        moment = parse_instant("now", now) or self._clock.now()
         bounds = Bounds.at(moment, older_than_days, max_count, max_bytes)
         kind = PrunableKind(
             source=source,
@@ -196,7 +196,7 @@ class TransferMethods(TransactionRunner):
         if lineage not in ("single", "logical"):
             problem = f"lineage must be 'single' or 'logical', not {lineage!r}"
             raise InvalidInputError(problem)
-        made = renderer(format)
+        made = new_renderer(format)
         wanted = ExportQuery(scope=scope, source=source, include_hidden=include_hidden)
         database = [self.path.with_name(self.path.name + end) for end in _BESIDE_THE_DATABASE]
         async with self.view() as reader, writing(target, database) as write:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final, TypedDict, TypeVar, Unpack
 
 from gateway_sessions.core.identity.scope import Scope
-from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.instants import parse_instant
 from gateway_sessions.core.search.criteria import Wanted, wanted_of
 from gateway_sessions.core.search.filters import SearchFilter, words_of
 from gateway_sessions.core.search.results import SearchResult, SessionSearchResult
@@ -111,8 +111,8 @@ def _meant(
         roles=words_of("role_filter", options.get("role_filter")),
         session_id=options.get("session_id"),
         session_key=options.get("session_key"),
-        since=instant_of("since", options.get("since")),
-        until=instant_of("until", options.get("until")),
+        since=parse_instant("since", options.get("since")),
+        until=parse_instant("until", options.get("until")),
         include_hidden=options.get("include_hidden", False),
         exclude_sessions=frozenset(options.get("exclude_sessions", ())),
     )

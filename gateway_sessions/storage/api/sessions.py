@@ -10,13 +10,13 @@ from types import NoneType
 from typing import Any, Final
 
 from gateway_sessions.core.checks import check_value
-from gateway_sessions.core.identity.row_ids import row_id
+from gateway_sessions.core.identity.row_ids import parse_row_id
 from gateway_sessions.core.identity.scope import Scope
-from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.instants import parse_instant
 from gateway_sessions.core.sessions.record import Relation, SessionRecord, SessionSummary
 from gateway_sessions.core.sessions.titles import clean_title, one_line, suggested_title
-from gateway_sessions.core.storable_text import Intake, check_choice
-from gateway_sessions.core.transcript.messages import NO_EXTRA, Message, message_of
+from gateway_sessions.core.storable_text import StorableEncoder, check_choice
+from gateway_sessions.core.transcript.messages import NO_EXTRA, Message, message_from
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.tables import lineage as tables_lineage
 from gateway_sessions.storage.transaction_runner import TransactionRunner
@@ -57,7 +57,7 @@ class SessionRowMethods(TransactionRunner):
         new = NewSession(
             session_id=session_id,
             source=source,
-            started_at=instant_of("started_at", started_at) or self._clock.now(),
+            started_at=parse_instant("started_at", started_at) or self._clock.now(),
             is_new=started_at is None,
             user_id=user_id,
             session_key=session_key,
@@ -93,19 +93,21 @@ class SessionRowMethods(TransactionRunner):
 
     async def update_system_prompt(self, session_id: str, system_prompt: str | None) -> None:
         """Store the prompt that the model gets before all messages."""
-        await self._change("set_system_prompt", session_id, Intake().text("system_prompt", system_prompt))
+        await self._change(
+            "set_system_prompt", session_id, StorableEncoder().text("system_prompt", system_prompt)
+        )
 
     async def note_system_prompt(self, session_id: str, system_prompt: str) -> bool:
         """Store the first prompt of a session; False if the session has one, or does not exist."""
-        prompt = Intake().text("system_prompt", system_prompt) or ""
+        prompt = StorableEncoder().text("system_prompt", system_prompt) or ""
         return await self.write(partial(session_rows.note_prompt, session_id, prompt))
 
     async def update_session_model(
         self, session_id: str, model: str | None, model_config: Mapping[str, Any] | None = None
     ) -> None:
         """Store the model that answers from now on, and its settings if they are given."""
-        config = Intake().json("model_config", None if model_config is None else dict(model_config))
-        await self._change("set_session_model", session_id, Intake().text("model", model), config)
+        config = StorableEncoder().json("model_config", None if model_config is None else dict(model_config))
+        await self._change("set_session_model", session_id, StorableEncoder().text("model", model), config)
 
     async def set_session_pinned(self, session_id: str, *, pinned: bool = True) -> None:
         """Keep a session whatever retention says, or stop doing so."""
@@ -212,7 +214,7 @@ class LineageMethods(TransactionRunner):
         ended otherwise.
         """
         descent = self._descent(session_id, new_session_id, model=model, system_prompt=system_prompt)
-        summary = [message_of(one) for one in messages]
+        summary = [message_from(one) for one in messages]
         return await self.write(partial(split.split, descent, summary))
 
     async def branch_session(
@@ -220,7 +222,7 @@ class LineageMethods(TransactionRunner):
     ) -> str:
         """Copy a session, up to and with that message, to a new one; the old one goes on. Return its id."""
         descent = self._descent(session_id, new_session_id)
-        at = None if at_message_id is None else row_id("at_message_id", at_message_id)
+        at = None if at_message_id is None else parse_row_id("at_message_id", at_message_id)
         return await self.write(partial(split.branch, descent, at))
 
     async def get_compression_tip(self, session_id: str) -> str:

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Final, Unpack
 
 from gateway_sessions.core.checks import plain_text
-from gateway_sessions.core.identity.row_ids import row_id
-from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.identity.row_ids import parse_row_id
+from gateway_sessions.core.instants import parse_instant
 from gateway_sessions.core.transcript.messages import (
     AnchoredView,
     Content,
@@ -21,7 +21,7 @@ from gateway_sessions.core.transcript.messages import (
     Rewind,
     Role,
     UserTurn,
-    message_of,
+    message_from,
 )
 from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.storage.files.threads import in_thread
@@ -50,7 +50,7 @@ class TranscriptMethods(TransactionRunner):
         **members: Unpack[MessageMembers],
     ) -> int:
         """Append one message; return its id."""
-        message = Message(role, content, sent_at=instant_of("timestamp", timestamp), **members)
+        message = Message(role, content, sent_at=parse_instant("timestamp", timestamp), **members)
         return (await self.append_messages(session_id, [message]))[0]
 
     async def append_messages(
@@ -106,7 +106,7 @@ class TranscriptMethods(TransactionRunner):
         """
         anchor = Anchor(
             session_id=session_id,
-            message_id=row_id("message_id", message_id),
+            message_id=parse_row_id("message_id", message_id),
             window=window,
             include_hidden=include_hidden,
         )
@@ -128,7 +128,7 @@ class TranscriptMethods(TransactionRunner):
         """
         anchor = Anchor(
             session_id=session_id,
-            message_id=row_id("message_id", message_id),
+            message_id=parse_row_id("message_id", message_id),
             window=window,
             bookend=bookend,
             keep_roles=None if keep_roles is None else tuple(map(str, keep_roles)),
@@ -154,7 +154,7 @@ class TranscriptMethods(TransactionRunner):
     async def rewind_to_message(self, session_id: str, message_id: int | str) -> Rewind:
         """Take back a message of a person, and all messages after it."""
         return await self.write(
-            partial(rewind.rewind_to, session_id, row_id("message_id", message_id), self._change_ids)
+            partial(rewind.rewind_to, session_id, parse_row_id("message_id", message_id), self._change_ids)
         )
 
     async def restore_rewound(self, session_id: str) -> int:
@@ -214,7 +214,7 @@ class TranscriptMethods(TransactionRunner):
 
     async def get_message_versions(self, session_id: str, message_id: int | str) -> list[MessageVersion]:
         """Return the earlier versions of a message, the first one first."""
-        return await self.read(partial(rewrite.versions, session_id, row_id("message_id", message_id)))
+        return await self.read(partial(rewrite.versions, session_id, parse_row_id("message_id", message_id)))
 
     def _tell_of_replacements(self, session_id: str, messages: int) -> None:
         if messages:
@@ -228,5 +228,5 @@ async def _taken(messages: Iterable[Message | Mapping[str, Any]]) -> list[Messag
     """Return the messages as values. Many are made in a thread, because they would hold up the loop."""
     given = list(messages)
     if len(given) > MANY:
-        return await in_thread(lambda: [message_of(one) for one in given])
-    return [message_of(one) for one in given]
+        return await in_thread(lambda: [message_from(one) for one in given])
+    return [message_from(one) for one in given]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Unpack
 
 from gateway_sessions.core.identity.scope import Scope
-from gateway_sessions.core.instants import duration, instant_of
+from gateway_sessions.core.instants import check_duration, parse_instant
 from gateway_sessions.core.sessions.boundaries import zone_named
 from gateway_sessions.core.sessions.entry import check_session_id
 from gateway_sessions.core.usage.budgets import Spent, day_around
@@ -17,8 +17,8 @@ from gateway_sessions.core.usage.usage_events import (
     UsageFacts,
     check_cost,
     check_event_id,
-    check_word,
-    usage_of,
+    check_optional_word,
+    make_usage,
 )
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.transaction_runner import TransactionRunner
@@ -43,7 +43,7 @@ class UsageMethods(TransactionRunner):
         `amend_usage` stores it later.
         """
         now = self._clock.now()
-        event = usage_of(event_id, instant_of("at", at) or now, **facts)
+        event = make_usage(event_id, parse_instant("at", at) or now, **facts)
         return await self.write(partial(usage.record, check_session_id(session_id), event, now))
 
     async def amend_usage(
@@ -60,8 +60,8 @@ class UsageMethods(TransactionRunner):
             problem = "actual_cost_usd must be a number: it can only become known"
             raise InvalidInputError(problem)
         source = (
-            check_word("cost_source", cost_source),
-            check_word("pricing_version", pricing_version),
+            check_optional_word("cost_source", cost_source),
+            check_optional_word("pricing_version", pricing_version),
         )
         transaction = partial(usage.amend, check_event_id(event_id), cost, source, self._clock.now())
         return await self.write(transaction)
@@ -80,7 +80,7 @@ class UsageMethods(TransactionRunner):
     ) -> Insights:
         """Return a report of the last days, as far as *scope* sees them; hours are those of *zone*."""
         until = self._clock.now()
-        span = duration("days", days=days)
+        span = check_duration("days", days=days)
         if span <= timedelta(0):
             problem = "days must be more than 0"
             raise InvalidInputError(problem)

@@ -22,9 +22,9 @@ from gateway_sessions.core.control_protocol import (
     Greeting,
     decode,
     encode,
-    error_of,
+    error_from_failure,
 )
-from gateway_sessions.core.identity.row_ids import with_text_ids
+from gateway_sessions.core.identity.row_ids import ids_to_text
 from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError
 from gateway_sessions.storage.control.socket import FrameStream, find_address, may_talk, user_of
 from gateway_sessions.storage.files.threads import in_thread
@@ -56,7 +56,7 @@ class OwnerConnection:
 
     async def ask(self, do: str, parameters: object, kind: Any, *, seconds: float) -> Any:
         """Have an operation carried out; return its result as *kind*, or raise its error."""
-        told = encode(with_text_ids(parameters, outside=True))
+        told = encode(ids_to_text(parameters, outside=True))
         request = ControlRequest(do=do, parameters=msgspec.Raw(told), seconds=seconds)
         try:
             await self._frames.send(request, seconds=seconds)
@@ -65,7 +65,7 @@ class OwnerConnection:
             raise self._error(problem, happened=False, passing=True) from error
         answer = self._read(await self._next(seconds + GRACE_SECONDS, happened=True), ControlAnswer)
         if answer.failure is not None:
-            raise error_of(answer.failure)
+            raise error_from_failure(answer.failure)
         return self._read(answer.result, kind)
 
     async def _next(self, seconds: float, *, happened: bool) -> bytes:

@@ -29,7 +29,7 @@ from gateway_sessions.core.control_protocol import (
     Greeting,
     decode,
     encode,
-    failure_of,
+    failure_from_error,
 )
 from gateway_sessions.errors import (
     ControlError,
@@ -148,7 +148,7 @@ class ControlServer:
                 body = await frames.receive(seconds=FRAME_SECONDS, idle=IDLE_SECONDS)
                 return decode(body, ControlRequest)
             except InvalidInputError as error:
-                await frames.send(ControlAnswer(failure=failure_of(error)), seconds=FRAME_SECONDS)
+                await frames.send(ControlAnswer(failure=failure_from_error(error)), seconds=FRAME_SECONDS)
             finally:
                 self._idle.pop(scope, None)
         return None
@@ -160,7 +160,7 @@ class ControlServer:
                 answer = ControlAnswer(result=msgspec.Raw(await self._result(request)))
                 await frames.send(answer, seconds=FRAME_SECONDS)
             except GatewaySessionsError as error:
-                await frames.send(ControlAnswer(failure=failure_of(error)), seconds=FRAME_SECONDS)
+                await frames.send(ControlAnswer(failure=failure_from_error(error)), seconds=FRAME_SECONDS)
         finally:
             self._under_way -= 1
             self._ended.set()

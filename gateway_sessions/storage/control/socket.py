@@ -22,7 +22,7 @@ from typing import Final
 
 import anyio
 
-from gateway_sessions.core.control_protocol import Frames, frame
+from gateway_sessions.core.control_protocol import FrameDecoder, encode_frame
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.storage.files.atomic_file import read_all, write_atomically
 from gateway_sessions.storage.files.private_files import make_private_directory
@@ -128,20 +128,20 @@ class FrameStream:
     ) -> None:
         self._reader = reader
         self._writer = writer
-        self._frames = Frames(receives)
+        self._frames = FrameDecoder(receives)
         self._sends = sends
         self._received: deque[bytes] = deque()
 
     async def send(self, value: object, *, seconds: float) -> None:
         """Send one value; raise `TimeoutError` if the other side does not take it in time."""
-        data = frame(value, self._sends)
+        data = encode_frame(value, self._sends)
         with anyio.fail_after(seconds):
             self._writer.write(data)
             await self._writer.drain()
 
     async def receive(self, *, seconds: float, idle: float | None = None) -> bytes:
         """Return the next frame, within *seconds* of its first byte, which may take *idle* to arrive."""
-        if idle is not None and not self._received and not self._frames.partial:
+        if idle is not None and not self._received and not self._frames.has_partial_frame:
             with anyio.fail_after(idle):
                 await self._take_some()
         with anyio.fail_after(seconds):

@@ -17,7 +17,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway_sessions.core.cluster import ClusterRules, Node, leads, lost, trusted_until
+from gateway_sessions.core.cluster import ClusterRules, Node, is_leader, lost_epochs, trusted_until
 from gateway_sessions.core.instants import ID_BITS, to_micros
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
@@ -101,7 +101,7 @@ class Membership:
     @property
     def leads(self) -> bool:
         """Return True if this node has the duties that only one node of the cluster may have."""
-        return self.trusted and leads(self.epoch, self.nodes)
+        return self.trusted and is_leader(self.epoch, self.nodes)
 
     async def looked(self) -> None:
         """Wait until this node has read the list of nodes again, or became silent."""
@@ -204,7 +204,7 @@ class Membership:
 
     def _note_nodes(self, micros: int, nodes: tuple[Node, ...]) -> None:
         self._clock.read(micros, _now())
-        self.lost |= lost(self.nodes, nodes) - {self.epoch}
+        self.lost |= lost_epochs(self.nodes, nodes) - {self.epoch}
         self.nodes = nodes
         self._wake_watchers()
 

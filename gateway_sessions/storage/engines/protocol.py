@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeVar
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions.core.committed_changes import News
+from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.ports import Clock, Driver, TransactionFactory
 from gateway_sessions.storage.engines.index_column import Language
@@ -110,7 +110,7 @@ class Engine(Driver, Protocol):
 
     on_change: Callable[[], None]
     """Called after a commit that has changed what sessions.json shows."""
-    on_news: Callable[[Sequence[News]], None]
+    on_news: Callable[[Sequence[CommittedChange]], None]
     """Called with the changes that commits have brought about."""
 
     @property

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import quote
 
-from gateway_sessions.core.export.session_reader import bundle_of, unpacked
-from gateway_sessions.core.identity.keys import Isolation, encode_part, owner_of
+from gateway_sessions.core.export.session_reader import parse_json_text, read_session
+from gateway_sessions.core.identity.keys import Isolation, encode_part, session_owner
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.core.sessions.entry import SessionEntry
@@ -234,7 +234,7 @@ class SessionReader:
             problem = f"of {extent.messages} messages only {len(messages)} can be found by their session"
             raise StorageCorruptError(str(self.database.path), problem)
         given = session_from(row, messages, self.database.usage(row["id"]), self._place(row, extent))
-        rows = encoded(bundle_of(given), EPOCH)
+        rows = encoded(read_session(given), EPOCH)
         return SessionToImport(rows, size=rows.totals[5])
 
     def _row(self, place: int) -> Row | StorageCorruptError:
@@ -268,7 +268,7 @@ class SessionReader:
             if key is not None and key in self._owners:
                 return self._owners[key]
             if origin is not None:
-                return owner_of(origin, self._flags(current))
+                return session_owner(origin, self._flags(current))
             if user := word(current.get("user_id")):
                 return f"{_base(current)}:user:{encode_part(user)}"
             parent = current.get("parent_session_id")
@@ -322,7 +322,7 @@ def _linked_id(one: Continuation) -> str:
 
 def _origin(row: Row) -> SessionSource | None:
     """Return the source of a session, as far as its row tells."""
-    stored: object = unpacked(row.get("origin_json"))
+    stored: object = parse_json_text(row.get("origin_json"))
     if not isinstance(stored, dict):
         if not row.get("chat_id") or not row.get("chat_type"):
             return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, cast
 
-from gateway_sessions.core.export.session_reader import MESSAGE_MEMBERS, SESSION_MEMBERS, unpacked
+from gateway_sessions.core.export.session_reader import MESSAGE_MEMBERS, SESSION_MEMBERS, parse_json_text
 from gateway_sessions.core.instants import LARGEST_SECONDS
 from gateway_sessions.core.sessions.entry import MAX_REASON, check_session_id
 from gateway_sessions.core.sessions.record import Relation
@@ -129,7 +129,7 @@ def usage_from(row: Row, usage: Iterable[Row], session_id: str) -> list[dict[str
 
 def relation_of(row: Row, parent_end: str | None, continuation: str | None) -> Relation:
     """Return how a session came from its parent; one child at most is the continuation."""
-    config = unpacked(row.get("model_config"))
+    config = parse_json_text(row.get("model_config"))
     members = cast("dict[str, object]", config) if isinstance(config, dict) else {}
     marked = [kind for mark, kind in _MARKERS.items() if members.get(mark)]
     if marked:

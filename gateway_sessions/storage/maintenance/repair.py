@@ -16,7 +16,7 @@ from typing import Final
 
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.core.notices.units import counted
-from gateway_sessions.core.progress import OnProgress, Steps, WorkProgress
+from gateway_sessions.core.progress import OnProgress, ProgressSteps, WorkProgress
 from gateway_sessions.core.search.documents import IndexPosition
 from gateway_sessions.errors import (
     ForeignDatabaseError,
@@ -124,16 +124,16 @@ async def repair_store(
 
 
 async def _check_server(address: str, opening: EngineOpening, progress: OnProgress | None) -> CheckReport:
-    steps, found = Steps(progress, len(unreadable.TABLES) + len(consistency.CHECKS)), list[str]()
+    steps, found = ProgressSteps(progress, len(unreadable.TABLES) + len(consistency.CHECKS)), list[str]()
     engine = await in_thread(partial(opening.reading, address, patient=True))
     async with Opened(engine):
         await engine.read(meta.refuse_unfinished_move)
         async with engine.view() as reader:
             for table in unreadable.TABLES:
-                steps.begin(READING.format(table=table))
+                steps.begin_step(READING.format(table=table))
                 found += await reader.read(partial(unreadable.findings, table))
             for check in consistency.CHECKS:
-                steps.begin(COMPARING)
+                steps.begin_step(COMPARING)
                 one = await reader.read(partial(consistency.finding, check))
                 found += [str(one)] if one is not None else []
     return CheckReport(found=tuple(found))
@@ -151,31 +151,31 @@ def _directory(home: str | Path) -> Path:
 def _check(database: Path, progress: OnProgress | None) -> CheckReport:
     if not database.exists():
         raise NoStoreError(str(database))
-    steps = Steps(progress, len(unreadable.TABLES) + len(consistency.CHECKS) + 3)
-    steps.begin("Reading the file")
+    steps = ProgressSteps(progress, len(unreadable.TABLES) + len(consistency.CHECKS) + 3)
+    steps.begin_step("Reading the file")
     problems = _damage(database)
     if problems:
         return CheckReport(found=tuple(problems), damaged=True)
     try:
         with closing(read_only(database)) as connection:
-            steps.begin("Reading all texts")
+            steps.begin_step("Reading all texts")
             if texts := unreadable.text_findings(connection):
                 return CheckReport(found=tuple(texts))  # other queries would fail on these texts
             found = _disagreements(connection, steps)
-            steps.begin("Asking the search index")
+            steps.begin_step("Asking the search index")
             problem = _index_problem(database.with_name(INDEX_FILE), connection)
     except sqlite3.Error as error:
         raise translate(error, str(database)) from error
     return CheckReport(found=(*found, f"search index: {problem}") if problem is not None else tuple(found))
 
 
-def _disagreements(connection: sqlite3.Connection, steps: Steps) -> list[str]:
+def _disagreements(connection: sqlite3.Connection, steps: ProgressSteps) -> list[str]:
     queries, found = load_queries(_ENGINE), list[str]()
     for table in unreadable.TABLES:
-        steps.begin(READING.format(table=table))
+        steps.begin_step(READING.format(table=table))
         found += drive(connection, queries, unreadable.findings(table))
     for check in consistency.CHECKS:
-        steps.begin(COMPARING)
+        steps.begin_step(COMPARING)
         one = drive(connection, queries, consistency.finding(check))
         found += [str(one)] if one is not None else []
     return found

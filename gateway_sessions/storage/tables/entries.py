@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from gateway_sessions.core.checks import plain_value
-from gateway_sessions.core.identity.keys import ACCOUNT, account_of
+from gateway_sessions.core.identity.keys import ACCOUNT, account_in_key
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.sessions.busy_mode import BusyMode
@@ -201,7 +201,7 @@ def _entry(row: EntryRow) -> SessionEntry:
     fields = msgspec.structs.asdict(read_record(row.record))
     if ACCOUNT in key and (origin := fields["origin"]) is not None and not origin.account:
         # A node of an earlier version, which has this database open as well, writes origins without it.
-        fields["origin"] = replace(origin, account=account_of(key))
+        fields["origin"] = replace(origin, account=account_in_key(key))
     return SessionEntry(
         entry_id=row.entry_id,
         session_key=key,

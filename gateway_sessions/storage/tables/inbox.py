@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from gateway_sessions.core.identity.keys import author_on
+from gateway_sessions.core.identity.keys import author_on_lane
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState
@@ -56,7 +56,7 @@ class InboxItem(NamedTuple):
     @property
     def author(self) -> str | None:
         """Return the owner name of the person who said the message; None if a room does not tell."""
-        return author_on(self.owner, self.sender)
+        return author_on_lane(self.owner, self.sender)
 
 
 @row_of("next_waiting")

@@ -13,15 +13,15 @@ import msgspec
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.search.documents import Searchable
 from gateway_sessions.core.sessions.entry import check_tokens
-from gateway_sessions.core.storable_text import Intake, check_choice, check_word
+from gateway_sessions.core.storable_text import StorableEncoder, check_choice, check_word
 from gateway_sessions.core.transcript.messages import (
     MICROS,
     SEVERAL_IDS,
     Content,
     Hidden,
     Message,
+    ModelMessage,
     Role,
-    Spoken,
     preview_of,
     text_of,
 )
@@ -140,7 +140,7 @@ def encode(message: Message, now: datetime) -> Stored:
 
 def _encode_text(message: Message, now: datetime) -> Stored:
     """Encode a plain text with its author and time, as nearly every message is: the quick way."""
-    intake = Intake()
+    intake = StorableEncoder()
     text = intake.text("content", message.content)
     sent_at = to_micros(message.sent_at or now)
     role = message.role
@@ -160,7 +160,7 @@ def _encode_text(message: Message, now: datetime) -> Stored:
 
 
 def _encode_any(message: Message, now: datetime) -> Stored:
-    intake = Intake()
+    intake = StorableEncoder()
     text, parts = content_columns(intake, message.content)
     calls = _calls(message.tool_calls)
     sent_at, hidden = to_micros(message.sent_at or now), message.hidden_because
@@ -210,7 +210,7 @@ def _whose(message: Message) -> tuple[str | None, str | None]:
 
 
 def _people(people: Sequence[str] | None) -> str | None:
-    return None if people is None else Intake().json("people", list(people))
+    return None if people is None else StorableEncoder().json("people", list(people))
 
 
 @lru_cache(maxsize=4096)
@@ -241,7 +241,7 @@ def kept_of(message: Message) -> list[Any] | None:
     return kept or ([] if SEVERAL_IDS in message.extra else None)
 
 
-def content_columns(intake: Intake, content: Content) -> tuple[str | None, str | None]:
+def content_columns(intake: StorableEncoder, content: Content) -> tuple[str | None, str | None]:
     """Return plain text as it is; for any other content, the text in it and all of it as JSON."""
     if content is None or isinstance(content, str):
         return intake.text("content", content), None
@@ -257,7 +257,7 @@ def decode_all(rows: Iterable[Row]) -> list[Message]:
     return _decoded(rows, _message)
 
 
-def decode_spoken(rows: Iterable[Row]) -> list[Spoken]:
+def decode_spoken(rows: Iterable[Row]) -> list[ModelMessage]:
     """Return of the messages in rows what a model is given; `StorageCorruptError` as in `decode_all`."""
     return _decoded(rows, _spoken)
 
@@ -309,10 +309,10 @@ def _message(row: MessageRow) -> Message:
     )
 
 
-def _spoken(row: MessageRow) -> Spoken:
+def _spoken(row: MessageRow) -> ModelMessage:
     message_id, sent_at, brief, content, calls, reasoning, reasoning_content = row
     role, call_id, tool, effect, finish_reason, platform_id, rare = _read_spoken_brief(brief)
-    spoken = Spoken(
+    spoken = ModelMessage(
         role,
         content,
         message_id,

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from gateway_sessions.core.cluster import Node, free_slot, made_by
+from gateway_sessions.core.cluster import Node, free_slot, node_that_made
 from gateway_sessions.core.instants import ID_BITS, RESOLUTION
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.ports import Statement, Transaction
@@ -134,7 +134,7 @@ def census() -> Transaction[Living]:
     nodes = yield from all_nodes()
     return Living(
         epochs=tuple(one.epoch for one in nodes),
-        has_made=lambda row_id: made_by(row_id, nodes) is not None,
+        has_made=lambda row_id: node_that_made(row_id, nodes) is not None,
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
-from gateway_sessions.core.export.session_reader import bundle_of
+from gateway_sessions.core.export.session_reader import read_session
 from gateway_sessions.core.export.transfer_reports import (
     Finding,
     FindingKind,
@@ -241,7 +241,7 @@ def _candidate(number: int, line: object, owner: str | None) -> SessionToImport:
         problem = f"the line is longer than {MAX_LINE_BYTES} bytes"
         raise InvalidInputError(problem)
     given = _decoded(line) if isinstance(line, str | bytes) else line
-    rows = encoded(bundle_of(given, owner=owner), EPOCH)
+    rows = encoded(read_session(given, owner=owner), EPOCH)
     return SessionToImport(rows, number, _length(line) or rows.totals[5])
 
 

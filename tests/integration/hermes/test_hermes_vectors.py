@@ -25,8 +25,8 @@ from gateway_sessions.core.identity.hermes_keys import hermes_key
 from gateway_sessions.core.identity.keys import (
     Isolation,
     aliased_ids,
-    identity,
-    normalize_whatsapp,
+    identity_key,
+    normalize_whatsapp_id,
     session_key,
 )
 from gateway_sessions.core.sessions.entry import SessionEntry
@@ -95,13 +95,13 @@ class TestKeys:
     def test_each_of_them_is_spelt_as_there_on_the_way_back(self):
         for vector in (*VECTORS["keys"], *VECTORS["deliberate_differences"]):
             source, flags = source_of(vector["source"]), Isolation(**vector.get("flags", {}))
-            for ours in (session_key(source, flags), identity(source, flags)):
+            for ours in (session_key(source, flags), identity_key(source, flags)):
                 assert hermes_key(ours) == vector["key"], vector
 
     def test_what_collides_there_is_told_apart_here(self):
         theirs, ours = defaultdict(set), set()
         for vector in VECTORS["deliberate_differences"]:
-            one = identity(source_of(vector["source"]), Isolation(**vector.get("flags", {})))
+            one = identity_key(source_of(vector["source"]), Isolation(**vector.get("flags", {})))
             theirs[vector["key"]].add(one)
             ours.add(one)
         assert any(len(identities) > 1 for identities in theirs.values())
@@ -117,7 +117,7 @@ class TestKeys:
             for name, content in vector["alias_files"].items():
                 (folder / name).write_text(json.dumps(content))
             for given, canonical in vector["canonical"].items():
-                assert canonical in (None, canonical_id([folder], normalize_whatsapp(given)))
+                assert canonical in (None, canonical_id([folder], normalize_whatsapp_id(given)))
             source = source_of(vector["source"])
             aliases = {one: canonical_id([folder], one) for one in aliased_ids(source)}
             yield vector, vector.get("key", vector.get("error")), build_session_key(source, aliases=aliases)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import anyio
 import pytest
 
-from gateway_sessions.core.committed_changes import News, SessionEnd
+from gateway_sessions.core.committed_changes import CommittedChange, SessionEnd
 from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.errors import (
     GatewaySessionsError,
@@ -96,7 +96,7 @@ class DriverContract:
 
     async def test_changes_are_counted_and_told_when_they_stand(self, address: str):
         async with self.running(address) as driver:
-            told: list[Sequence[News]] = []
+            told: list[Sequence[CommittedChange]] = []
             driver.on_news = told.append
             news = SessionEnd(at=EPOCH, session_key="k", session_id="s", reason="r")
             end = Statement("end_session", (2, "r", "{}", "s"), news=news)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.display_text import MAX_SHOWN, attributed, inert, inline_name
+from gateway_sessions.core.display_text import MAX_SHOWN, inline_name, prefix_with_name, quote_as_json
 from gateway_sessions.core.identity.pseudonyms import Pseudonyms
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.titles import MAX_TITLE, base_title, clean_title, next_title
@@ -128,15 +128,15 @@ def test_redaction_never_changes_the_lines_of_the_prompt(found):
 
 @given(ANYTHING)
 def test_an_inert_value_is_one_bounded_line_of_json(text):
-    shown = inert(text)
+    shown = quote_as_json(text)
     assert shown.splitlines() == [shown]
     assert len(json.loads(shown)) <= MAX_SHOWN
-    assert inert(json.loads(shown)) == shown
+    assert quote_as_json(json.loads(shown)) == shown
 
 
 @given(ANYTHING, ANYTHING)
 def test_nobody_can_write_a_line_in_the_name_of_another(name, text):
-    first, *rest = attributed(name, text).split("\n")
+    first, *rest = prefix_with_name(name, text).split("\n")
     prefix = f"[{inline_name(name)}] "
     assert first.startswith(prefix)
     assert not set(prefix[1:-2]) & set("[]\n\r\u2028\u2029\x85\uff3b\uff3d")

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from gateway_sessions.core.identity.keys import (
     Isolation,
-    account_of,
-    identity,
+    account_in_key,
+    identity_key,
     key_at_account,
     owner_at_account,
-    owner_of,
     same_conversation,
     session_key,
+    session_owner,
     without_account,
 )
 from gateway_sessions.core.identity.scope import Scope
@@ -123,7 +123,7 @@ def pairs(draw: st.DrawFn) -> tuple[SessionSource, SessionSource]:
 def test_two_sources_have_one_identity_exactly_if_they_are_in_one_conversation(pair, isolation):
     one, other = pair
     same = who_and_where(one, isolation) == who_and_where(other, isolation)
-    assert (identity(one, isolation) == identity(other, isolation)) == same
+    assert (identity_key(one, isolation) == identity_key(other, isolation)) == same
     assert same_conversation(one, other, isolation) == same
 
 
@@ -133,40 +133,40 @@ def test_one_conversation_has_one_plain_key_and_one_owner(pair, isolation):
     if who_and_where(one, isolation) == who_and_where(other, isolation):
         assert session_key(one, isolation) == session_key(other, isolation)
         if one.participant_id == other.participant_id or not isolation.separates_people(one):
-            assert owner_of(one, isolation) == owner_of(other, isolation)
+            assert session_owner(one, isolation) == session_owner(other, isolation)
 
 
 @given(pair=pairs(), isolation=flags)
 def test_nobody_s_plain_key_is_somebody_s_identity(pair, isolation):
     one, other = pair
     if who_and_where(one, isolation)[2:] != ("", None, None):
-        assert session_key(other, isolation) != identity(one, isolation)
+        assert session_key(other, isolation) != identity_key(one, isolation)
 
 
 @given(one=sources, isolation=flags)
 def test_an_account_is_a_part_of_its_own_in_keys_and_owners(one, isolation):
     nameless = replace(one, account="")
-    for named in (session_key(one, isolation), identity(one, isolation), owner_of(one, isolation)):
-        assert account_of(named) == one.account
-    for key_of in (session_key, identity):
+    for named in (session_key(one, isolation), identity_key(one, isolation), session_owner(one, isolation)):
+        assert account_in_key(named) == one.account
+    for key_of in (session_key, identity_key):
         key = key_of(nameless, isolation)
         assert without_account(key_of(one, isolation)) == key
         assert key_at_account(key, one.account) == key_of(one, isolation)
-    owner = owner_of(nameless, isolation)
-    assert without_account(owner_of(one, isolation)) == owner
-    assert owner_at_account(owner, one.account) == owner_of(one, isolation)
+    owner = session_owner(nameless, isolation)
+    assert without_account(session_owner(one, isolation)) == owner
+    assert owner_at_account(owner, one.account) == session_owner(one, isolation)
 
 
 @given(one=sources, isolation=flags)
 def test_every_key_can_stand_in_sessions_json(one, isolation):
-    for key in (session_key(one, isolation), identity(one, isolation)):
+    for key in (session_key(one, isolation), identity_key(one, isolation)):
         assert check_stored_key(key) == key
 
 
 @given(pair=pairs(), isolation=flags)
 def test_nobody_sees_a_private_session_of_somebody_else(pair, isolation):
     asking, asked = pair
-    seen = Scope.of(asking, isolation).sees(owner=owner_of(asked, isolation), session_key=None)
+    seen = Scope.of(asking, isolation).sees(owner=session_owner(asked, isolation), session_key=None)
     if isolation.separates_people(asked) and asked.participant_id and seen:
         assert (asking.platform, asking.account) == (asked.platform, asked.account)
         assert asking.participant_id == asked.participant_id
@@ -175,7 +175,7 @@ def test_nobody_sees_a_private_session_of_somebody_else(pair, isolation):
 @given(pair=pairs(), isolation=flags)
 def test_nobody_sees_the_sessions_of_a_room_they_are_not_in(pair, isolation):
     asking, asked = pair
-    seen = Scope.of(asking, isolation).sees(owner=owner_of(asked, isolation), session_key=None)
+    seen = Scope.of(asking, isolation).sees(owner=session_owner(asked, isolation), session_key=None)
     if not isolation.separates_people(asked) and seen:
         assert (asking.platform, asking.account) == (asked.platform, asked.account)
         assert (asking.chat_type, asking.chat_id, asking.thread_id or None) == (

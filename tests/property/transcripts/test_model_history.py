@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway_sessions import Message
-from gateway_sessions.core.transcript.messages import message_of, text_of
+from gateway_sessions.core.transcript.messages import message_from, text_of
 from gateway_sessions.core.transcript.model_history import (
     INTERRUPTED,
     UNANSWERED,
@@ -99,7 +99,7 @@ def test_a_provider_accepts_what_is_left_of_any_transcript(messages: list[Messag
 @given(TRANSCRIPTS)
 def test_what_goes_to_a_model_goes_to_it_unchanged_the_next_time(messages: list[Message]):
     rows = conversation_of(numbered(messages))
-    assert conversation_of([message_of(row) for row in rows]) == rows
+    assert conversation_of([message_from(row) for row in rows]) == rows
 
 
 @settings(deadline=None, max_examples=100)
@@ -147,7 +147,7 @@ def lived(turns: list[tuple[int, int, bool]]) -> list[Message]:
 def test_a_transcript_that_nothing_happened_to_comes_out_as_it_is(turns: list[tuple[int, int, bool]]):
     said = lived(turns)
     rows = conversation_of(said)
-    assert [message_of(row) for row in rows] == said
+    assert [message_from(row) for row in rows] == said
 
 
 @settings(deadline=None)
@@ -160,7 +160,7 @@ def test_wherever_a_transcript_breaks_off_what_follows_is_a_turn_of_its_own(
     rows = conversation_of([*said[:cut], Message("user", "next"), Message("assistant", "yes")])
     accept(rows)
     assert [row["content"] for row in rows[-2:]] == ["next", "yes"]
-    stored = [message_of(row) for row in rows if row["content"] not in {UNANSWERED, INTERRUPTED}]
+    stored = [message_from(row) for row in rows if row["content"] not in {UNANSWERED, INTERRUPTED}]
     assert stored[:-2] == said[:cut]
 
 

@@ -14,10 +14,10 @@ from gateway_sessions.core.cluster import (
     ClusterRules,
     Node,
     free_slot,
-    leads,
-    lost,
-    made_by,
+    is_leader,
+    lost_epochs,
     node_of,
+    node_that_made,
     shard_of,
     takes_over_first,
     trusted_until,
@@ -88,32 +88,32 @@ class TestLeading:
     @given(st.sets(st.integers(1, 50), min_size=1))
     def test_exactly_one_leads(self, epochs: set[int]):
         nodes = [node(one) for one in epochs]
-        assert [one for one in epochs if leads(one, nodes)] == [min(epochs)]
+        assert [one for one in epochs if is_leader(one, nodes)] == [min(epochs)]
 
     @given(st.sets(st.integers(1, 50), min_size=1), st.sets(st.integers(1, 50)))
     def test_who_leads_goes_on_whoever_comes_and_goes(self, epochs: set[int], gone: set[int]):
         leader = min(epochs)
         later = [node(one) for one in (epochs - gone) | {leader, max(epochs) + 1}]
-        assert leads(leader, later)
+        assert is_leader(leader, later)
 
     def test_a_silent_node_leads_until_it_is_declared_dead_but_does_not_see_to_the_dead(self):
         nodes = [node(1, silent=True), node(2), node(3)]
-        assert [one for one in (1, 2, 3) if leads(one, nodes)] == [1]
+        assert [one for one in (1, 2, 3) if is_leader(one, nodes)] == [1]
         assert [one for one in (1, 2, 3) if takes_over_first(one, nodes)] == [2]
 
     def test_nobody_leads_where_nobody_is(self):
-        assert not leads(1, [])
+        assert not is_leader(1, [])
 
 
 class TestLosing:
     def test_the_silent_and_the_vanished_are_lost(self):
         before = [node(1), node(2), node(3)]
-        assert lost(before, [node(1), node(3, silent=True), node(4)]) == {2, 3}
+        assert lost_epochs(before, [node(1), node(3, silent=True), node(4)]) == {2, 3}
 
     @given(st.sets(st.integers(1, 20)))
     def test_nobody_is_lost_while_all_live(self, epochs: set[int]):
         nodes = [node(one) for one in epochs]
-        assert lost(nodes, [*nodes, node(21)]) == frozenset()
+        assert lost_epochs(nodes, [*nodes, node(21)]) == frozenset()
 
 
 class TestNumbers:
@@ -128,8 +128,8 @@ class TestNumbers:
 
     def test_an_id_tells_who_made_it(self):
         nodes = [node(4, slot=3, first_id=10 * SLOTS + 3), node(5, slot=7, first_id=20 * SLOTS + 7)]
-        assert made_by(12 * SLOTS + 3, nodes) == nodes[0]
-        assert made_by(21 * SLOTS + 7, nodes) == nodes[1]
-        assert made_by(12 * SLOTS + 7, nodes) is None  # of somebody who had that number before
-        assert made_by(12 * SLOTS + 4, nodes) is None
-        assert made_by(12 * SLOTS + 3, [replace(nodes[0], slot=9)]) is None
+        assert node_that_made(12 * SLOTS + 3, nodes) == nodes[0]
+        assert node_that_made(21 * SLOTS + 7, nodes) == nodes[1]
+        assert node_that_made(12 * SLOTS + 7, nodes) is None  # of somebody who had that number before
+        assert node_that_made(12 * SLOTS + 4, nodes) is None
+        assert node_that_made(12 * SLOTS + 3, [replace(nodes[0], slot=9)]) is None

@@ -21,12 +21,12 @@ from gateway_sessions.core.control_protocol import (
     ControlAnswer,
     ControlFailure,
     ControlRequest,
-    Frames,
+    FrameDecoder,
     decode,
     encode,
-    error_of,
-    failure_of,
-    frame,
+    encode_frame,
+    error_from_failure,
+    failure_from_error,
 )
 from gateway_sessions.errors import ControlError, InvalidSourceError
 
@@ -35,7 +35,7 @@ REQUEST = ControlRequest(do="reset_session", parameters=msgspec.Raw(b'{"session_
 
 
 def bodies(data: bytes, limit: int, *, pieces: int) -> list[bytes]:
-    frames = Frames(limit)
+    frames = FrameDecoder(limit)
     return [body for at in range(0, len(data), pieces) for body in frames.feed(data[at : at + pieces])]
 
 
@@ -47,23 +47,23 @@ def test_frames_are_found_however_their_bytes_arrive(pieces: int):
 
 
 def test_a_frame_that_has_begun_is_told_apart_from_silence():
-    frames = Frames(100)
-    assert not frames.partial
+    frames = FrameDecoder(100)
+    assert not frames.has_partial_frame
     assert list(frames.feed(b"\0\0\0\2{")) == []
-    assert frames.partial
+    assert frames.has_partial_frame
     assert list(frames.feed(b"}")) == [b"{}"]
-    assert not frames.partial
+    assert not frames.has_partial_frame
 
 
 def test_a_frame_beyond_the_limit_is_refused_before_it_arrives():
     with pytest.raises(InvalidInputError, match="4294967295 bytes is larger than 100"):
-        list(Frames(100).feed(b"\xff\xff\xff\xff"))
+        list(FrameDecoder(100).feed(b"\xff\xff\xff\xff"))
     with pytest.raises(InvalidInputError, match="larger than 10"):
-        frame("x" * 20, 10)
+        encode_frame("x" * 20, 10)
 
 
 def test_a_request_survives_the_way():
-    assert decode(bodies(frame(REQUEST, 1000), 1000, pieces=7)[0], ControlRequest) == REQUEST
+    assert decode(bodies(encode_frame(REQUEST, 1000), 1000, pieces=7)[0], ControlRequest) == REQUEST
 
 
 def test_values_of_ours_survive_the_way():
@@ -106,7 +106,7 @@ def test_what_is_no_request_is_refused_by_name(body: bytes):
 def test_random_bytes_are_refused_or_wait_for_more():
     chance = random.Random(7)
     for _ in range(2000):
-        frames = Frames(50)
+        frames = FrameDecoder(50)
         try:
             for body in frames.feed(chance.randbytes(chance.randrange(40))):
                 decode(body, ControlRequest)
@@ -138,9 +138,9 @@ def test_what_we_cannot_revive_is_refused():
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_is_the_same_on_the_other_side(error: GatewaySessionsError):
-    answer = decode(encode(ControlAnswer(failure=failure_of(error))), ControlAnswer)
+    answer = decode(encode(ControlAnswer(failure=failure_from_error(error))), ControlAnswer)
     assert answer.failure is not None
-    back = error_of(answer.failure)
+    back = error_from_failure(answer.failure)
     assert (type(back), str(back), vars(back)) == (type(error), str(error), vars(error))
 
 
@@ -148,18 +148,18 @@ def test_every_error_of_ours_can_travel():
     names = [name for name in {**vars(errors), **vars(errors)} if name.endswith("Error")]
     assert {"OperatorsTaskError", "NotGivenUpError"} < set(names)
     for name in names:
-        assert type(error_of(ControlFailure(kind=name, message="m", facts={}))).__name__ == name
+        assert type(error_from_failure(ControlFailure(kind=name, message="m", facts={}))).__name__ == name
 
 
 def test_facts_that_are_no_plain_values_stay_behind():
     error = GatewaySessionsError("m")
     error.odd = object()  # type: ignore[attr-defined]
     error.names = ("a", "b")  # type: ignore[attr-defined]
-    assert failure_of(error).facts == {"names": ("a", "b")}
+    assert failure_from_error(error).facts == {"names": ("a", "b")}
 
 
 def test_an_error_of_a_newer_program_is_still_an_error_of_ours():
-    back = error_of(ControlFailure(kind="NewerError", message="something new", facts={}))
+    back = error_from_failure(ControlFailure(kind="NewerError", message="something new", facts={}))
     assert isinstance(back, ControlError)
     assert "NewerError: something new" in str(back)
     assert back.may_have_happened

@@ -3,14 +3,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from gateway_sessions.core.damaged_json import MAX_DEPTH, decode_text, members_of
+from gateway_sessions.core.damaged_json import MAX_DEPTH, decode_json_text, split_members
 from gateway_sessions.errors import InvalidInputError
 
 LINES = b'{\n"a":{"n":1},\n"b":{"n":2},\n"c":{"n":3},\n"_meta":{}}\n'
 
 
 def found(raw: bytes) -> list[tuple[str | None, bytes]]:
-    members = members_of(raw)
+    members = split_members(raw)
     assert members is not None
     return [(json.loads(name) if name is not None else None, text) for name, text in members]
 
@@ -21,7 +21,7 @@ def keys(members: Iterable[tuple[str | None, bytes]]) -> list[str | None]:
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"null", b'"x"', b"5", b"  \n", b"\x00{}", b"}"])
 def test_what_does_not_begin_as_an_object_has_no_members(raw: bytes):
-    assert members_of(raw) is None
+    assert split_members(raw) is None
 
 
 @pytest.mark.parametrize("raw", [b"{}", b" {\n}\n", b"\r\n{\t}"])
@@ -103,11 +103,11 @@ def test_a_file_cut_off_anywhere_shows_that_it_is_not_whole():
 )  # fmt: skip
 def test_what_is_no_plain_json_is_refused(text: bytes):
     with pytest.raises(InvalidInputError, match="value"):
-        decode_text(text)
+        decode_json_text(text)
 
 
 def test_nesting_has_a_limit_and_breadth_has_none():
     deepest = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
-    assert decode_text(deepest) == json.loads(deepest)
-    assert decode_text(b"[" + b"[]," * 1000 + b"[]]") == [[]] * 1001
-    assert decode_text(b'["' + b"[" * 1000 + b'"]') == ["[" * 1000]
+    assert decode_json_text(deepest) == json.loads(deepest)
+    assert decode_json_text(b"[" + b"[]," * 1000 + b"[]]") == [[]] * 1001
+    assert decode_json_text(b'["' + b"[" * 1000 + b'"]') == ["[" * 1000]

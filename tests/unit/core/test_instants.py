@@ -10,7 +10,14 @@ from freezegun import freeze_time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.instants import EPOCH, as_utc, duration, first_change_id, from_micros, to_micros
+from gateway_sessions.core.instants import (
+    EPOCH,
+    as_utc,
+    check_duration,
+    first_change_id,
+    from_micros,
+    to_micros,
+)
 from gateway_sessions.errors import InvalidInputError
 
 instants = st.datetimes(timezones=st.just(UTC))
@@ -79,9 +86,9 @@ class TestFirstChangeId:
 class TestDuration:
     @pytest.mark.parametrize("days", [0, 1.5, 36_525, -36_525])
     def test_up_to_a_century_is_one(self, days):
-        assert duration("age", days=days) == timedelta(days=days)
+        assert check_duration("age", days=days) == timedelta(days=days)
 
     @pytest.mark.parametrize("days", [36_526, float("nan"), float("inf"), 1e300, -1e300, "1", None])
     def test_anything_else_is_refused_by_name(self, days):
         with pytest.raises(InvalidInputError, match="age"):
-            duration("age", days=days)
+            check_duration("age", days=days)

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from gateway_sessions.core.delivery.outbound import Reply
-from gateway_sessions.core.usage.usage_events import usage_of
+from gateway_sessions.core.usage.usage_events import make_usage
 from gateway_sessions.runtime.agents.protocol import Closable, Farewelling, SessionEnding, Steerable, run_turn
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import (
@@ -77,7 +77,7 @@ class TestSteps:
     async def test_the_use_of_a_model_is_reported(self, noted):
         clock = FakeClock()
         await play(uses(model="m", input_tokens=5), noted=noted, clock=clock)
-        assert noted.used == [usage_of("s1:3:7:1", clock.now(), model="m", input_tokens=5)]
+        assert noted.used == [make_usage("s1:3:7:1", clock.now(), model="m", input_tokens=5)]
 
     @pytest.mark.parametrize("sub_work", [False, True])
     async def test_it_waits_at_a_gate(self, sub_work):

@@ -13,7 +13,7 @@ from gateway_sessions.core.notices.command_replies import (
     NOTHING_TO_COMPRESS,
 )
 from gateway_sessions.core.notices.units import counted
-from gateway_sessions.core.transcript.messages import Message, message_of
+from gateway_sessions.core.transcript.messages import Message, message_from
 from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import StorageError
 from gateway_sessions.runtime.argument_checks import check_function
@@ -51,7 +51,7 @@ async def _compress(compressor: Compressor, call: CommandCall) -> str:
     if found is None:
         return NOTHING_TO_COMPRESS
     before = len(found.chats)
-    summary = [message_of(one) for one in await compressor(found.chats)]
+    summary = [message_from(one) for one in await compressor(found.chats)]
     if not await _replaced(call, found, summary):
         return NOT_COMPRESSED
     call.gateway.agents.evict(call.session_key)

@@ -20,7 +20,7 @@ from typing import Final, Protocol, TypeAlias
 import msgspec
 
 from gateway_sessions.config import Config
-from gateway_sessions.core.identity.keys import is_room
+from gateway_sessions.core.identity.keys import is_room_owner
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.notices.command_replies import CommandHelp
@@ -116,7 +116,7 @@ class CommandCall:
     @property
     def author(self) -> str | None:
         """The person who asks, where the lane is not theirs but a room's; None if nobody can tell, too."""
-        return next(iter(self.scope.owners - {self.owner}), None) if is_room(self.owner) else None
+        return next(iter(self.scope.owners - {self.owner}), None) if is_room_owner(self.owner) else None
 
     @property
     def own(self) -> Scope:

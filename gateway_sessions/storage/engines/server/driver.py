@@ -24,7 +24,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions._process.retry import Backoff
 from gateway_sessions.core.cluster import POOL_SIZE
-from gateway_sessions.core.committed_changes import News
+from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.ports import Reader, Statement, TransactionFactory
@@ -185,7 +185,7 @@ class ServerDriver(ABC):
         """The number of commits of this process that have changed what sessions.json shows."""
         self.on_change: Callable[[], None] = lambda: None
         """Called after a commit of this process that has changed what sessions.json shows."""
-        self.on_news: Callable[[Sequence[News]], None] = lambda _: None
+        self.on_news: Callable[[Sequence[CommittedChange]], None] = lambda _: None
         """Called with the changes that commits of this process have brought about."""
 
     def stem_with(self, stems: Stems) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from gateway_sessions.core.committed_changes import News
+from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Row, Statement, Transaction, TransactionFactory
 from gateway_sessions.storage.engines.index_column import Language, with_tokens
@@ -110,7 +110,7 @@ class TransactionRun:
         self.wrote: bool = False
         """True if it may have changed rows, which only a rollback undoes."""
         self.changed_snapshot: bool = False
-        self.news: tuple[News, ...] = ()
+        self.news: tuple[CommittedChange, ...] = ()
 
     async def drive(self, begun: BegunTransaction[T]) -> T:
         """Run the transaction to its end, and return its result."""

@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions.core.committed_changes import News
+from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.errors import NoStoreError, StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock, Reader, Statement, TransactionFactory
@@ -89,7 +89,7 @@ class SqliteDriver:
         self._serving = False
         self.on_change: Callable[[], None] = lambda: None
         """Called after a commit that has changed what sessions.json shows."""
-        self.on_news: Callable[[Sequence[News]], None] = lambda _: None
+        self.on_news: Callable[[Sequence[CommittedChange]], None] = lambda _: None
         """Called with the changes of each commit, in order, before the callers of its transactions wake."""
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from gateway_sessions.core.progress import OnProgress, Steps
+from gateway_sessions.core.progress import OnProgress, ProgressSteps
 from gateway_sessions.ports import Row
 from gateway_sessions.storage.engines.sqlite.backup import make_durable, read_only
 from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID, prepare
@@ -293,10 +293,10 @@ def rebuild(
         prepare(new, target, known, synchronous="OFF")
         names = tables_of(new)
         new.execute("BEGIN IMMEDIATE")
-        steps, tables = Steps(progress, len(names)), list[RebuiltTable]()
+        steps, tables = ProgressSteps(progress, len(names)), list[RebuiltTable]()
         with closing(read_only(damaged)) as old:
             for name in names:
-                steps.begin(f"Saving table {name}")
+                steps.begin_step(f"Saving table {name}")
                 tables.append(_refill(new, old, name, backup))
         if not all(table.complete for table in tables if table.name in ("entries", "clocks")):
             # The next start takes the lanes that are missing from sessions.json.

@@ -26,7 +26,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 import aiosqlite
 
 from gateway_sessions._process.failpoints import failpoint
-from gateway_sessions.core.committed_changes import News
+from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.ports import Row, Statement, Transaction, TransactionFactory
 from gateway_sessions.storage.engines.sqlite.errors import translate
@@ -55,7 +55,7 @@ class TransactionDrive:
         """True if it has changed what sessions.json shows."""
         self.wrote: bool = False
         """True if it may have changed rows, which only a rollback of the whole batch undoes."""
-        self.news: Sequence[News] = ()
+        self.news: Sequence[CommittedChange] = ()
 
     def drive(self, transaction: Transaction[T]) -> T:
         """Run the transaction; if it fails and has a savepoint, roll back to that."""
@@ -150,7 +150,7 @@ class WriteRequest(Generic[T]):
         self.future: asyncio.Future[T] = future
         self.result: T | None = None
         self.error: Exception | None = None
-        self.news: Sequence[News] = ()
+        self.news: Sequence[CommittedChange] = ()
         """Its changes, which listeners are told after the commit."""
 
     def answer(self) -> None:
@@ -238,7 +238,7 @@ class Worker:
         """The number of batches that have changed what sessions.json shows."""
         self.on_change: Callable[[], None] = _nothing
         """Called on the loop after such a batch."""
-        self.on_news: Callable[[Sequence[News]], None] = _nothing
+        self.on_news: Callable[[Sequence[CommittedChange]], None] = _nothing
         """Called on the loop with committed changes, in the order of the commits."""
         self.last: WriteRequest[Any] | None = None
         """The transaction to run last, when no other one can follow."""

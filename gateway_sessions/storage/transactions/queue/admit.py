@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from gateway_sessions.core.identity.keys import participant_of, person_of, without_account
+from gateway_sessions.core.identity.keys import canonical_participant, person_owner, without_account
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.busy_modes import (
     Arrival,
@@ -372,7 +372,7 @@ def _load(admission: Admission, queue: Queue) -> Transaction[LaneLoad]:
 
 def sender_of(message: InboundMessage, request: SessionRequest) -> str:
     """Return the author's id, under the one name that all their aliases share."""
-    return participant_of(message.source, request.aliases) or message.sender
+    return canonical_participant(message.source, request.aliases) or message.sender
 
 
 def refuse_erased(
@@ -381,7 +381,7 @@ def refuse_erased(
     """Raise `SentBeforeErasureError` if the message is older than an erasure of its owner or author."""
     if message.sent_at is None:
         return
-    sent_at, person = to_micros(message.sent_at), person_of(message.source, request.flags, request.aliases)
+    sent_at, person = to_micros(message.sent_at), person_owner(message.source, request.flags, request.aliases)
     erased = {owner, person or owner}
     # A person erased before their account had lanes of its own was erased under the name without the account.
     for one in erased | {without_account(one) for one in erased}:

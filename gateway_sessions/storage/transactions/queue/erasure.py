@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway_sessions.core.checks import plain_value
-from gateway_sessions.core.identity.keys import rooms_beside
+from gateway_sessions.core.identity.keys import room_owner_prefixes
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.queue.inbound import message_id_in
 from gateway_sessions.core.queue.state_machine import ItemEvent, ReplyEvent
@@ -129,6 +129,6 @@ def _shown(instant: int) -> str:
 
 def _whose(subject: Subject, lanes: Sequence[str]) -> tuple[str | None, ...]:
     """Return the parameters by which the person's messages are told from those of others."""
-    rooms, others = rooms_beside(subject.owner)
+    rooms, others = room_owner_prefixes(subject.owner)
     theirs = (subject.owner, msgspec.json.encode(list(lanes)).decode(), subject.user_id)
     return (*theirs, rooms, rooms, others, others)

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
-from gateway_sessions.core.instants import nearest, to_micros
+from gateway_sessions.core.instants import clamp_to_calendar, to_micros
 from gateway_sessions.core.queue.state_machine import ReplyEvent, ReplyState, advance_reply
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.storable_text import brief_text, record_text
+from gateway_sessions.core.storable_text import record_as_json, truncated_text
 from gateway_sessions.errors import NotGivenUpError, StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
@@ -83,8 +83,8 @@ def owe(
     ids: list[int] = []
     for one in owed:
         reply_id = next(change.ids) if change.id_above is None else change.id_above(last)
-        target = record_text("target", one.target, one.target.metadata)
-        content = record_text("reply", one.message, {})
+        target = record_as_json("target", one.target, one.target.metadata)
+        content = record_as_json("reply", one.message, {})
         event, sender = (ReplyEvent.STARTED, change.epoch) if one.under_way else (ReplyEvent.OWED, None)
         state = str(advance_reply(ReplyState.NEW, event))
         where = (
@@ -136,7 +136,7 @@ def due(
         rows = yield Statement("owed_replies_among", (*at, sent, listed, limit))
         later = yield Statement("next_reply_due_among", (*at, listed))
     replies = [_reply(row[:14], sent_by=row[14]) for row in rows]
-    return Due(replies, None if later[0][0] is None else nearest(later[0][0]))
+    return Due(replies, None if later[0][0] is None else clamp_to_calendar(later[0][0]))
 
 
 def lane_is_owed(session_key: str) -> Transaction[bool]:
@@ -146,7 +146,7 @@ def lane_is_owed(session_key: str) -> Transaction[bool]:
 
 def reword(reply_id: int, message: OutboundMessage, now: datetime) -> Transaction[None]:
     """Replace the content of an owed reply, and send it at once."""
-    content = record_text("reply", message, {})
+    content = record_as_json("reply", message, {})
     yield moving("reword_reply", ReplyEvent.REWORDED, params=(content, to_micros(now), reply_id))
 
 
@@ -191,14 +191,14 @@ def all_sent(replies: Sequence[SentReply]) -> Transaction[None]:
 
 def retry(reply: OwedReply, at: datetime, problem: str, *, unclear: int) -> Transaction[None]:
     """Put a reply off until that time."""
-    what = brief_text(problem, MAX_PROBLEM)
+    what = truncated_text(problem, MAX_PROBLEM)
     becomes = (reply.attempts + 1, to_micros(at), unclear, what, reply.reply_id)
     yield moving("reply_retry", ReplyEvent.PUT_OFF, params=becomes, lock=of_reply(reply.reply_id))
 
 
 def give_up(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> Transaction[None]:
     """Make a reply a dead letter, which is kept for operators."""
-    what = brief_text(problem, MAX_PROBLEM)
+    what = truncated_text(problem, MAX_PROBLEM)
     becomes = (reply.attempts + 1, to_micros(now), unclear, what, reply.reply_id)
     yield moving("reply_given_up", ReplyEvent.GIVEN_UP, params=becomes, lock=of_reply(reply.reply_id))
 
@@ -244,8 +244,8 @@ def _reply(row: Row, problem: str | None = None, sent_by: int | None = None) -> 
         message=what,
         attempts=attempts,
         unclear=unclear,
-        created_at=nearest(created),
-        due_at=nearest(due_at),
+        created_at=clamp_to_calendar(created),
+        due_at=clamp_to_calendar(due_at),
         problem=problem,
         sent_by=sent_by,
     )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway_sessions.core.identity.keys import is_room
+from gateway_sessions.core.identity.keys import is_room_owner
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage, user_row
 from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState, advance_item
@@ -105,7 +105,7 @@ def record_steered(
     others = [one for one in (yield from items_of(held)) if one.item_id != item.item_id]
     before = _row_of(held.session_key, others)
     message = decode_message(held.session_key, item.payload)
-    steered = user_row([message], steered=True, shared=is_room(item.owner)).altered(
+    steered = user_row([message], steered=True, shared=is_room_owner(item.owner)).altered(
         author=item.author, from_lane=held.session_key
     )
     rows = [*before, _dated(steered, from_micros(item.admitted_at))]
@@ -150,7 +150,7 @@ def say_anew(
     if items:
         ordered = sorted(items, key=lambda one: one.seq)
         said = [decode_message(session_key, one.payload) for one in ordered]
-        told = user_row(said, shared=is_room(ordered[0].owner))
+        told = user_row(said, shared=is_room_owner(ordered[0].owner))
     yield from rewrite.reword(message_id, told, change.now, change.ids, keep=keep)
 
 
@@ -210,7 +210,7 @@ def _row_of(session_key: str, items: Iterable[InboxItem]) -> list[Message]:
 
 def row_of(said: Sequence[InboundMessage], speaker: Speaker, admitted_at: datetime) -> Message:
     """Return the row for some messages, with the time of their admission if the platform told none."""
-    row = user_row(said, shared=is_room(speaker.owner))
+    row = user_row(said, shared=is_room_owner(speaker.owner))
     return row.altered(
         author=speaker.author, from_lane=speaker.session_key, sent_at=row.sent_at or admitted_at
     )

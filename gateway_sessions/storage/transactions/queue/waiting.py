@@ -13,7 +13,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from gateway_sessions.core.instants import first_change_id, from_micros, nearest, to_micros
+from gateway_sessions.core.instants import clamp_to_calendar, first_change_id, from_micros, to_micros
 from gateway_sessions.core.queue.items import DeadLetter, Outcome, QueuedMessage
 from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState, ReplyEvent, outcome_after
 from gateway_sessions.errors import InvalidInputError, NotGivenUpError
@@ -198,7 +198,7 @@ def forget(before: datetime) -> Transaction[int]:
 def first_settled() -> Transaction[datetime | None]:
     """Return when the oldest of what can be forgotten was settled; None if there is no such thing."""
     rows = yield Statement("first_settled")
-    return None if rows[0][0] is None else nearest(rows[0][0])
+    return None if rows[0][0] is None else clamp_to_calendar(rows[0][0])
 
 
 def waiting_lanes() -> Transaction[dict[str, tuple[int, str | None]]]:
@@ -237,19 +237,19 @@ def ready(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Transaction
     """Return the ready lanes that have waited longest, except those of the owners in *but_not*."""
     owners = msgspec.json.encode(list(but_not)).decode()
     rows = yield Statement("ready_lanes", (to_micros(now), owners, limit))
-    return [ReadyLane(row[0], row[1], nearest(row[2])) for row in rows]
+    return [ReadyLane(row[0], row[1], clamp_to_calendar(row[2])) for row in rows]
 
 
 def waiting_among(lanes: Iterable[str]) -> Transaction[list[ReadyLane]]:
     """Return those of some lanes on which turns wait, ready or not; the earliest first."""
     rows = yield Statement("waiting_among", (msgspec.json.encode(list(lanes)).decode(),))
-    return [ReadyLane(row[0], row[1], nearest(row[2])) for row in rows]
+    return [ReadyLane(row[0], row[1], clamp_to_calendar(row[2])) for row in rows]
 
 
 def next_ready(now: datetime) -> Transaction[datetime | None]:
     """Return the time at which the next lane becomes ready; None if none will by itself."""
     rows = yield Statement("next_ready", (to_micros(now),))
-    return None if rows[0][0] is None else nearest(rows[0][0])
+    return None if rows[0][0] is None else clamp_to_calendar(rows[0][0])
 
 
 def outcomes(session_key: str) -> Transaction[dict[str, int]]:

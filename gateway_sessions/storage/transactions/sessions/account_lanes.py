@@ -106,7 +106,7 @@ def give_lanes(change: Change, choices: Sequence[LaneChoice]) -> Transaction[Lan
     """Give several lanes to their accounts."""
     report = LanesReport()
     for choice in choices:
-        report = report.and_of((yield from give_lane(change, choice)))
+        report = report.joined_with((yield from give_lane(change, choice)))
     return report
 
 

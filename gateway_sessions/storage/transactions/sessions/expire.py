@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from gateway_sessions.core.instants import nearest, to_micros
+from gateway_sessions.core.instants import clamp_to_calendar, to_micros
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.recovery import ResumeReason
@@ -47,13 +47,13 @@ def _last_of(rows: Rows, limit: int) -> EntryRow | None:
 def first_due() -> Transaction[datetime | None]:
     """Return when the policy of any entry has to be looked at first; None if none ever has."""
     ((due_at,),) = yield Statement("first_due")
-    return None if due_at is None else nearest(due_at)
+    return None if due_at is None else clamp_to_calendar(due_at)
 
 
 def oldest_write() -> Transaction[datetime | None]:
     """Return when the entry was written that has been left alone for longest; None without entries."""
     ((written_at,),) = yield Statement("oldest_write")
-    return None if written_at is None else nearest(written_at)
+    return None if written_at is None else clamp_to_calendar(written_at)
 
 
 def any_turn_of(epoch: int) -> Transaction[bool]:

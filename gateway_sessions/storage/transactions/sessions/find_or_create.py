@@ -13,9 +13,9 @@ from gateway_sessions.core.identity.keys import (
     NO_ALIASES,
     Isolation,
     aliased_ids,
-    identity,
-    owner_of,
+    identity_key,
     same_conversation,
+    session_owner,
 )
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import to_micros
@@ -68,12 +68,12 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def identity(self) -> str:
         """Return the full key, which no other origin can have."""
-        return identity(self.source, self.flags, self.aliases)
+        return identity_key(self.source, self.flags, self.aliases)
 
     @property
     def owner(self) -> str:
         """Return the owner of the session."""
-        return self.known_owner or owner_of(self.source, self.flags, self.aliases)
+        return self.known_owner or session_owner(self.source, self.flags, self.aliases)
 
 
 @dataclass(frozen=True, slots=True)

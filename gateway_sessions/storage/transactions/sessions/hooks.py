@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway_sessions.core.instants import nearest, to_micros
+from gateway_sessions.core.instants import clamp_to_calendar, to_micros
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.column_decoding import from_json
@@ -76,7 +76,7 @@ def next_tries(hooks: Sequence[Capacity]) -> Transaction[dict[str, datetime]]:
     for one in hooks:
         ((next_try_at,),) = yield Statement("next_hook_try", (one.hook, one.excluded))
         if next_try_at is not None:
-            found[one.hook] = nearest(next_try_at)
+            found[one.hook] = clamp_to_calendar(next_try_at)
     return found
 
 
@@ -153,6 +153,6 @@ def _call(row: StoredCall, payload: dict[str, Any] | None = None) -> HookCall:
         event=row.event,
         payload=payload,
         attempts=row.attempts,
-        created_at=nearest(row.created_at),
+        created_at=clamp_to_calendar(row.created_at),
         last_error=row.last_error,
     )

@@ -15,7 +15,7 @@ from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.sessions.entry import SessionEntry, check_reason, check_session_id
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.record import Relation, SessionRecord
-from gateway_sessions.core.storable_text import Intake, check_word
+from gateway_sessions.core.storable_text import StorableEncoder, check_word
 from gateway_sessions.core.transcript.messages import NO_EXTRA
 from gateway_sessions.errors import (
     InvalidInputError,
@@ -85,7 +85,7 @@ class NewSession:
 
     def settings(self) -> tuple[str | None, ...]:
         """Return the model, its settings, the prompt and the extra fields as they are stored."""
-        intake = Intake()
+        intake = StorableEncoder()
         return (
             intake.text("model", self.model),
             intake.json("model_config", dict(self.model_config) if self.model_config else None),

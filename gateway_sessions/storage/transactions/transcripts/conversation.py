@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway_sessions.core.sessions.record import Relation
-from gateway_sessions.core.transcript.messages import Message, Spoken
+from gateway_sessions.core.transcript.messages import Message, ModelMessage
 from gateway_sessions.core.transcript.model_history import Chat, conversation_of
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.message_rows import decode_spoken
@@ -42,14 +42,14 @@ def conversation(
     return conversation_of([*said, *pending], limit=None if limit is None else limit + len(pending))
 
 
-def _said(session_id: str, limit: int | None) -> Transaction[list[Spoken]]:
+def _said(session_id: str, limit: int | None) -> Transaction[list[ModelMessage]]:
     if limit is None:
         return decode_spoken((yield Statement("conversation_of_session", (session_id,))))
     rows = yield Statement("end_of_conversation", (session_id, rows_of(limit)))
     return decode_spoken(reversed(rows))
 
 
-def _overlap(before: list[Spoken], behind: list[Spoken]) -> int:
+def _overlap(before: list[ModelMessage], behind: list[ModelMessage]) -> int:
     """Return how many of its parent's last messages a continuation repeats at its beginning."""
     for count in range(min(len(before), len(behind), MAX_OVERLAP), 0, -1):
         if all(map(_same, before[-count:], behind[:count])):
@@ -57,7 +57,7 @@ def _overlap(before: list[Spoken], behind: list[Spoken]) -> int:
     return 0
 
 
-def _same(one: Spoken, other: Spoken) -> bool:
+def _same(one: ModelMessage, other: ModelMessage) -> bool:
     return (one.role, one.content, one.tool_call_id, one.tool_calls) == (
         other.role,
         other.content,

@@ -15,7 +15,7 @@ from gateway_sessions.core.transcript.messages import (
     Message,
     MessageWindow,
     UserTurn,
-    brief,
+    brief_line,
 )
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.message_rows import decode_all
@@ -83,7 +83,7 @@ def recent_user_turns(session_id: str, limit: int) -> Transaction[list[UserTurn]
     if not rows:
         yield from must_exist(session_id)
     return [
-        UserTurn(one.message_id, one.seq, from_micros(one.sent_at), brief(one.content or ""))
+        UserTurn(one.message_id, one.seq, from_micros(one.sent_at), brief_line(one.content or ""))
         for one in map(UserTurnRow._make, rows)
     ]
 

@@ -11,7 +11,7 @@ import msgspec
 
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.edits import Effect, Rewording, edited_by_hand, holds, plan_rewording
-from gateway_sessions.core.storable_text import Intake
+from gateway_sessions.core.storable_text import StorableEncoder
 from gateway_sessions.core.transcript.messages import STEERED, Content, Hidden, Message, MessageVersion
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
@@ -186,7 +186,7 @@ def _write(
 
     If *keep*, the old version is kept; otherwise all earlier versions are deleted.
     """
-    before, after = Intake(), Intake()
+    before, after = StorableEncoder(), StorableEncoder()
     old, new = _columns(before, was), _columns(after, becomes)
     if not keep:
         yield Statement("delete_message_versions", (was.message_id,))
@@ -204,7 +204,7 @@ def _write(
     return otherwise, after.replaced
 
 
-def _columns(intake: Intake, row: Message) -> tuple[str | None, ...]:
+def _columns(intake: StorableEncoder, row: Message) -> tuple[str | None, ...]:
     """Return the columns of a row that an edit or a deletion may change: the content first."""
     return (
         *content_columns(intake, row.content),

@@ -20,14 +20,14 @@ from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.usage.budgets import Spent
 from gateway_sessions.core.usage.insights import (
-    Counts,
     Insights,
+    PeriodCounts,
     TopSession,
     TopSessions,
-    activity_of,
-    models_of,
-    platforms_of,
-    tools_of,
+    activity_by_time,
+    rank_tools,
+    sum_by_model,
+    sum_by_platform,
 )
 from gateway_sessions.core.usage.usage_events import (
     COUNTS,
@@ -37,13 +37,13 @@ from gateway_sessions.core.usage.usage_events import (
     SessionUsage,
     Usage,
     UsageSum,
+    add_usage_to_entry,
     cost_nanos,
-    counted,
     from_nanos,
-    ranked,
-    sum_of,
+    least_certain_status,
+    rank_by_tokens,
+    sum_of_event,
     to_nanos,
-    worse,
 )
 from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.ports import Row, Rows, Statement, Transaction
@@ -144,9 +144,9 @@ def record(session_id: str, usage: Usage, now: datetime) -> Transaction[bool]:
         after = _costs(before, usage.estimated_cost_usd, usage.actual_cost_usd)
         status = usage.cost_status
         if before.cost_status is not None:
-            status = worse(before.cost_status, usage.cost_status)
+            status = least_certain_status(before.cost_status, usage.cost_status)
         yield Statement("add_used", (*counts, *after, str(status), *source, session_id))
-        yield from _count_in_entry(session_id, sum_of(usage), status, now)
+        yield from _count_in_entry(session_id, sum_of_event(usage), status, now)
     return True
 
 
@@ -176,7 +176,7 @@ def amend(
     if known.task == TURN:
         used = yield Statement("get_used", (session_id,))
         statuses = yield Statement("statuses_of_turns", (session_id,))
-        settled = worse(*(status for (status,) in statuses))
+        settled = least_certain_status(*(status for (status,) in statuses))
         costs = (*_costs(UsedRow._make(used[0]), None, actual_cost_usd), str(settled))
         yield Statement("add_used", (*(0 for _ in COUNTS), *costs, *source, session_id))
         nanos = to_nanos(actual_cost_usd) - cost_nanos(
@@ -195,7 +195,7 @@ def usage_of_session(session_id: str) -> Transaction[SessionUsage]:
         ModelUsage(model=model, provider=provider, task=task, used=used_in(sums))
         for model, provider, task, *sums in rows
     ]
-    return SessionUsage(session_id=session_id, parts=ranked(parts))
+    return SessionUsage(session_id=session_id, parts=rank_by_tokens(parts))
 
 
 def spent(session_id: str, day: tuple[datetime, datetime]) -> Transaction[Spent]:
@@ -264,8 +264,12 @@ def _count_in_entry(session_id: str, more: UsageSum, status: CostStatus, now: da
 
 def _counted(entry: SessionEntry, more: UsageSum, status: CostStatus) -> SessionEntry:
     """Return the entry with more use; the cost of an imported entry before its first event stays unknown."""
-    known = status if more.events == 0 or entry.total_tokens == 0 else worse(entry.cost_status, status)
-    return counted(entry, more, known)
+    known = (
+        status
+        if more.events == 0 or entry.total_tokens == 0
+        else least_certain_status(entry.cost_status, status)
+    )
+    return add_usage_to_entry(entry, more, known)
 
 
 TOP: Final = 5
@@ -297,7 +301,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def insights(question: Question) -> Transaction[Insights]:
     """Return the whole report."""
-    counts = Counts()
+    counts = PeriodCounts()
     yield from _count_sessions(question, counts)
     yield from _count_messages(question, counts)
     yield from _count_usage(question, counts)
@@ -307,22 +311,22 @@ def insights(question: Question) -> Transaction[Insights]:
         until=question.until,
         zone=question.zone.key,
         source=question.source,
-        platforms=platforms_of(counts),
-        models=models_of(counts),
-        tools=tools_of(counts),
-        activity=activity_of(counts.quarters, question.zone, question.until),
+        platforms=sum_by_platform(counts),
+        models=sum_by_model(counts),
+        tools=rank_tools(counts),
+        activity=activity_by_time(counts.quarters, question.zone, question.until),
         top=top,
     )
 
 
-def _count_sessions(question: Question, counts: Counts) -> Transaction[None]:
+def _count_sessions(question: Question, counts: PeriodCounts) -> Transaction[None]:
     since = to_micros(question.since)
     rows = yield question.asked("insight_sessions", first=(since, since, since))
     for one in map(SessionsOfSource._make, rows):
         counts.sessions[one.source] = (one.sessions, one.begun, timedelta(microseconds=one.micros))
 
 
-def _count_messages(question: Question, counts: Counts) -> Transaction[None]:
+def _count_messages(question: Question, counts: PeriodCounts) -> Transaction[None]:
     """Count messages: everybody's by several small queries, those of few sessions by one query."""
     since = to_micros(question.since)
     if not question.scope.sees_everything:
@@ -339,7 +343,7 @@ def _count_messages(question: Question, counts: Counts) -> Transaction[None]:
             counts.tools[tool] = calls
 
 
-def _add_messages(counts: Counts, rows: Rows) -> None:
+def _add_messages(counts: PeriodCounts, rows: Rows) -> None:
     for source, quarter, tool, said in map(MessagesOfQuarter._make, rows):
         counts.messages[source] += said
         counts.quarters[quarter] += said
@@ -348,7 +352,7 @@ def _add_messages(counts: Counts, rows: Rows) -> None:
             counts.tools[tool] += said
 
 
-def _count_usage(question: Question, counts: Counts) -> Transaction[None]:
+def _count_usage(question: Question, counts: PeriodCounts) -> Transaction[None]:
     for source, model, provider, task, *sums in (yield question.asked("insight_usage")):
         part = ModelUsage(model=model, provider=provider, task=task, used=used_in(sums))
         counts.used.setdefault(source, []).append(part)

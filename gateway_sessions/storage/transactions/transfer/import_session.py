@@ -16,12 +16,12 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from gateway_sessions.core.export.session_reader import Bundle
+from gateway_sessions.core.export.session_reader import ExportedSession
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.search.documents import Searchable
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.sessions.titles import MAX_TITLE, base_title, next_number, numbered, one_line
-from gateway_sessions.core.storable_text import Intake
+from gateway_sessions.core.storable_text import StorableEncoder
 from gateway_sessions.core.usage.usage_events import COUNTS, Usage
 from gateway_sessions.errors import InvalidInputError, StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Transaction
@@ -102,12 +102,12 @@ class Encoded:
         return hash(rows)
 
 
-def encoded(bundle: Bundle, now: datetime) -> Encoded:
+def encoded(bundle: ExportedSession, now: datetime) -> Encoded:
     """Return the rows of a session; `InvalidInputError` for values that cannot be stored.
 
     A large session takes long.
     """
-    record, intake = bundle.record, Intake()
+    record, intake = bundle.record, StorableEncoder()
     stored = [encode(one.message, now) for one in bundle.messages]
     counts = (record.last_seq, record.message_count, record.tool_call_count, sum(one.size for one in stored))
     totals = (record.session_id, to_micros(record.last_active), *counts)
@@ -141,7 +141,7 @@ def with_note(extra: str | None, note: Mapping[str, Any]) -> str | None:
         return extra
     members = _members(extra)
     earlier = {NOTE: members[NOTE]} if NOTE in members else {}
-    return Intake().json("extra", members | {NOTE: dict(note) | earlier})
+    return StorableEncoder().json("extra", members | {NOTE: dict(note) | earlier})
 
 
 def without_note(extra: str | None) -> str | None:
@@ -152,14 +152,14 @@ def without_note(extra: str | None) -> str | None:
         members[NOTE] = note[NOTE]
     else:
         members.pop(NOTE, None)
-    return Intake().json("extra", members or None)
+    return StorableEncoder().json("extra", members or None)
 
 
 def _members(extra: str | None) -> dict[str, Any]:
     return from_json("a session", extra or "{}", dict[str, Any])
 
 
-def _columns(bundle: Bundle, intake: Intake) -> dict[str, Any]:
+def _columns(bundle: ExportedSession, intake: StorableEncoder) -> dict[str, Any]:
     record = bundle.record
     values: dict[str, Any] = {name: getattr(record, name, None) for name in COLUMNS}
     title = one_line(record.title)[:MAX_TITLE].strip() if record.title else None
@@ -180,7 +180,7 @@ def _columns(bundle: Bundle, intake: Intake) -> dict[str, Any]:
     return values | {name: intake.text(name, values[name]) for name in _TEXTS}
 
 
-def _versions(bundle: Bundle, intake: Intake) -> Iterator[tuple[Any, ...]]:
+def _versions(bundle: ExportedSession, intake: StorableEncoder) -> Iterator[tuple[Any, ...]]:
     for one in bundle.messages:
         for version, (content, replaced_at) in enumerate(one.versions, 1):
             columns = content_columns(intake, content)
@@ -194,7 +194,7 @@ def _usage(one: Usage) -> tuple[Any, ...]:
     return (one.event_id, to_micros(one.at), *words, *counts, *costs, one.cost_source, one.pricing_version)
 
 
-def _entry(bundle: Bundle) -> str | None:
+def _entry(bundle: ExportedSession) -> str | None:
     """Return the archived entry, after a check that it belongs to this session."""
     if bundle.entry is None:
         return None

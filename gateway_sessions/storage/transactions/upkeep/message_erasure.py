@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from gateway_sessions.core.export.session_members import message_members
-from gateway_sessions.core.identity.keys import is_room
+from gateway_sessions.core.identity.keys import is_room_owner
 from gateway_sessions.core.queue.state_machine import ReplyEvent
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.ports import Statement, Transaction
@@ -102,7 +102,8 @@ def _answers_to_others(said: Said, session_id: str, found: Sequence[Message]) ->
     from_elsewhere = [
         one.seq
         for one in found
-        if one.from_lane != session.session_key and not (one.from_lane is None and is_room(session.owner))
+        if one.from_lane != session.session_key
+        and not (one.from_lane is None and is_room_owner(session.owner))
     ]
     if not from_elsewhere:
         return set()

@@ -17,7 +17,7 @@ import pytest
 
 from gateway_sessions import InvalidInputError, Scope, SessionDB, SessionNotFoundError
 from gateway_sessions.core.usage.insights import Insights, TopSessions
-from gateway_sessions.core.usage.usage_events import Usage, add_up, sum_of, usage_of
+from gateway_sessions.core.usage.usage_events import Usage, add_usage_sums, make_usage, sum_of_event
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.bench import EVERYTHING, DatabaseContract, record, split, talk
 from gateway_sessions.usage import CostStatus
@@ -196,7 +196,7 @@ def some_past(chance: random.Random, now: datetime) -> list[Past]:
             past.last = max(past.last, at)
         for event in range(chance.choice([0, 1, 6])):
             past.events.append(
-                usage_of(
+                make_usage(
                     f"{past.id}:{event}",
                     began + (now - began) * chance.random(),
                     input_tokens=chance.randrange(999),
@@ -245,11 +245,15 @@ def check(report: Insights, past: Sequence[Past], since: datetime, zone: str) ->
         assert (found.sessions, found.started) == (len(ours), sum(one.began >= since for one in ours))
         assert found.active == sum((one.last - max(one.began, since) for one in ours), timedelta())
         assert (found.messages, found.tool_calls) == (len(said), len([one for one in said if one]))
-        assert found.used == add_up(sum_of(event) for one, event in events if one.platform == name)
+        assert found.used == add_usage_sums(
+            sum_of_event(event) for one, event in events if one.platform == name
+        )
     models = {(part.model, part.task): part.used for part in report.models}
     assert set(models) == {(event.model, event.task) for _, event in events}
     for key, total in models.items():
-        assert total == add_up(sum_of(event) for _, event in events if (event.model, event.task) == key)
+        assert total == add_usage_sums(
+            sum_of_event(event) for _, event in events if (event.model, event.task) == key
+        )
     check_messages(report, [said for one in past for said in one.messages if said[0] >= since], zone)
     check_top(report.top, used)
 
@@ -274,7 +278,9 @@ def check_top(top: TopSessions, used: Sequence[Past]) -> None:
         return [(one.id, amount(one)) for one in ordered if amount(one)][:5]
 
     turns = {
-        one.id: add_up(sum_of(event) for event in one.events if event.task == "turn").total_tokens
+        one.id: add_usage_sums(
+            sum_of_event(event) for event in one.events if event.task == "turn"
+        ).total_tokens
         for one in used
     }
     lasting = [(one.session_id, one.amount) for one in top.longest]

@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 
 from gateway_sessions import Scope, SessionSource, SessionStore
 from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
-from gateway_sessions.core.identity.keys import Isolation, key_at_account, owner_of
+from gateway_sessions.core.identity.keys import Isolation, key_at_account, session_owner
 from gateway_sessions.core.identity.shared_lane_upgrade import LaneChoice, LanesReport
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.receipts import Accepted, Duplicate
@@ -82,7 +82,7 @@ class AccountsContract(StoreContract):
         for scope, receipt in zip(scopes, receipts, strict=True):
             (mine,) = await store.list_sessions(scope=scope)
             assert mine.session_id == receipt.session_id
-            assert mine.owner == owner_of(mine.origin or ALICE, Isolation())
+            assert mine.owner == session_owner(mine.origin or ALICE, Isolation())
 
     async def test_a_lane_that_one_account_used_goes_on_with_it(self, store: SessionStore) -> None:
         await exchange(store, as_before("hello", "support"))
@@ -215,7 +215,7 @@ class AccountsContract(StoreContract):
                 await turn.commit([reply("well")])
         kept = await store.peek_session_id(AT_SALES)
         receipt = await store.erase(SUPPORT)
-        assert receipt.owner == owner_of(SUPPORT, Isolation())
+        assert receipt.owner == session_owner(SUPPORT, Isolation())
         assert await store.peek_session_id(AT_SUPPORT) is None
         assert await store.peek_session_id(AT_SALES) == kept
         found = await store.db.search_messages("to", scope=Scope.operator())
@@ -242,7 +242,7 @@ class AccountsContract(StoreContract):
         assert back.session_id == first
         assert await session_at(store, SUPPORT) == first
         listed = await store.db.list_sessions_rich(scope=Scope.operator(), include_children=True)
-        assert {one.owner for one in listed} == {owner_of(SUPPORT, Isolation())}
+        assert {one.owner for one in listed} == {session_owner(SUPPORT, Isolation())}
 
     async def test_a_room_goes_along_with_what_everybody_said(self, open_store: OpenStore) -> None:
         team = SessionSource(platform="telegram", chat_type="group", chat_id="team", user_id="alice")

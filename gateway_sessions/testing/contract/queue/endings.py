@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from gateway_sessions import InvalidInputError, SessionSource, SessionState, SessionStore
-from gateway_sessions.core.usage.usage_events import usage_of
+from gateway_sessions.core.usage.usage_events import make_usage
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import (
     COLLECTING,
@@ -71,7 +71,7 @@ class EndingsContract(StoreContract):
     async def test_what_failed_has_cost_what_it_used(self, store: SessionStore, clock: FakeClock) -> None:
         await accept(store, "one")
         turn = await begin(store)
-        used = usage_of("call", clock.now(), model="m", input_tokens=5)
+        used = make_usage("call", clock.now(), model="m", input_tokens=5)
         await turn.fail("no power", usages=[used])
         (letter,) = await store.dead_letters()
         await store.requeue(letter.item_id)
@@ -82,7 +82,7 @@ class EndingsContract(StoreContract):
     async def test_what_was_counted_for_another_session_keeps_nobody_from_an_answer(
         self, store: SessionStore, clock: FakeClock
     ) -> None:
-        used = usage_of("call", clock.now(), model="m", input_tokens=5)
+        used = make_usage("call", clock.now(), model="m", input_tokens=5)
         other = await store.get_or_create_session(SessionSource(platform="cli", user_id="eve"))
         await store.db.record_usage(other.session_id, "call", model="m", input_tokens=5)
         await accept(store, "one")
@@ -213,7 +213,7 @@ class EndingsContract(StoreContract):
         await accept(store, "one", "two")
         turn = await begin(store)
         await turn.append(reply("let me see"))
-        used = usage_of("event", clock.now(), input_tokens=5)
+        used = make_usage("event", clock.now(), input_tokens=5)
         ended = await turn.interrupt(
             "a message", [reply("as far as")], usages=[used], replies=[owed("stopped")], go_on=True
         )
@@ -233,7 +233,7 @@ class EndingsContract(StoreContract):
         turn = await begin(store)
         await turn.append(reply("let me see"))
         await turn.append(reply("and more"))
-        used = usage_of("event", clock.now(), input_tokens=5)
+        used = make_usage("event", clock.now(), input_tokens=5)
         ended = await turn.roll_back("a message", usages=[used], replies=[owed("taken back")])
         session_id = turn.entry.session_id
         assert await talk_of(store, session_id) == [("user", "zero"), ("assistant", "well")]
@@ -436,7 +436,7 @@ class SteeringContract(StoreContract):
                 await turn.append(reply("let me see"))
                 await turn.commit([reply("ok")], last_prompt_tokens=7)
             case "usage":
-                await turn.commit([reply("ok")], usages=[usage_of("beat", clock.now(), input_tokens=3)])
+                await turn.commit([reply("ok")], usages=[make_usage("beat", clock.now(), input_tokens=3)])
             case "fail":
                 await turn.fail("no power")
             case "interrupt":

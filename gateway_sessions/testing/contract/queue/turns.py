@@ -24,7 +24,7 @@ from gateway_sessions import (
     SessionStore,
 )
 from gateway_sessions.core.queue.inbound import MessageKind
-from gateway_sessions.core.usage.usage_events import usage_of
+from gateway_sessions.core.usage.usage_events import make_usage
 from gateway_sessions.errors import FencedError, TurnEndedError
 from gateway_sessions.runtime.queue.listener import QueueListener
 from gateway_sessions.runtime.queue.turn import Turn
@@ -204,7 +204,7 @@ class TurnsContract(StoreContract):
     async def test_a_commit_is_all_or_nothing(self, store: SessionStore, clock: FakeClock) -> None:
         await accept(store, "one")
         turn = await begin(store)
-        used = usage_of("event", clock.now(), input_tokens=5)
+        used = make_usage("event", clock.now(), input_tokens=5)
         nothing = [reply("x" * (17 << 20))]
         with pytest.raises(InvalidInputError):
             await turn.commit(nothing, usages=[used], replies=[owed("hi")], last_prompt_tokens=5)

@@ -15,7 +15,7 @@ from gateway_sessions import Config, Scope
 from gateway_sessions.budgets import BudgetLimit, Budgets
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.sessions.busy_mode import BusyMode
-from gateway_sessions.core.usage.usage_events import usage_of
+from gateway_sessions.core.usage.usage_events import make_usage
 from gateway_sessions.errors import FencedError, StorageUnavailableError
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.storage.transactions.transcripts.usage import record_spent
@@ -151,7 +151,7 @@ async def test_a_turn_may_tell_again_what_it_used_when_it_is_tried_again_in_anot
     fails = True
 
     async def agent(turn: TurnContext) -> str:
-        turn.report_usage(usage_of(f"request {turn.seq}", turn.clock.now(), estimated_cost_usd=1.0))
+        turn.report_usage(make_usage(f"request {turn.seq}", turn.clock.now(), estimated_cost_usd=1.0))
         if fails:
             raise LookupError
         turn.report_usage(model="m", estimated_cost_usd=0.5)

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway_sessions.agents.chat_completions.request import request_body
-from gateway_sessions.core.transcript.messages import message_of
+from gateway_sessions.core.transcript.messages import message_from
 from gateway_sessions.core.transcript.model_history import conversation_of
 
 KNOWN = {
@@ -50,7 +50,7 @@ def test_a_transcript_with_all_that_it_can_hold_goes_out_in_the_members_of_the_p
         "index": 0,
     }
     history = conversation_of(
-        message_of(one)
+        message_from(one)
         for one in (
             {"role": "user", "content": "when?", "name": "Ann", "timestamp": 5, "message_id": "m1"},
             {

@@ -16,7 +16,7 @@ from gateway_sessions.core.delivery.outbound import (
 )
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
-from gateway_sessions.core.storable_text import record_text
+from gateway_sessions.core.storable_text import record_as_json
 from gateway_sessions.errors import InvalidInputError
 
 SOURCE = SessionSource(
@@ -107,7 +107,7 @@ def test_what_is_sent_is_what_is_stored(text: str, sent: str):
     message = OutboundMessage(text=text)
     assert message.text == sent
     assert OutboundMessage(text="a").with_text(text) == message
-    assert msgspec.json.decode(record_text("reply", message, {}), type=OutboundMessage) == message
+    assert msgspec.json.decode(record_as_json("reply", message, {}), type=OutboundMessage) == message
     assert Attachment(kind=AttachmentKind.PHOTO, url=text, name=text) == Attachment(
         kind=AttachmentKind.PHOTO, url=sent, name=sent
     )

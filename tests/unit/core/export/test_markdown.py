@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gateway_sessions.core.export.formats import rendered
-from gateway_sessions.core.export.markdown import contained, escaped, fenced
+from gateway_sessions.core.export.markdown import code_block, escape_headings, escape_markup
 from tests.unit.core.export.export_sample import SESSION, T
 
 PAGE = """\
@@ -90,7 +90,7 @@ def test_sessions_stand_one_under_another():
     "text", ["# User", "## x", "===", "---", "  ###", "<script>", "</details>", "<!-- x", "***", "___  "]
 )
 def test_no_line_can_pose_as_markup_of_the_page(text: str):
-    shown = contained(text)
+    shown = escape_headings(text)
     assert re.match(r" {0,3}(\\|&lt;)", shown)
     assert shown.replace("\\", "").replace("&lt;", "<") == text
 
@@ -99,30 +99,30 @@ def test_no_line_can_pose_as_markup_of_the_page(text: str):
     "text", ["a < b", "#tag", "- item", "1. item", "**bold**", "a = b", "```\n# code\n```"]
 )
 def test_what_people_write_keeps_its_markup(text: str):
-    assert contained(text) == text
+    assert escape_headings(text) == text
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~~", "```python"])
 def test_a_block_left_open_is_closed(fence: str):
     mark = fence[0] * (len(fence) if fence[0] == "~" else 3)
-    assert contained(f"{fence}\n# code") == f"{fence}\n# code\n{mark}"
+    assert escape_headings(f"{fence}\n# code") == f"{fence}\n# code\n{mark}"
 
 
 def test_a_longer_fence_closes_and_a_shorter_one_does_not():
-    assert contained("```\nx\n````\n# y").endswith("\\# y")
-    assert contained("````\n```\n# y") == "````\n```\n# y\n````"
+    assert escape_headings("```\nx\n````\n# y").endswith("\\# y")
+    assert escape_headings("````\n```\n# y") == "````\n```\n# y\n````"
 
 
 def test_backticks_within_a_line_open_nothing():
-    assert contained("``` a ` b\n# y").endswith("\\# y")
+    assert escape_headings("``` a ` b\n# y").endswith("\\# y")
 
 
 def test_nothing_in_a_block_ends_it():
-    assert fenced("a\n```\nb") == "````\na\n```\nb\n````\n"
+    assert code_block("a\n```\nb") == "````\na\n```\nb\n````\n"
 
 
 def test_names_have_no_markup():
-    assert escaped("**a**\n# [b](c) <d>") == r"\*\*a\*\* \# \[b\](c) \<d\>"
+    assert escape_markup("**a**\n# [b](c) <d>") == r"\*\*a\*\* \# \[b\](c) \<d\>"
 
 
 def test_a_fact_with_backticks_is_escaped_instead():

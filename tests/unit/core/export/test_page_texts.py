@@ -2,7 +2,14 @@
 
 import pytest
 
-from gateway_sessions.core.export.page_texts import calls, facts, marks, name_of, pieces, thoughts
+from gateway_sessions.core.export.page_texts import (
+    content_pieces,
+    message_remarks,
+    readable_tool_calls,
+    reasoning_text,
+    session_facts,
+    session_heading,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +36,7 @@ from gateway_sessions.core.export.page_texts import calls, facts, marks, name_of
     ],
 )
 def test_pieces_of_a_content(content: object, expected: list):
-    assert list(pieces(content)) == expected
+    assert list(content_pieces(content)) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,32 +56,32 @@ def test_pieces_of_a_content(content: object, expected: list):
     ],
 )
 def test_calls_of_tools(call: object, name: str, arguments: str, glimpse: str):
-    assert list(calls([call])) == [(name, arguments, glimpse)]
+    assert list(readable_tool_calls([call])) == [(name, arguments, glimpse)]
 
 
 def test_a_message_without_calls_has_none():
-    assert list(calls(None)) == list(calls("x")) == []
+    assert list(readable_tool_calls(None)) == list(readable_tool_calls("x")) == []
 
 
 def test_a_session_is_called_by_its_title_its_beginning_or_its_id():
-    assert name_of({"title": "T", "preview": "p", "id": "i"}) == "T"
-    assert name_of({"title": None, "preview": "p", "id": "i"}) == "p"
-    assert name_of({"id": "i"}) == "i"
-    assert name_of({}) == "session"
+    assert session_heading({"title": "T", "preview": "p", "id": "i"}) == "T"
+    assert session_heading({"title": None, "preview": "p", "id": "i"}) == "p"
+    assert session_heading({"id": "i"}) == "i"
+    assert session_heading({}) == "session"
 
 
 def test_what_has_to_be_known_of_a_message():
     message = {"hidden_because": "lost", "effect_disposition": "unknown", "finish_reason": "length"}
-    assert marks(message) == ["lost", "effect: unknown", "ended: length"]
+    assert message_remarks(message) == ["lost", "effect: unknown", "ended: length"]
 
 
 def test_thoughts_come_from_whichever_field_has_them():
-    assert thoughts({"reasoning": None, "reasoning_content": "x"}) == "x"
-    assert thoughts({"reasoning": 7}) == ""
+    assert reasoning_text({"reasoning": None, "reasoning_content": "x"}) == "x"
+    assert reasoning_text({"reasoning": 7}) == ""
 
 
 def test_a_cost_of_nothing_is_not_mentioned():
-    assert [name for name, _ in facts({"actual_cost_usd": 0.0, "estimated_cost_usd": 1.0})] == [
+    assert [name for name, _ in session_facts({"actual_cost_usd": 0.0, "estimated_cost_usd": 1.0})] == [
         "Session",
         "Source",
         "Began",

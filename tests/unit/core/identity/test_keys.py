@@ -10,22 +10,22 @@ import pytest
 from gateway_sessions.core.identity.keys import (
     Isolation,
     Sharing,
-    account_of,
+    account_in_key,
     aliased_ids,
     build_session_key,
     decode_part,
     encode_part,
-    identity,
-    is_room,
+    identity_key,
+    is_room_owner,
     is_shared_multi_user_session,
-    normalize_whatsapp,
-    owner_of,
-    person_of,
-    place_in,
-    room_of,
+    normalize_whatsapp_id,
+    person_owner,
+    platform_and_chat_type,
+    room_owner,
     same_conversation,
     session_key,
-    sharing_of,
+    session_owner,
+    sharing_rule,
     without_account,
 )
 from gateway_sessions.core.identity.source import SessionSource
@@ -116,9 +116,9 @@ class TestProfiles:
         flags = Isolation(multiplex_profiles=True)
         one = source(chat_id="1", user_id="7", profile="work")
         assert session_key(one, flags) == "agent:work:telegram:dm:1"
-        assert identity(one, flags) == "agent:work:telegram:dm:%chat:1"
-        assert owner_of(one, flags) == "work:telegram:user:7"
-        assert room_of(one, flags) == "work:telegram:room:dm:1"
+        assert identity_key(one, flags) == "agent:work:telegram:dm:%chat:1"
+        assert session_owner(one, flags) == "work:telegram:user:7"
+        assert room_owner(one, flags) == "work:telegram:room:dm:1"
         assert not same_conversation(one, source(chat_id="1", user_id="7"), flags)
 
     @pytest.mark.parametrize("profile", [None, "", "default", "main"])
@@ -137,17 +137,17 @@ class TestAccounts:
         assert key(chat_id="1", account="support") == "agent:main:telegram:dm:%account:support:1"
         room = source(chat_type="group", chat_id="C", user_id="7", thread_id="t", account="a:b")
         assert session_key(room, FLAGS) == "agent:main:telegram:group:%account:a%3Ab:C:t"
-        assert identity(room, FLAGS) == "agent:main:telegram:group:%account:a%3Ab:%chat:C:%thread:t"
+        assert identity_key(room, FLAGS) == "agent:main:telegram:group:%account:a%3Ab:%chat:C:%thread:t"
 
     def test_its_owners_are_its_own(self):
         one = source(chat_id="1", user_id="7", account="support")
-        assert person_of(one, FLAGS) == "main:telegram:user:%account:support:7"
-        assert person_of(source(chat_id="1", account="support"), FLAGS) == (
+        assert person_owner(one, FLAGS) == "main:telegram:user:%account:support:7"
+        assert person_owner(source(chat_id="1", account="support"), FLAGS) == (
             "main:telegram:chat:%account:support:1"
         )
-        room = room_of(source(chat_type="group", chat_id="C", account="support"), FLAGS)
+        room = room_owner(source(chat_type="group", chat_id="C", account="support"), FLAGS)
         assert room == "main:telegram:room:%account:support:group:C"
-        assert is_room(room)
+        assert is_room_owner(room)
 
     def test_two_accounts_are_never_one_conversation(self):
         here, there = (source(chat_id="1", user_id="7", account=name) for name in ("support", "sales"))
@@ -155,11 +155,14 @@ class TestAccounts:
         assert not same_conversation(here, source(chat_id="1", user_id="7"), FLAGS)
 
     def test_a_key_still_tells_its_place(self):
-        assert place_in(key("telegram", "group", "C", account="support")) == ("telegram", "group")
+        assert platform_and_chat_type(key("telegram", "group", "C", account="support")) == (
+            "telegram",
+            "group",
+        )
 
     @pytest.mark.parametrize("of", ["agent:main:telegram:dm:1", "main:telegram:user:7", "lane:x", ""])
     def test_what_names_no_account_is_left_as_it_is(self, of):
-        assert account_of(of) == ""
+        assert account_in_key(of) == ""
         assert without_account(of) == of
 
 
@@ -183,7 +186,7 @@ class TestSeparators:
         one = source("a:b", "c:d", "e:f", user_id="g:h", thread_id="i:j")
         flags = Isolation(thread_sessions_per_user=True, profile="k:l")
         assert session_key(one, flags) == "agent:k%3Al:a%3Ab:c%3Ad:e%3Af:i%3Aj:g%3Ah"
-        assert identity(one, flags) == "agent:k%3Al:a%3Ab:c%3Ad:%chat:e%3Af:%thread:i%3Aj:%user:g%3Ah"
+        assert identity_key(one, flags) == "agent:k%3Al:a%3Ab:c%3Ad:%chat:e%3Af:%thread:i%3Aj:%user:g%3Ah"
 
 
 COLLIDING = [
@@ -203,7 +206,7 @@ class TestIdentity:
     @pytest.mark.parametrize(("one", "other"), COLLIDING)
     def test_it_tells_apart_what_has_one_plain_key(self, one, other):
         assert session_key(one, FLAGS) == session_key(other, FLAGS)
-        assert identity(one, FLAGS) != identity(other, FLAGS)
+        assert identity_key(one, FLAGS) != identity_key(other, FLAGS)
         assert not same_conversation(one, other, FLAGS)
 
     def test_what_does_not_route_a_message_does_not_part_conversations(self):
@@ -220,27 +223,27 @@ class TestIdentity:
 class TestOwners:
     def test_a_private_lane_belongs_to_the_person_wherever_it_is(self):
         places = [source(chat_id="d", user_id="u"), source(chat_type="group", chat_id="g", user_id="u")]
-        assert {owner_of(one, FLAGS) for one in places} == {"main:telegram:user:u"}
+        assert {session_owner(one, FLAGS) for one in places} == {"main:telegram:user:u"}
 
     def test_a_shared_lane_belongs_to_the_room(self):
         shared = source(chat_type="thread", chat_id="g", user_id="u", thread_id="t")
-        assert owner_of(shared, FLAGS) == room_of(shared, FLAGS) == "main:telegram:room:thread:g:t"
+        assert session_owner(shared, FLAGS) == room_owner(shared, FLAGS) == "main:telegram:room:thread:g:t"
 
     def test_a_direct_chat_without_a_person_belongs_to_the_chat(self):
         assert (
-            owner_of(source(chat_id="d"), FLAGS)
-            == person_of(source(chat_id="d"), FLAGS)
+            session_owner(source(chat_id="d"), FLAGS)
+            == person_owner(source(chat_id="d"), FLAGS)
             == "main:telegram:chat:d"
         )
 
     def test_a_room_s_message_of_nobody_belongs_to_the_room(self):
         one = source(chat_type="group", chat_id="g")
-        assert person_of(one, FLAGS) is None
-        assert owner_of(one, FLAGS) == room_of(one, FLAGS)
+        assert person_owner(one, FLAGS) is None
+        assert session_owner(one, FLAGS) == room_owner(one, FLAGS)
 
     def test_the_aliases_of_a_person_are_one_owner(self):
         one = source("whatsapp", chat_id="999@lid")
-        assert owner_of(one, FLAGS, {"999": "1555"}) == "main:whatsapp:chat:1555"
+        assert session_owner(one, FLAGS, {"999": "1555"}) == "main:whatsapp:chat:1555"
 
 
 class TestWhatsApp:
@@ -254,7 +257,7 @@ class TestWhatsApp:
         ],
     )  # fmt: skip
     def test_all_forms_of_a_number_are_one(self, given, bare):
-        assert normalize_whatsapp(given) == bare
+        assert normalize_whatsapp_id(given) == bare
 
     def test_the_alias_of_a_chat_or_a_person_is_in_the_key(self):
         aliases = {"999": "1555"}
@@ -300,7 +303,7 @@ class TestSharing:
         flags = Isolation(group_sessions_per_user=group, thread_sessions_per_user=thread)
         inside = {"thread_id": "t"} if of == "thread" else {}
         written = source(chat_type="dm" if of == "dm" else "group", chat_id="c", user_id="7", **inside)
-        rule = sharing_of(written.chat_type, written.thread_id, owner_of(written, flags))
+        rule = sharing_rule(written.chat_type, written.thread_id, session_owner(written, flags))
         named = session_key(written, flags).endswith(":7")
         expected = {
             ("dm", False): Sharing.DIRECT,
@@ -313,16 +316,16 @@ class TestSharing:
 
     def test_where_nobody_is_named_all_share(self):
         nameless = source(chat_type="channel", chat_id="c")
-        assert sharing_of("channel", None, owner_of(nameless, FLAGS)) is Sharing.ROOM
+        assert sharing_rule("channel", None, session_owner(nameless, FLAGS)) is Sharing.ROOM
 
 
 class TestPlaceInKey:
     @pytest.mark.parametrize("platform", ["telegram", "a:b", "50%", "%3a"])
     @pytest.mark.parametrize("chat_type", ["dm", "group", "x:y"])
     def test_it_is_the_one_that_the_key_was_made_of(self, platform, chat_type):
-        assert place_in(key(platform, chat_type, chat_id="1")) == (platform, chat_type)
+        assert platform_and_chat_type(key(platform, chat_type, chat_id="1")) == (platform, chat_type)
         assert decode_part(encode_part(platform)) == platform
 
     @pytest.mark.parametrize("text", ["", "a", "a:b", "agent:main:telegram", "lane:main:telegram:dm:1"])
     def test_what_is_no_key_of_ours_tells_nothing(self, text):
-        assert place_in(text) == ("", "dm")
+        assert platform_and_chat_type(text) == ("", "dm")

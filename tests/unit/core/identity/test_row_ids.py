@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sessions.core.control_protocol import decode, encode
-from gateway_sessions.core.identity.row_ids import LARGEST, SAFE, bears_ids, row_id, with_text_ids
+from gateway_sessions.core.identity.row_ids import LARGEST, SAFE, has_id_fields, ids_to_text, parse_row_id
 from gateway_sessions.core.queue.items import DeadLetter
 from gateway_sessions.core.search.results import SearchResult
 from gateway_sessions.core.sessions.entry import SessionEntry
@@ -83,22 +83,22 @@ def test_numbers_are_understood_as_well(page: Page):
 
 @pytest.mark.parametrize("kind", [DeadLetter, list[DeadLetter], SearchResult, SessionEntry, dict[str, Row]])
 def test_our_records_are_known_to_hold_ids(kind: Any):
-    assert bears_ids(kind)
+    assert has_id_fields(kind)
 
 
 @pytest.mark.parametrize("kind", [SessionSummary, str, int, list[int], dict[str, Any], None, Any])
 def test_what_holds_none_is_left_as_it_is(kind: Any):
-    assert not bears_ids(kind)
+    assert not has_id_fields(kind)
 
 
 def test_outside_no_number_is_larger_than_readers_of_json_keep():
-    told = with_text_ids({"a": SAFE, "b": SAFE + 1, "c": [-SAFE - 1], "d": True, "e": 1.5}, outside=True)
+    told = ids_to_text({"a": SAFE, "b": SAFE + 1, "c": [-SAFE - 1], "d": True, "e": 1.5}, outside=True)
     assert told == {"a": SAFE, "b": str(SAFE + 1), "c": [str(-SAFE - 1)], "d": True, "e": 1.5}
 
 
 @pytest.mark.parametrize("given", [0, "0", 7, "7", LARGEST, str(LARGEST), "007"], ids=repr)
 def test_an_id_is_a_number_or_the_same_as_text(given: object):
-    assert row_id("item_id", given) == int(str(given))
+    assert parse_row_id("item_id", given) == int(str(given))
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_an_id_is_a_number_or_the_same_as_text(given: object):
 )
 def test_anything_else_is_refused(given: object):
     with pytest.raises(InvalidInputError, match="item_id must be an id"):
-        row_id("item_id", given)
+        parse_row_id("item_id", given)

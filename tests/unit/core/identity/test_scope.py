@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway_sessions.core.identity.keys import Isolation, owner_of
+from gateway_sessions.core.identity.keys import Isolation, session_owner
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
 
@@ -19,7 +19,7 @@ def source(chat_type="dm", chat="c", user="u", thread=None, platform="telegram",
 
 def sees(asking: SessionSource, asked: SessionSource, flags: Isolation | None = None) -> bool:
     flags = flags or Isolation()
-    return Scope.of(asking, flags).sees(owner=owner_of(asked, flags), session_key="agent:main:any")
+    return Scope.of(asking, flags).sees(owner=session_owner(asked, flags), session_key="agent:main:any")
 
 
 def test_nothing_is_visible_by_default():
@@ -102,7 +102,7 @@ def test_a_nameless_person_in_a_group_sees_the_room_only():
 
 def test_the_same_names_under_another_profile_are_other_people():
     mine = Scope.of(source(), Isolation(profile="work"))
-    assert not mine.sees(owner=owner_of(source(), Isolation()), session_key=None)
+    assert not mine.sees(owner=session_owner(source(), Isolation()), session_key=None)
 
 
 def test_another_account_of_the_platform_sees_nothing_of_this_one():

@@ -11,7 +11,7 @@ from gateway_sessions.core.identity.shared_lane_upgrade import (
     AccountUse,
     LaneChoice,
     choose_accounts,
-    fallback_of,
+    fallback_accounts,
 )
 
 ANN = "agent:main:telegram:dm:ann"
@@ -79,7 +79,7 @@ def test_an_account_that_used_a_lane_with_and_without_a_name_is_one():
     ],
 )
 def test_where_lanes_go_of_which_nothing_tells(serving, goes_to):
-    assert fallback_of(serving) == goes_to
+    assert fallback_accounts(serving) == goes_to
 
 
 ACCOUNTS = st.sampled_from(["", "a", "b", "c"])

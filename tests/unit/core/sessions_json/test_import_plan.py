@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.identity.keys import Isolation, owner_of
+from gateway_sessions.core.identity.keys import Isolation, session_owner
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
 from gateway_sessions.core.sessions.reasons import EndReason
@@ -133,7 +133,7 @@ class TestOwners:
 
     def test_else_the_origin_tells_it(self):
         origin = SessionSource(platform="telegram", chat_id="a", user_id="7")
-        assert planned(entry("a", "s", origin=origin))["a"].owner == owner_of(origin, FLAGS)
+        assert planned(entry("a", "s", origin=origin))["a"].owner == session_owner(origin, FLAGS)
 
     def test_else_nobody_but_the_lane_may_see_it(self):
         lanes = planned(entry("a", "s1"), entry("b", "s2"))

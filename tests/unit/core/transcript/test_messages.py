@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions import InvalidInputError, Message
-from gateway_sessions.core.transcript.messages import NO_EXTRA, brief, message_of, preview_of, text_of
+from gateway_sessions.core.transcript.messages import NO_EXTRA, brief_line, message_from, preview_of, text_of
 from gateway_sessions.transcripts import Hidden
 
 AT = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -16,7 +16,7 @@ AT = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
 def test_a_message_passes_as_it_is():
     message = Message("user", "x", hidden_because=Hidden.REWOUND)
-    assert message_of(message) is message
+    assert message_from(message) is message
     assert not message.active
     assert Message("user").active
     assert message.altered(content="y") == Message("user", "y", hidden_because=Hidden.REWOUND)
@@ -40,7 +40,7 @@ def test_known_members_of_a_mapping_are_fields_and_others_are_kept():
         "observed": 1,
         "name": "bob",
     }
-    assert message_of(given) == Message(
+    assert message_from(given) == Message(
         "tool",
         "x",
         tool_call_id="c",
@@ -53,13 +53,13 @@ def test_known_members_of_a_mapping_are_fields_and_others_are_kept():
 
 
 def test_a_mapping_without_anything_unknown_has_nothing_extra():
-    assert message_of({"role": "user"}).extra is NO_EXTRA
+    assert message_from({"role": "user"}).extra is NO_EXTRA
 
 
 def test_the_platforms_own_name_for_a_message_goes_before_another():
     given = {"role": "user", "platform_message_id": 5, "message_id": "b"}
-    assert message_of(given).platform_message_id == "5"
-    assert message_of({"role": "user", "message_id": None}).platform_message_id is None
+    assert message_from(given).platform_message_id == "5"
+    assert message_from({"role": "user", "message_id": None}).platform_message_id is None
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_the_platforms_own_name_for_a_message_goes_before_another():
     ],
 )
 def test_a_time_may_be_said_in_many_ways(given: Any):
-    assert message_of({"role": "user", "timestamp": given}).sent_at == AT
+    assert message_from({"role": "user", "timestamp": given}).sent_at == AT
 
 
 @pytest.mark.parametrize("given", [True, "soon", "nan", float("inf"), 1e300, [], "9" * 40])
 def test_what_is_no_time_is_refused_by_name(given: Any):
     with pytest.raises(InvalidInputError, match="timestamp"):
-        message_of({"role": "user", "timestamp": given})
+        message_from({"role": "user", "timestamp": given})
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,6 @@ def test_a_preview_is_one_short_line(text: str, preview: str | None):
 
 
 def test_a_brief_has_eighty_characters_at_most():
-    assert brief("a\nb") == "a b"
-    assert brief("x" * 80) == "x" * 80
-    assert brief("x" * 81) == "x" * 77 + "..."
+    assert brief_line("a\nb") == "a b"
+    assert brief_line("x" * 80) == "x" * 80
+    assert brief_line("x" * 81) == "x" * 77 + "..."

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions import Message
-from gateway_sessions.core.transcript.messages import STEERED, message_of
+from gateway_sessions.core.transcript.messages import STEERED, message_from
 from gateway_sessions.core.transcript.model_history import (
     BEGINNING,
     EMPTY,
@@ -17,8 +17,8 @@ from gateway_sessions.core.transcript.model_history import (
     OVERHEARD,
     UNANSWERED,
     conversation_of,
-    overheard_since,
-    with_overheard,
+    overheard_after_last_turn,
+    prepend_overheard,
 )
 from gateway_sessions.transcripts import Hidden
 
@@ -101,7 +101,7 @@ def test_system_and_meta_rows_unknown_roles_and_hidden_messages_are_left_out():
 def test_what_was_sent_to_the_model_in_place_of_a_content_is_sent_again():
     (row,) = conversation_of([user("hi", api_content="hi, it is Monday")])
     assert (row["content"], row["display_content"]) == ("hi, it is Monday", "hi")
-    assert message_of(row) == user("hi", api_content="hi, it is Monday")
+    assert message_from(row) == user("hi", api_content="hi, it is Monday")
 
 
 class TestCalls:
@@ -294,10 +294,10 @@ class TestOverheard:
         ],
     )
     def test_any_content_can_follow_a_quotation(self, content: Any, expected: Any):
-        assert with_overheard([user("hm", observed=True)], content) == expected
+        assert prepend_overheard([user("hm", observed=True)], content) == expected
 
     def test_without_chatter_a_content_is_as_it_was(self):
-        assert with_overheard([], "x") == "x"
+        assert prepend_overheard([], "x") == "x"
 
     def test_a_picture_in_the_room_is_mentioned(self):
         assert brief(user([{"type": "image"}], observed=True), user())[0][1].splitlines()[1] == "> (no text)"
@@ -315,8 +315,8 @@ class TestOverheard:
         late = [user("a", observed=True), user("b", observed=True)]
         hidden = user("c", observed=True, hidden_because=Hidden.RETRACTED)
         messages = [user("old", observed=True), user(), late[0], Message("system", "x"), hidden, late[1]]
-        assert overheard_since(messages) == late
-        assert overheard_since(late) == late
+        assert overheard_after_last_turn(messages) == late
+        assert overheard_after_last_turn(late) == late
         assert brief(*late) == []
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from gateway_sessions.core.transcript.messages import Hidden, Message
-from gateway_sessions.core.transcript.recap import ASSISTANT, MOST, USER, recap
+from gateway_sessions.core.transcript.recap import ASSISTANT, MOST, USER, make_recap
 
 
 def texts(*messages: Message) -> list[str]:
-    return [one.text for one in recap(messages).lines]
+    return [one.text for one in make_recap(messages).lines]
 
 
 def test_only_what_a_person_and_an_agent_said_is_shown():
@@ -55,9 +55,9 @@ def test_pictures_are_named():
 
 def test_what_is_left_out_is_counted():
     many = [Message("user", str(number)) for number in range(MOST + 5)]
-    found = recap(many)
+    found = make_recap(many)
     assert (len(found.lines), found.earlier, found.lines[0].text) == (MOST, 5, "5")
-    assert recap([]).lines == ()
+    assert make_recap([]).lines == ()
 
 
 def test_nothing_moves_the_cursor():

@@ -13,20 +13,20 @@ from gateway_sessions.core.usage.usage_events import (
     SessionUsage,
     Usage,
     UsageSum,
-    add_up,
+    add_usage_sums,
+    add_usage_to_entry,
     check_usage,
-    counted,
-    sum_of,
-    usage_of,
-    without_credentials,
-    worse,
+    least_certain_status,
+    make_usage,
+    strip_credentials,
+    sum_of_event,
 )
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def event(**facts):
-    return usage_of("e", NOW, **facts)
+    return make_usage("e", NOW, **facts)
 
 
 def entry(**members) -> SessionEntry:
@@ -128,7 +128,7 @@ def test_a_name_that_is_not_one_line_is_refused_by_name(name, word):
 @pytest.mark.parametrize("event_id", ["", None, 5, "a\nb"], ids=repr)
 def test_an_event_has_an_id(event_id):
     with pytest.raises(InvalidInputError, match="event_id"):
-        usage_of(event_id, NOW)
+        make_usage(event_id, NOW)
 
 
 def test_a_fact_that_does_not_exist_is_a_mistake_of_the_program():
@@ -148,16 +148,16 @@ def test_a_fact_that_does_not_exist_is_a_mistake_of_the_program():
     ],
 )
 def test_an_address_is_kept_without_credentials(url, kept):
-    assert without_credentials(url) == kept
+    assert strip_credentials(url) == kept
 
 
 def test_sums_are_exact_in_any_order():
-    events = [sum_of(event(estimated_cost_usd=cost)) for cost in (0.1, 0.2, 0.3, 1e6, 1e-9)]
-    assert {add_up(order).known_cost_usd for order in permutations(events)} == {1_000_000.600000001}
+    events = [sum_of_event(event(estimated_cost_usd=cost)) for cost in (0.1, 0.2, 0.3, 1e6, 1e-9)]
+    assert {add_usage_sums(order).known_cost_usd for order in permutations(events)} == {1_000_000.600000001}
 
 
 def test_a_sum_with_an_unknown_price_is_no_price():
-    known, unknown = sum_of(event(actual_cost_usd=0.5)), sum_of(event(input_tokens=7))
+    known, unknown = sum_of_event(event(actual_cost_usd=0.5)), sum_of_event(event(input_tokens=7))
     assert known.cost_usd == 0.5
     assert (known + unknown).cost_usd is None
     assert (known + unknown).known_cost_usd == 0.5
@@ -170,31 +170,31 @@ def test_nothing_used_costs_nothing():
 
 
 def test_the_actual_price_takes_the_place_of_the_estimate_and_what_is_included_costs_nothing():
-    assert sum_of(event(estimated_cost_usd=0.5, actual_cost_usd=0.4)).cost_usd == 0.4
-    assert sum_of(event(estimated_cost_usd=0.5, cost_status="included")).cost_usd == 0.0
+    assert sum_of_event(event(estimated_cost_usd=0.5, actual_cost_usd=0.4)).cost_usd == 0.4
+    assert sum_of_event(event(estimated_cost_usd=0.5, cost_status="included")).cost_usd == 0.0
 
 
 def test_reasoning_tokens_are_not_added_to_the_output_that_holds_them():
     usage = event(
         input_tokens=1, output_tokens=20, cache_read_tokens=300, cache_write_tokens=4000, reasoning_tokens=15
     )
-    assert sum_of(usage).total_tokens == 4321
+    assert sum_of_event(usage).total_tokens == 4321
 
 
 def test_a_sum_is_known_as_well_as_the_worst_known_part():
     parts = [
-        sum_of(event(**facts))
+        sum_of_event(event(**facts))
         for facts in ({"cost_status": "included"}, {"actual_cost_usd": 1.0}, {"estimated_cost_usd": 1.0}, {})
     ]
-    sums = [add_up(parts[: count + 1]).cost_status for count in range(4)]
+    sums = [add_usage_sums(parts[: count + 1]).cost_status for count in range(4)]
     assert sums == ["included", "actual", "estimated", "unknown"]
-    assert worse("included", "actual", "estimated") == "estimated"
-    assert worse("actual", "word of another program") == "unknown"
-    assert worse() == "unknown"
+    assert least_certain_status("included", "actual", "estimated") == "estimated"
+    assert least_certain_status("actual", "word of another program") == "unknown"
+    assert least_certain_status() == "unknown"
 
 
 def test_the_use_of_a_session_keeps_other_tasks_apart_from_its_turns():
-    turns, titles = sum_of(event(input_tokens=5)), sum_of(event(input_tokens=7))
+    turns, titles = sum_of_event(event(input_tokens=5)), sum_of_event(event(input_tokens=7))
     parts = tuple(
         ModelUsage(model="m", provider=None, task=task, used=used)
         for task, used in (("turn", turns), ("title", titles))
@@ -207,11 +207,13 @@ def test_the_use_of_a_session_keeps_other_tasks_apart_from_its_turns():
 
 def test_an_imported_entry_counts_on_from_its_own_counters():
     before = entry(input_tokens=100, total_tokens=120, estimated_cost_usd=0.1)
-    after = counted(before, sum_of(event(input_tokens=5, estimated_cost_usd=0.2)), "estimated")
+    after = add_usage_to_entry(
+        before, sum_of_event(event(input_tokens=5, estimated_cost_usd=0.2)), "estimated"
+    )
     assert (after.input_tokens, after.total_tokens) == (105, 125)
     assert (after.estimated_cost_usd, after.cost_status) == (0.3, "estimated")
 
 
 def test_a_lower_price_never_makes_an_entry_earn_money():
-    after = counted(entry(estimated_cost_usd=0.1), UsageSum(cost_nanos=-(10**9)), "actual")
+    after = add_usage_to_entry(entry(estimated_cost_usd=0.1), UsageSum(cost_nanos=-(10**9)), "actual")
     assert after.estimated_cost_usd == 0.0

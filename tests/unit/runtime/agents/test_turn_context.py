@@ -9,7 +9,7 @@ from msgspec import structs
 
 from gateway_sessions import Message
 from gateway_sessions.core.delivery.outbound import Reply
-from gateway_sessions.core.usage.usage_events import Usage, usage_of
+from gateway_sessions.core.usage.usage_events import Usage, make_usage
 from gateway_sessions.errors import FencedError, InvalidInputError
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts
 from tests.unit.runtime.turn_contexts import RecordedTurn, entry_of, nothing_said, said, turn_of
@@ -136,12 +136,12 @@ class TestUsage:
         for tokens in (10, 20):
             turn.report_usage(model="m", input_tokens=tokens)
         assert noted.used == [
-            usage_of("s1:3:7:1", fake_clock.now(), model="m", input_tokens=10),
-            usage_of("s1:3:7:2", fake_clock.now(), model="m", input_tokens=20),
+            make_usage("s1:3:7:1", fake_clock.now(), model="m", input_tokens=10),
+            make_usage("s1:3:7:2", fake_clock.now(), model="m", input_tokens=20),
         ]
 
     def test_an_event_that_was_made_elsewhere_is_passed_on_as_it_is(self, turn, noted, fake_clock):
-        usage = usage_of("theirs", fake_clock.now(), model="m")
+        usage = make_usage("theirs", fake_clock.now(), model="m")
         turn.report_usage(usage)
         assert noted.used == [usage]
 

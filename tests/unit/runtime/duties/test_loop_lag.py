@@ -21,7 +21,7 @@ STALL = NAP + 0.1
     ],
 )
 def test_it_is_told_by_the_middle_and_the_worst(late: list[float], lag: tuple[float, float] | None):
-    told = LoopLag.of(late)
+    told = LoopLag.from_waits(late)
     assert (told and (told.usual_ms, told.worst_ms)) == (lag and pytest.approx(lag))
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from gateway_sessions import InvalidInputError, Scope, SessionSource
-from gateway_sessions.core.identity.keys import Isolation, owner_of
+from gateway_sessions.core.identity.keys import Isolation, session_owner
 from tests.unit.runtime.store_fixtures import EVERYTHING, dm, everything, group, open_store, pass_time, quick
 
 
@@ -109,7 +109,9 @@ class TestScope:
                     page := await store.list_sessions(scope=scope, limit=7, after=seen[-1] if seen else None)
                 ):
                     seen += page
-                allowed = {key for key, one in lanes.items() if owner_of(one.origin, flags) in scope.owners}
+                allowed = {
+                    key for key, one in lanes.items() if session_owner(one.origin, flags) in scope.owners
+                }
                 assert {one.session_key for one in seen} == allowed
                 assert len(seen) == len(allowed)
                 for one in lanes.values():

@@ -15,7 +15,14 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions._process.background import Resource
 from gateway_sessions._process.streams import accept_connection
-from gateway_sessions.core.control_protocol import PROTOCOL, ControlAnswer, Greeting, decode, encode, frame
+from gateway_sessions.core.control_protocol import (
+    PROTOCOL,
+    ControlAnswer,
+    Greeting,
+    decode,
+    encode,
+    encode_frame,
+)
 from gateway_sessions.errors import ControlError, UnsupportedStorageError
 from gateway_sessions.storage.control import client
 from gateway_sessions.storage.control import server as control_server
@@ -127,8 +134,8 @@ def test_only_this_user_and_root_may_talk(monkeypatch: pytest.MonkeyPatch):
         b"\xff\xff\xff\xff",
         b"\0\0\0\x04null",
         b"GET / HTTP/1.1\r\n\r\n",
-        frame({"do": "x"}, 1000),
-        frame("[" * 100_000, 1 << 20),
+        encode_frame({"do": "x"}, 1000),
+        encode_frame("[" * 100_000, 1 << 20),
     ],
     ids=["huge", "null", "http", "incomplete", "no request"],
 )
@@ -185,7 +192,7 @@ async def test_who_does_not_read_is_waited_for_only_so_long(home: Path, monkeypa
 
     async with Owner(home, much):
         with raw_client(home) as client:
-            client.sendall(frame({"do": "x", "seconds": 1}, 1000))
+            client.sendall(encode_frame({"do": "x", "seconds": 1}, 1000))
             await asyncio.sleep(0.3)
             assert await closed_by_the_server(client)
 
@@ -240,7 +247,7 @@ async def test_a_slow_request_holds_nobody_up(home: Path):
 
     async with Owner(home, slow):
         with raw_client(home) as client:
-            client.sendall(frame({"do": "slow", "seconds": 100}, 1000))
+            client.sendall(encode_frame({"do": "slow", "seconds": 100}, 1000))
             assert await works(home)
 
 
@@ -366,7 +373,7 @@ class FakeOwner:
 
 
 def greeting(**members: object) -> bytes:
-    return frame(msgspec.structs.replace(GREETING, **members), 1000)
+    return encode_frame(msgspec.structs.replace(GREETING, **members), 1000)
 
 
 @pytest.mark.parametrize(
@@ -374,12 +381,12 @@ def greeting(**members: object) -> bytes:
     [
         (b"", "closed the connection without an answer", False),
         (b"HTTP/1.1 400 Bad Request\r\n", "sends what is no answer", False),
-        (frame([1], 100), "not a Greeting as expected", True),
+        (encode_frame([1], 100), "not a Greeting as expected", True),
         (greeting(protocol=99, program="9.9"), r"version 9.9 .* protocol 99; this program speaks", False),
         (greeting(), "closed the connection", None),
-        (greeting() + frame([1], 100), "not a Answer as expected", True),
+        (greeting() + encode_frame([1], 100), "not a Answer as expected", True),
         (
-            greeting() + frame(ControlAnswer(result=msgspec.Raw(b'"x"')), 100),
+            greeting() + encode_frame(ControlAnswer(result=msgspec.Raw(b'"x"')), 100),
             "Expected `list`|not a list",
             True,
         ),
