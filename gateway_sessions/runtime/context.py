@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -71,7 +71,8 @@ class StoreContext:
     crash_loop: CrashLoopLimits = field(default_factory=CrashLoopLimits)
     longest_debounce: timedelta = timedelta()
     """How long a burst may pause where it may pause longest."""
-    hook_names: Callable[[], tuple[str, ...]]
+    hook_names: Collection[str]
+    """The names of the registered hooks, as they are at any moment."""
     has_active_processes: HasActiveProcesses | None = None
     entropy: Entropy = field(default_factory=Entropy)
 
@@ -83,7 +84,7 @@ class StoreContext:
         db: SessionDB,
         clock: Clock,
         policies: PolicyBook,
-        hook_names: Callable[[], tuple[str, ...]],
+        hook_names: Collection[str],
         has_active_processes: HasActiveProcesses | None,
     ) -> Self:
         """Return the context of a store with that configuration, of which *policies* were made."""
@@ -120,7 +121,7 @@ class StoreContext:
             freshness=self.freshness,
             epoch=self.db.ownership.epoch,
             id_above=None if self.db.ownership.shared is None else self.db.ownership.shared.id_above,
-            hooks=self.hook_names(),
+            hooks=tuple(self.hook_names),
         )
 
     async def apply(self, actor: Actor, transaction: Callable[[Change], Transaction[T]]) -> T:

@@ -1,11 +1,7 @@
-"""`Delivery`: sends the outbox of one account in order and retries after failures.
+"""`Delivery`: sends the outbox of one account in order, retries failures, and keeps a platform's pauses.
 
-Replies on their way out: in order on each lane, again when that makes sense, and never silently lost.
-
-A reply is durable before anything is sent. One that follows a commit at once is marked by that very commit as
-being sent; so after a crash everything that may have been sent is known to be doubtful, and nothing else.
-
-Handing one reply to its platform, and hearing what became of it.
+A reply is durable before it is sent. A reply that is sent right after its commit is marked as being sent by
+that very commit; so after a crash exactly those replies are doubtful that may have been sent.
 """
 
 from __future__ import annotations
@@ -16,26 +12,28 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import anyio
-from msgspec import structs
+from cachetools import LRUCache
 
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.adapters.protocol import Adapter
-from gateway_sessions.core.delivery.outbound import OutboundMessage
+from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.delivery.retry_policy import (
     DeliveryRules,
     GiveUp,
     ResendMarked,
+    SendFailure,
     Tried,
     failure_of,
     is_too_old,
     marked,
+    pause_left,
+    pause_of,
     plan_delivery,
     split_message,
 )
-from gateway_sessions.core.delivery.retry_policy import SendFailure as Failure
 from gateway_sessions.core.queue.commands import spelled_with_underscores
 from gateway_sessions.errors import (
     CancelledItselfError,
@@ -45,41 +43,11 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import NEVER, Alarm, ClockSteps
-from gateway_sessions.runtime.delivery.notices import Hints
-from gateway_sessions.runtime.delivery.pauses import Pauses
 from gateway_sessions.runtime.delivery.sent_marks import PersistentWrites, SentReplies, Truth
 from gateway_sessions.runtime.duty import repeat
+from gateway_sessions.runtime.observability.events import EventKind, Events
 from gateway_sessions.storage.transactions.queue import clock_set_back, outbox
 from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply, SentReply
-
-
-async def hand_over(
-    adapter: Adapter, reply: OwedReply, scope: anyio.CancelScope
-) -> tuple[str | None, Exception | None]:
-    """Send a reply, marked if it may be seen twice; the id it got, or what went wrong.
-
-    *scope* is what whoever stops it cancels: any other cancellation has leaked out of the adapter.
-    """
-    message = reply.message
-    shown_once = adapter.capabilities.idempotent_send or message.replaces is not None
-    if reply.maybe_duplicate and not shown_once:
-        message = marked(message)
-    try:
-        return await _sent(adapter, reply, message), None
-    except asyncio.CancelledError:
-        if scope.cancel_called:
-            raise
-        return None, CancelledItselfError("an adapter's send")  # it may have happened
-    except Exception as error:  # noqa: BLE001 -- foreign code: told apart by its kind
-        return None, error
-
-
-async def _sent(adapter: Adapter, reply: OwedReply, message: OutboundMessage) -> str | None:
-    if message.replaces is not None:
-        await adapter.edit(reply.target, message.replaces, message)
-        return message.replaces
-    return await adapter.send(reply.target, message, idempotency_key=reply.idempotency_key)
-
 
 logger: Final = logging.getLogger(__name__)
 
@@ -87,6 +55,10 @@ AT_ONCE: Final = 64
 """Replies sent at the same time on one account, each for another lane."""
 RETRY: Final = timedelta(seconds=1)
 """After the database failed."""
+
+
+PAUSED_CHATS: Final = 4096
+"""The number of chats whose pauses are remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +69,42 @@ class Patience:
     timeout: timedelta
 
 
-def _nobody() -> None:
-    """Nobody waits for this."""
+class _Pause(NamedTuple):
+    begun_at: datetime
+    length: timedelta
+
+
+class Pauses:
+    """The pauses that platforms asked for, by account and chat.
+
+    Many platforms make a client that calls within a pause wait longer, and shut it out in the end.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._chats: LRUCache[tuple[str, str, str], _Pause] = LRUCache(PAUSED_CHATS)
+
+    def note(self, target: ReplyTarget, error: RateLimitedError) -> None:
+        """Begin the pause that the platform asked for."""
+        self._chats[_chat_of(target)] = _Pause(self._clock.now(), pause_of(error.retry_after))
+
+    def left(self, target: ReplyTarget) -> timedelta:
+        """Return how long nothing may be asked of that chat; zero if the chat is not paused."""
+        pause = self._chats.get(_chat_of(target)) if self._chats else None
+        if pause is None:
+            return timedelta()
+        left = pause_left(pause.begun_at, pause.length, self._clock.now())
+        if not left:
+            del self._chats[_chat_of(target)]
+        return left
+
+
+def _chat_of(target: ReplyTarget) -> tuple[str, str, str]:
+    return target.platform, target.account, target.chat_id or target.user_id or ""
+
+
+def _wake_nobody() -> None:
+    """Do nothing: nobody waits until nothing is sent."""
 
 
 @dataclass(slots=True)
@@ -137,12 +143,12 @@ class Delivery:
         adapter: Adapter,
         clock: Clock,
         patience: Patience,
-        tell: Callable[[OwedReply, str], object],
-        hints: Hints | None = None,
+        events: Events,
+        pauses: Pauses | None = None,
         *,
         lanes: Collection[str] | None = None,
         alone: bool = True,
-        on_idle: Callable[[], object] = _nobody,
+        on_idle: Callable[[], object] = _wake_nobody,
         command_names: Collection[str] = (),
     ) -> None:
         """*lanes* are the only ones whose replies are sent; None: those of all.
@@ -151,13 +157,12 @@ class Delivery:
         nothing to wait for any more. *command_names* are all that commands are called, as notices name them.
         """
         self.adapter = adapter
-        self.hints: Hints = hints or Hints(clock, Pauses(clock))
-        """How the platform is asked for what may be lost, and the pauses that it wants."""
         self._truth = truth
         self._outbox = PersistentWrites(truth, clock, RETRY)
         self._clock = clock
         self._patience = patience
-        self._tell = tell
+        self._events = events
+        self._pauses = pauses or Pauses(clock)
         self._alarm, self._clock_steps = Alarm(clock), ClockSteps(clock)
         self._lanes: dict[str, _Lane] = {}
         self._commits = 0  # under way that may owe something
@@ -216,7 +221,8 @@ class Delivery:
         if shown is not message:
             facts = {"action": "attachment_in_words", "platform": self.adapter.platform}
             logger.warning("an attachment cannot be shown and is told in words", extra=facts)
-        return split_message(shown, self.adapter.capabilities)
+        unlimited = self.adapter.capabilities.max_length is None
+        return (shown,) if unlimited else split_message(shown, self.adapter.capabilities)
 
     def owed(
         self,
@@ -394,7 +400,7 @@ class Delivery:
     async def _noted(self, reply: OwedReply, is_noted: bool) -> None:  # noqa: FBT001 -- what `SentReplies` tells
         try:
             if is_noted:
-                await self._settled(reply)
+                await self._settled(reply, EventKind.REPLY_SENT)
         except StoreStoppedError:
             return
         finally:
@@ -410,7 +416,7 @@ class Delivery:
 
     async def _send(self, reply: OwedReply, send: _Send) -> tuple[str | None, Exception | None]:
         """Hand the reply to the adapter, for so long and no longer; the id it got, or what went wrong."""
-        if left := self.hints.pauses.left(reply.target):  # since an edit or a hint was refused
+        if left := self._pauses.left(reply.target):  # since an edit or a hint was refused
             return None, RateLimitedError(self.adapter.platform, left.total_seconds())
         with send.scope:
             self._limit(send)
@@ -431,10 +437,10 @@ class Delivery:
     async def _failed(self, reply: OwedReply, error: Exception) -> None:
         failed, now = failure_of(error), self._clock.now()
         if isinstance(error, RateLimitedError):
-            self.hints.pauses.note(reply.target, error)
-        unclear = reply.unclear + (failed.how is Failure.UNKNOWN)
+            self._pauses.note(reply.target, error)
+        unclear = reply.unclear + (failed.how is SendFailure.UNKNOWN)
         problem = f"{type(error).__name__}: {error}"[:500]
-        if failed.how is Failure.REFUSED and reply.message.replaces is not None:
+        if failed.how is SendFailure.REFUSED and reply.message.replaces is not None:
             # What was streamed is gone from the platform: say it anew.
             message = reply.message.instead_of(None)
             await self._outbox.write(partial(outbox.reword, reply.reply_id, message, now))
@@ -456,14 +462,12 @@ class Delivery:
         await self._outbox.write(partial(outbox.give_up, reply, self._clock.now(), problem, unclear=unclear))
         facts = {"action": "reply_given_up", "reply_id": reply.reply_id, "problem": problem}
         logger.error("a reply was given up", extra={**facts, "session_key": reply.session_key})
-        self._tell(structs.replace(reply, problem=problem), "given_up")
-        await self._settled(reply, told=True)
+        await self._settled(reply, EventKind.REPLY_GIVEN_UP)
         self.wake()  # the one behind it is next
 
-    async def _settled(self, reply: OwedReply, *, told: bool = False) -> None:
+    async def _settled(self, reply: OwedReply, kind: EventKind) -> None:
         """Find out whether the lane is owed more; only then new replies have to wait behind those."""
-        if not told:
-            self._tell(reply, "sent")
+        self._events.emit(kind, reply.session_key, reply.session_id, reply_id=reply.reply_id)
         lane = self._lanes.get(reply.session_key)
         if lane is None:  # somebody else owed it, and perhaps another one behind it
             self.wake()
@@ -482,3 +486,31 @@ class Delivery:
     @property
     def _account(self) -> tuple[str, str]:
         return self.adapter.platform, self.adapter.name
+
+
+async def hand_over(
+    adapter: Adapter, reply: OwedReply, scope: anyio.CancelScope
+) -> tuple[str | None, Exception | None]:
+    """Send a reply, marked if it may be seen twice; the id it got, or what went wrong.
+
+    *scope* is what whoever stops it cancels: any other cancellation has leaked out of the adapter.
+    """
+    message = reply.message
+    shown_once = adapter.capabilities.idempotent_send or message.replaces is not None
+    if reply.maybe_duplicate and not shown_once:
+        message = marked(message)
+    try:
+        return await _sent(adapter, reply, message), None
+    except asyncio.CancelledError:
+        if scope.cancel_called:
+            raise
+        return None, CancelledItselfError("an adapter's send")  # it may have happened
+    except Exception as error:  # noqa: BLE001 -- foreign code: told apart by its kind
+        return None, error
+
+
+async def _sent(adapter: Adapter, reply: OwedReply, message: OutboundMessage) -> str | None:
+    if message.replaces is not None:
+        await adapter.edit(reply.target, message.replaces, message)
+        return message.replaces
+    return await adapter.send(reply.target, message, idempotency_key=reply.idempotency_key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
@@ -27,9 +27,9 @@ class Asker:
 class Answers:
     """Owes people what a gateway tells them."""
 
-    def __init__(self, ledger: Ledger, delivery_for: Callable[[str, str], Delivery | None]) -> None:
+    def __init__(self, ledger: Ledger, deliveries: Mapping[tuple[str, str], Delivery]) -> None:
         self._ledger = ledger
-        self._delivery_for = delivery_for
+        self._deliveries = deliveries
 
     async def owe(
         self,
@@ -39,7 +39,7 @@ class Answers:
     ) -> None:
         """Run a transaction that owes the text, or nothing; once that is durable, it is sent in its turn."""
         source, key = asker.message.source, asker.session_key
-        delivery = self._delivery_for(source.platform, asker.message.account)
+        delivery = self._deliveries.get((source.platform, asker.message.account))
         if delivery is None or text is None:
             messages = [] if text is None else [OutboundMessage(text=text, is_notice=True)]
             owed = [_owed(asker, one) for one in messages]

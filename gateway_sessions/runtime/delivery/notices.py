@@ -1,8 +1,7 @@
-"""Notices that may be lost, such as acknowledgements, sent at once through the adapter of a message.
+"""Hints that may be lost, such as notices about messages that came in, sent at once and never repeated.
 
-What people are told at once about what became of their message: hints that may be lost, and never many.
-
-What a platform is asked for that may be lost: nothing depends on it, and nobody waits long for it.
+Nothing depends on a hint, and no hint keeps anybody waiting for long. Within a pause that the platform has
+asked for, a hint is lost at once.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -20,23 +20,37 @@ from cachetools import LRUCache
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import acknowledgement, dropped_notice
-from gateway_sessions.core.queue.busy_modes import BusyRules, Demotion, acknowledge_due
+from gateway_sessions.core.queue.busy_modes import BusyBook, BusyRules, Demotion, acknowledge_due
 from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted, Rejected
+from gateway_sessions.core.queue.receipts import (
+    Accepted,
+    Disposition,
+    Duplicate,
+    Receipt,
+    Rejected,
+    RejectReason,
+)
 from gateway_sessions.errors import RateLimitedError, StoreStoppedError
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.delivery.pauses import Pauses
+from gateway_sessions.runtime.delivery.delivery import Pauses
+from gateway_sessions.runtime.observability.events import EventKind, Events
 from gateway_sessions.runtime.open_calls import start_in
 from gateway_sessions.runtime.user_code import problem_within
 
 logger: Final = logging.getLogger(__name__)
 
 HINT: Final = timedelta(seconds=5)
-"""How long a platform may take for what nothing depends on."""
+"""The time that a platform may take for a hint, on which nothing depends."""
+LANES: Final = 4096
+"""The number of lanes of which it is remembered when their people got the last notice."""
+AT_ONCE: Final = 64
+"""The most notices that are sent at the same time; what comes beyond that is not said."""
+_OF_REFUSALS: Final = BusyRules()
+"""The rules that say how often people hear of refusals; one object, as most of a flood is told nothing."""
 
 
 class Hints:
-    """Asks platforms for what may be lost; within a pause that one has asked for, it is lost at once."""
+    """Asks platforms for what may be lost."""
 
     def __init__(self, clock: Clock, pauses: Pauses) -> None:
         self._clock = clock
@@ -45,16 +59,16 @@ class Hints:
     async def give(
         self, adapter: Adapter, target: ReplyTarget, call: Callable[[], Awaitable[object]]
     ) -> bool:
-        """Ask for something at that place; whether it went well."""
+        """Make a call for that target; return whether it succeeded in time."""
         if self.pauses.left(target):
             return False
-        problem = await problem_within(HINT, self._clock, lambda: self._minding(target, call))
+        problem = await problem_within(HINT, self._clock, lambda: self._note_pause_of(target, call))
         if problem is not None:
             facts = {"action": "hint_lost", "platform": adapter.platform, "account": adapter.name}
             logger.debug("a hint was lost", extra={**facts, "problem": problem})
         return problem is None
 
-    async def _minding(self, target: ReplyTarget, call: Callable[[], Awaitable[object]]) -> None:
+    async def _note_pause_of(self, target: ReplyTarget, call: Callable[[], Awaitable[object]]) -> None:
         try:
             await call()
         except RateLimitedError as error:
@@ -62,50 +76,74 @@ class Hints:
             raise
 
 
-LANES: Final = 4096
-"""Of so many it is remembered when they were last told something."""
-AT_ONCE: Final = 64
-"""No more hints than this are under way; what comes beyond that is not said."""
-_OF_REFUSALS: Final = BusyRules()
-"""How often refusals are told; made once, as most of a flood is told nothing."""
-
-
-class Notices:
-    """Tells people, through the adapter that brought their message."""
+class ReceiptNotices:
+    """Tells of receipts: listeners by events, and people through the adapter that brought their message."""
 
     def __init__(
-        self, tasks: TaskGroup, clock: Clock, adapters: Mapping[tuple[str, str], Adapter], hints: Hints
+        self,
+        tasks: TaskGroup,
+        clock: Clock,
+        adapters: Mapping[tuple[str, str], Adapter],
+        hints: Hints,
+        events: Events,
+        busy: BusyBook,
     ) -> None:
         self._tasks = tasks
-        self._hints = hints
         self._clock = clock
         self._adapters = adapters
-        self._told: LRUCache[str, datetime] = LRUCache(LANES)
+        self._hints = hints
+        self._events = events
+        self._busy = busy
+        self._noticed_at: LRUCache[str, datetime] = LRUCache(LANES)
         self._under_way = 0
 
-    def accepted(self, message: InboundMessage, receipt: Accepted, rules: BusyRules) -> None:
+    def tell_of(self, message: InboundMessage, receipt: Receipt, *, solo: bool = False) -> None:
+        """Emit the events of a receipt, and tell people at once what they do not see by themselves.
+
+        A person who asked for a turn of its own (*solo*) gets the answer of the command instead.
+        """
+        match receipt:
+            case Duplicate():
+                self._events.emit(EventKind.MESSAGE_DUPLICATE, receipt.session_key, seq=receipt.seq)
+            case Rejected():
+                reason = str(receipt.reason)
+                self._events.emit(EventKind.MESSAGE_REJECTED, receipt.session_key, reason=reason)
+                if receipt.reason is not RejectReason.ERASED:
+                    self._tell_refused(message, receipt)
+            case Accepted():
+                merged = receipt.merged_into is not None
+                kind = EventKind.MESSAGE_MERGED if merged else EventKind.MESSAGE_ACCEPTED
+                where = (receipt.session_key, receipt.session_id)
+                self._events.emit(kind, *where, seq=receipt.seq, disposition=str(receipt.disposition))
+                for seq in receipt.dropped:
+                    self._events.emit(EventKind.MESSAGE_DROPPED, *where, seq=seq)
+                if receipt.dropped or receipt.disposition is not Disposition.STARTS:
+                    self._tell_accepted(message, receipt, solo=solo)
+
+    def _tell_accepted(self, message: InboundMessage, receipt: Accepted, *, solo: bool) -> None:
         """Say what becomes of a message that is not answered at once, unless that was said just now."""
         if receipt.dropped:
-            self._tell(message, dropped_notice(len(receipt.dropped)))
+            self._say(message, dropped_notice(len(receipt.dropped)))
         demotion = Demotion(receipt.demoted) if receipt.demoted is not None else None
         text = acknowledgement(receipt.disposition, receipt.depth, demotion)
+        rules = self._busy.rules_for(message.source.platform, message.source.chat_type)
+        rules = replace(rules, acknowledge=False) if solo else rules
         if text is not None and self._is_due(receipt.session_key, rules):
-            self._tell(message, text)
+            self._say(message, text)
 
-    def refused(self, message: InboundMessage, receipt: Rejected) -> None:
-        """Say that a message was not taken."""
+    def _tell_refused(self, message: InboundMessage, receipt: Rejected) -> None:
         who = receipt.session_key or f"{message.source.platform}:{message.source.chat_id}:{message.sender}"
         if self._is_due(f"refused {who}", _OF_REFUSALS):
-            self._tell(message, receipt.text)
+            self._say(message, receipt.text)
 
     def _is_due(self, who: str, rules: BusyRules) -> bool:
         now = self._clock.now()
-        if not acknowledge_due(self._told.get(who), now, rules):
+        if not acknowledge_due(self._noticed_at.get(who), now, rules):
             return False
-        self._told[who] = now
+        self._noticed_at[who] = now
         return True
 
-    def _tell(self, message: InboundMessage, text: str) -> None:
+    def _say(self, message: InboundMessage, text: str) -> None:
         adapter = self._adapters.get((message.source.platform, message.account))
         if adapter is not None and self._under_way < AT_ONCE:
             with suppress(StoreStoppedError):  # then nobody is told, as with any hint that is lost

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from random import SystemRandom
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -17,6 +17,7 @@ from gateway_sessions.errors import StorageError
 from gateway_sessions.runtime.duties.restart_recovery import RestartRecords
 from gateway_sessions.runtime.duty import repeat, report_failure
 from gateway_sessions.runtime.queue.ledger import Ledger
+from gateway_sessions.runtime.queue.listener import QueueListener
 from gateway_sessions.storage.engines.membership import Membership
 from gateway_sessions.storage.engines.protocol import Shared
 
@@ -27,18 +28,6 @@ COALESCED_SECONDS: Final = 0.05
 _ANY: Final = SystemRandom()
 
 Duty: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-
-
-class ClusterListener(Protocol):
-    """A gateway of a node, which hears what other nodes bring about."""
-
-    def look(self) -> None:
-        """Others may have left something to do."""
-        ...
-
-    def silence(self) -> None:
-        """Nothing may go on that runs here."""
-        ...
 
 
 class NodeLanes:
@@ -92,7 +81,7 @@ class Cluster:
         self._calling = asyncio.Event()
         self._on_look = on_look
         self._on_lead = on_lead
-        self._listeners: list[ClusterListener] = []
+        self._listeners: list[QueueListener] = []
         """The gateways of this node."""
 
     def start(self, tasks: TaskGroup) -> None:
@@ -100,7 +89,7 @@ class Cluster:
         for duty in (self._look, self._call, self._see_to_the_dead, self._count):
             tasks.start_soon(duty)
 
-    def attach(self, listener: ClusterListener) -> None:
+    def attach(self, listener: QueueListener) -> None:
         """Let a gateway hear from now on what the other nodes bring about."""
         self._listeners.append(listener)
 

@@ -7,7 +7,7 @@ runs; after the last one the call is given up where everybody can see it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -72,6 +72,8 @@ class Hooks:
         self._limits = limits
         self._clock_steps = ClockSteps(clock)
         self._hooks: dict[str, _Registered] = {}
+        self.registered: Collection[str] = self._hooks.keys()
+        """The names of the registered hooks, as they are at any moment."""
         self._running: dict[str, set[str]] = {}
         """By hook, the calls under way."""
         self._wake = anyio.Event()

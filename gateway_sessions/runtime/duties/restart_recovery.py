@@ -76,6 +76,8 @@ class RestartRecords:
         self._marker = home / CLEAN_SHUTDOWN_FILE
         self._counts = home / RESTART_COUNTS_FILE
         self._written: dict[str, int] | None = None
+        self.noted: Collection[str] = ()
+        """The lanes of which `restart_counts.json` says something."""
         self._refreshing = anyio.Lock()
 
     async def recover(self) -> StartReport:
@@ -171,11 +173,6 @@ class RestartRecords:
         await self.refresh()
         return marked
 
-    @property
-    def noted(self) -> Collection[str]:
-        """The lanes of which `restart_counts.json` says something."""
-        return self._written or ()
-
     async def refresh(self) -> None:
         """Bring `restart_counts.json` up to date. One at a time, or an earlier write might land later."""
         async with self._refreshing:
@@ -184,7 +181,7 @@ class RestartRecords:
                 return
             content = encode_restart_counts(counts) if counts else None
             await in_thread(partial(_replace, self._counts, content))
-            self._written = counts
+            self._written = self.noted = counts
 
     async def leave_marker(self) -> None:
         """Say that this process ends in order."""

@@ -1,24 +1,29 @@
 """`Gateway` and its parts: scheduling, running, streaming and stopping turns, and slash commands.
 
-- ``assembly``: `TurnParts`: the parts of a gateway that each turn is given, and the answer whether a turn
-  may run.
+- ``assembly``: The assembly of a gateway: it makes all parts in one place, each before those that are
+  given it.
 - ``budget_gate``: The gate that asks before each turn whether its budgets allow it, and warns people.
 - ``commands``: The built-in slash commands, grouped by what they change.
 - ``connections``: Connections of adapters, made again after failures, and the adapter of each account.
-- ``execution``: The execution of one turn: lend the agent, run it, and commit its messages, use and replies
-  at once.
+- ``execution``: The execution of one turn: lend the agent, run it, and commit its messages, use and
+  replies at once.
 - ``farewell``: The last call to an agent whose session ended by itself, so that it can save what it needs.
 - ``gateway``: `Gateway`: takes messages from adapters, runs an agent for each turn, and sends replies.
-- ``listeners``: What a gateway does when the queue, or another node, has news for it.
-- ``observers``: Observers of the embedding program: asked before a message and a turn, called after a turn.
+- ``intake``: `MessageIntake`: takes messages in, past the observers, to a slash command, an edit or the
+  queue.
+- ``listeners``: `GatewayListener`: passes news of the queue and of other nodes on to the lanes, turns and
+  deliveries.
+- ``observers``: Observers of the embedding program: asked before a message and a turn, called after a
+  turn.
 - ``remote_turns``: Signals to a running turn in this process or on another node: interrupt, roll back,
   steer.
 - ``runner``: The tasks that run turns one after another on each lane, and log the failures of turns.
-- ``running_turn``: `RunningTurn`: a turn that runs in this process; it can be stopped once, steered and
-  observed.
+- ``running_turn``: `RunningTurn`: a turn that runs in this process, may be stopped once, and takes
+  messages while it runs.
 - ``scheduler``: The scheduler of turns: one at a time on a lane, limits by owner and in all, first come
   first served.
-- ``streaming``: Growing replies on platforms that allow edits: throttled updates, and what follows a crash.
+- ``streaming``: Growing replies on platforms that allow edits: throttled updates, and what follows a
+  crash.
 - ``watchdog``: The duty that stops turns past their deadline or without progress, and shows the typing
   indicator.
 """

@@ -1,56 +1,174 @@
-"""`TurnParts`: the parts of a gateway that each turn is given, and the answer whether a turn may run."""
+"""The assembly of a gateway: it makes all parts in one place, each before those that are given it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TypeAlias
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
-from gateway_sessions.core.queue.state_machine import TurnOutcome
-from gateway_sessions.ports import Clock
+from anyio.abc import TaskGroup
+
+from gateway_sessions.adapters.protocol import Adapter
+from gateway_sessions.core.sessions.policy_rules import PolicyBook
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import AgentSource
 from gateway_sessions.runtime.agents.system_prompts import SystemPrompts
-from gateway_sessions.runtime.delivery.delivery import Delivery
-from gateway_sessions.runtime.gateway.running_turn import RunningTurn
+from gateway_sessions.runtime.delivery.delivery import Delivery, Patience, Pauses
+from gateway_sessions.runtime.delivery.durable_notices import Answers
+from gateway_sessions.runtime.delivery.notices import Hints, ReceiptNotices
+from gateway_sessions.runtime.gateway.budget_gate import BudgetGate
+from gateway_sessions.runtime.gateway.commands.executor import Commands
+from gateway_sessions.runtime.gateway.commands.protocol import CommandHost
+from gateway_sessions.runtime.gateway.connections import Connections
+from gateway_sessions.runtime.gateway.execution import TurnParts
+from gateway_sessions.runtime.gateway.farewell import Farewells
+from gateway_sessions.runtime.gateway.intake import MessageIntake
+from gateway_sessions.runtime.gateway.listeners import GatewayListener
+from gateway_sessions.runtime.gateway.observers import Observers
+from gateway_sessions.runtime.gateway.remote_turns import RemoteTurns
+from gateway_sessions.runtime.gateway.runner import TurnRunner, TurnTasks
+from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.gateway.watchdog import Watchdog
-from gateway_sessions.runtime.queue.storage_faults import SpoiltTries
+from gateway_sessions.runtime.queue.edits import Changes
 from gateway_sessions.runtime.queue.turn import Turn
-from gateway_sessions.runtime.store.store import SessionStore
-
-Gate: TypeAlias = Callable[[Turn], Awaitable["TurnAdmission"]]
-
-
-@dataclass(frozen=True, slots=True)
-class TurnAdmission:
-    """Whether a turn may run, and what people are told first."""
-
-    allowed: bool = True
-    notice: str | None = None
+from gateway_sessions.runtime.store.open_store import parts_of, queue_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnParts:
-    """The parts of a gateway that a turn touches."""
+class GatewayOptions:
+    """The checked arguments of a gateway."""
 
-    store: SessionStore
-    clock: Clock
     source: AgentSource
-    cache: AgentCache
-    delivery_for: Callable[[str, str], Delivery | None]
-    goes_on: Callable[[RunningTurn], bool | str]
-    """Whether the lane's next turn may follow at once, or the lane whose turn takes the place of this one."""
-    gate: Gate
-    over: Callable[[Turn, TurnOutcome], object]
-    """Told how each turn ended."""
-    platforms: Collection[str] = ()
-    """Those that are connected, as they are at any moment."""
-    settings: AgentSettings | None = None
-    timeout: timedelta | None = None
-    watchdog: Watchdog
-    prompts: SystemPrompts
-    is_trusted: Callable[[], bool]
-    """Whether no other node can have taken this one's turns over."""
-    spoilt: SpoiltTries = field(default_factory=SpoiltTries)
-    """The tries of turns that the database has spoilt."""
+    settings: AgentSettings | None
+    adapters: Mapping[tuple[str, str], Adapter]
+    """By platform and account."""
+    observers: Observers
+    lanes: Collection[str] | None
+    """The only lanes that the gateway answers on; None: all."""
+
+
+class GatewayParts:
+    """All parts of an open gateway, each made after those that it is given; none works before `start`."""
+
+    def __init__(
+        self, host: CommandHost, options: GatewayOptions, policies: PolicyBook, tasks: TaskGroup
+    ) -> None:
+        store, config, clock = host.store, host.config, host.store.clock
+        self._ledger = ledger = queue_of(store)
+        self._cluster = parts_of(store).cluster
+        self._host = host
+        self._options = options
+        self._tasks = tasks
+        self.lanes: LaneScheduler = self._scheduler()
+        self.remote_turns: RemoteTurns = RemoteTurns(self.lanes, ledger, store.db, self._cluster)
+        self.agents: AgentCache = AgentCache(tasks, clock, config.agent_cache)
+        self.connections: Connections = Connections(clock, host.events)
+        self._pauses = Pauses(clock)
+        self._hints = Hints(clock, self._pauses)
+        self._watchdog = Watchdog(tasks, clock, config.gateway.inactivity_timeout, self._hints)
+        self._by_account = {account: self._delivery(one) for account, one in options.adapters.items()}
+        self.deliveries: Collection[Delivery] = self._by_account.values()
+        self._budgets = BudgetGate(store, config.budgets, policies)
+        self.turn_tasks: TurnTasks = TurnTasks("gateway")
+        self._runner = TurnRunner(self._turn_parts(), host.events, self.turn_tasks)
+        busy, answers = config.busy_book(), Answers(ledger, self._by_account)
+        notices = ReceiptNotices(tasks, clock, options.adapters, self._hints, host.events, busy)
+        self.commands: Commands = Commands(
+            host, tasks, answers, notices.tell_of, self.lanes.wake_watchers, busy
+        )
+        self.intake: MessageIntake = self._intake(notices)
+        self.farewells: Farewells = self._farewells()
+        self.listener: GatewayListener = GatewayListener(
+            self.lanes,
+            self.deliveries,
+            self.remote_turns,
+            self._cluster,
+            wants_versions=options.source.shared is None,
+        )
+
+    def start(self) -> None:
+        """Begin all duties. The tasks of turns come first, because every other duty may begin turns."""
+        deliveries = [delivery.run for delivery in self.deliveries]
+        duties = [self.turn_tasks.run, self.lanes.run, self.agents.run, self._watchdog.run, *deliveries]
+        for duty in duties:
+            self._tasks.start_soon(duty)
+        if self._cluster is not None:
+            self._cluster.attach(self.listener)
+            self._tasks.start_soon(self.remote_turns.run)
+
+    def _scheduler(self) -> LaneScheduler:
+        options = self._host.config.gateway
+        return LaneScheduler(
+            self._ledger,
+            self._host.store.clock,
+            max_turns=options.max_turns,
+            max_turns_per_owner=options.max_turns_per_owner,
+            start=self._start_turn,
+            cluster=self._cluster,
+            only=self._options.lanes,
+        )
+
+    def _start_turn(self, turn: Turn) -> None:
+        self._runner.start(turn)  # the runner needs the scheduler, so it is made after that
+
+    def _delivery(self, adapter: Adapter) -> Delivery:
+        store, rules = self._host.store, self._host.config.delivery
+        return Delivery(
+            store.db,
+            adapter,
+            store.clock,
+            Patience(rules=rules.rules, timeout=rules.timeout),
+            self._host.events,
+            self._pauses,
+            lanes=self._options.lanes,
+            alone=self._cluster is None,
+            on_idle=self.lanes.wake_watchers,
+            command_names=self._host.commands.names,
+        )
+
+    def _turn_parts(self) -> TurnParts:
+        store, config = self._host.store, self._host.config
+        observers, budgets = self._options.observers, self._budgets
+        gates = [(observers.see_turns, observers.gate), (budgets.has_limits, budgets.admit)]
+        listeners = [(budgets.has_limits, budgets.over), (observers.see_endings, observers.over)]
+        return TurnParts(
+            store=store,
+            clock=store.clock,
+            source=self._options.source,
+            cache=self.agents,
+            lanes=self.lanes,
+            deliveries=self._by_account,
+            hints=self._hints,
+            gates=[gate for asks, gate in gates if asks],
+            on_ended=[over for listens, over in listeners if listens],
+            platforms=self.connections.platforms,
+            settings=self._options.settings,
+            timeout=config.agent.gateway_timeout,
+            watchdog=self._watchdog,
+            prompts=SystemPrompts(store),
+        )
+
+    def _intake(self, notices: ReceiptNotices) -> MessageIntake:
+        evict = self.agents.evict
+        return MessageIntake(
+            self._host.store,
+            self._ledger,
+            self._options.adapters,
+            lanes=self.lanes,
+            runner=self._runner,
+            observers=self._options.observers,
+            command_set=self._host.commands,
+            commands=self.commands,
+            edits=Changes(self._ledger, tell_running=self.remote_turns.tell, on_rewritten=evict),
+            remote_turns=self.remote_turns,
+            notices=notices,
+        )
+
+    def _farewells(self) -> Farewells:
+        return Farewells(
+            store=self._host.store,
+            source=self._options.source,
+            cache=self.agents,
+            budgets=self._budgets,
+            settings=self._options.settings,
+            limit=self._host.config.agent.farewell,
+        )

@@ -27,7 +27,7 @@ from gateway_sessions.core.usage.budgets import (
     Stop,
     plan_budget,
 )
-from gateway_sessions.runtime.gateway.assembly import TurnAdmission
+from gateway_sessions.runtime.gateway.running_turn import TurnAdmission
 from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.store.store import SessionStore
@@ -51,11 +51,12 @@ class BudgetGate:
         self._told: LRUCache[_Day, _Told] = LRUCache(REMEMBERED)
         self._waiting_notices: dict[str, tuple[_Day, _Told]] = {}
         """By lane, what people are told when its turn ends."""
-        self._has_limits = has_limits(budgets)
+        self.has_limits: bool = has_limits(budgets)
+        """Whether any budget is limited: if none is, nobody need ask."""
 
-    async def __call__(self, turn: Turn) -> TurnAdmission:
+    async def admit(self, turn: Turn) -> TurnAdmission:
         """Whether the turn may run, and what people have to know of its budgets."""
-        if not self._has_limits:
+        if not self.has_limits:
             return TurnAdmission()
         entry, quiet = turn.entry, all(one.internal for one in turn.messages)
         plan, day = await self._plan(entry)
@@ -83,7 +84,7 @@ class BudgetGate:
 
     async def allows(self, entry: SessionEntry) -> bool:
         """Whether more may be spent for a session that nobody waits for."""
-        return not self._has_limits or not isinstance((await self._plan(entry))[0], Stop)
+        return not self.has_limits or not isinstance((await self._plan(entry))[0], Stop)
 
     async def _plan(self, entry: SessionEntry) -> tuple[BudgetPlan, datetime]:
         zone = policy_for(entry, self._policies).zone_name

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Final, TypeVar
@@ -32,14 +32,20 @@ from gateway_sessions.errors import (
     StorageError,
     StoreStoppedError,
 )
-from gateway_sessions.runtime.agents.cache import Loan, lend, validity_of
-from gateway_sessions.runtime.agents.protocol import Agent, run_turn
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings, Loan, lend, validity_of
+from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, run_turn
+from gateway_sessions.runtime.agents.system_prompts import SystemPrompts
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts
-from gateway_sessions.runtime.gateway.assembly import TurnParts
-from gateway_sessions.runtime.gateway.running_turn import PUT_OFF, RunningTurn, StopReason
+from gateway_sessions.runtime.delivery.delivery import Delivery
+from gateway_sessions.runtime.delivery.notices import Hints
+from gateway_sessions.runtime.gateway.running_turn import PUT_OFF, RunningTurn, StopReason, TurnAdmission
+from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.gateway.streaming import GrowingTurn, Streaming
-from gateway_sessions.runtime.queue.storage_faults import MOST_TRIES, PASSING, is_passing
+from gateway_sessions.runtime.gateway.watchdog import Watchdog
+from gateway_sessions.runtime.queue.storage_faults import MOST_TRIES, PASSING, SpoiltTries, is_passing
 from gateway_sessions.runtime.queue.turn import Ended, Turn
+from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.storage.transactions.transcripts import usage as uses
 
@@ -53,6 +59,32 @@ database is back, however long that was away."""
 TURN_BACKOFF: Final = Backoff(timedelta(seconds=0.5), timedelta(seconds=8))
 """Between two tries of a turn that the database has spoilt: the agent works each time."""
 MAX_PROBLEM: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnParts:
+    """The parts of a gateway that each turn uses."""
+
+    store: SessionStore
+    clock: Clock
+    source: AgentSource
+    cache: AgentCache
+    lanes: LaneScheduler
+    deliveries: Mapping[tuple[str, str], Delivery]
+    """By platform and account."""
+    hints: Hints
+    gates: Sequence[Callable[[Turn], Awaitable[TurnAdmission]]]
+    """Asked one after another whether a turn may run; the first refusal stands."""
+    on_ended: Sequence[Callable[[Turn, TurnOutcome], object]]
+    """Told how each turn ended."""
+    platforms: Collection[str] = ()
+    """The platforms that are connected, as they are at any moment."""
+    settings: AgentSettings | None = None
+    timeout: timedelta | None = None
+    watchdog: Watchdog
+    prompts: SystemPrompts
+    spoilt: SpoiltTries = field(default_factory=SpoiltTries)
+    """The tries of turns that the database has spoilt."""
 
 
 @dataclass(slots=True)
@@ -76,10 +108,9 @@ class TurnExecution:
         self._notice: str | None = None
         last = turn.messages[-1]
         self._target = ReplyTarget.answering(last)
-        self._delivery = parts.delivery_for(last.source.platform, last.account)
-        self._streaming = Streaming(
-            self._delivery, self._target, parts.clock, GrowingTurn.of(turn, parts.is_trusted)
-        )
+        self._delivery = parts.deliveries.get((last.source.platform, last.account))
+        growing = GrowingTurn.of(turn, parts.lanes.is_trusted)
+        self._streaming = Streaming(self._delivery, parts.hints, self._target, parts.clock, growing)
         self.outcome: TurnOutcome = TurnOutcome.UNKNOWN
         """How the turn ended."""
         self.settled: bool = False
@@ -99,11 +130,14 @@ class TurnExecution:
 
     async def _work(self) -> Ended | None:
         try:
-            passage = await self._parts.gate(self._turn)
+            for gate in self._parts.gates:
+                admission = await gate(self._turn)
+                self._notice = admission.notice
+                if not admission.allowed:
+                    return await self._refused()
         except StorageError as error:
             return await self._failed(error)
-        self._notice = passage.notice
-        return await self._work_on() if passage.allowed else await self._refused()
+        return await self._work_on()
 
     # The agent
 
@@ -370,7 +404,7 @@ class TurnExecution:
         with self._expecting(messages) as owed:
             try:
                 ended = await self._retry_until_done(
-                    lambda: end(owed.replies, self._parts.goes_on(self._running))
+                    lambda: end(owed.replies, self._parts.lanes.goes_on(self._running))
                 )
             except GatewaySessionsError:
                 self._streaming.not_followed_by(messages)  # whatever is said instead has its place

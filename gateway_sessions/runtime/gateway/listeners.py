@@ -1,4 +1,4 @@
-"""What a gateway does when the queue, or another node, has news for it."""
+"""`GatewayListener`: passes news of the queue and of other nodes on to the lanes, turns and deliveries."""
 
 from __future__ import annotations
 
@@ -12,26 +12,24 @@ from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.queue.listener import QueueListener
 
 
-class QueueNews(QueueListener):
-    """Passes what becomes of the queue on to the lanes, the deliveries and the other nodes."""
+class GatewayListener(QueueListener):
+    """Hears what becomes of the queue in this process, and what other nodes leave to this one."""
 
     def __init__(
         self,
         lanes: LaneScheduler,
         deliveries: Collection[Delivery],
+        remote_turns: RemoteTurns,
         cluster: Cluster | None,
         *,
         wants_versions: bool,
     ) -> None:
+        """Versions are wanted only if an agent can be warm: an agent that all sessions share never is."""
         self._lanes = lanes
         self._deliveries = deliveries
+        self._remote_turns = remote_turns
         self._cluster = cluster
-        self._wants_versions = wants_versions
-
-    @property
-    def wants_versions(self) -> bool:
-        """Whether an agent may have been warm since a turn of its lane; one for all sessions never is."""
-        return self._wants_versions
+        self.wants_versions = wants_versions
 
     def ready(self, session_key: str) -> None:
         """Begin the turn that waits, here or on its own node."""
@@ -46,27 +44,12 @@ class QueueNews(QueueListener):
             self._cluster.call()
 
     def taken_out(self) -> None:
-        """Send what people are owed about it."""
+        """Send what people are owed about messages that wait no more."""
         for delivery in self._deliveries:
             delivery.wake()
 
-    def end(self) -> None:
-        """The gateway has ended: whoever works on the queue now may want to know everything."""
-        self._wants_versions = True
-
-
-class ClusterNews:
-    """Passes what other nodes bring about on to the lanes, their running turns and the deliveries."""
-
-    def __init__(
-        self, lanes: LaneScheduler, remote_turns: RemoteTurns, deliveries: Collection[Delivery]
-    ) -> None:
-        self._lanes = lanes
-        self._remote_turns = remote_turns
-        self._deliveries = deliveries
-
     def look(self) -> None:
-        """Look soon for turns, signals and replies that others have left."""
+        """Look soon for turns, signals and replies that other nodes have left."""
         self._lanes.wake()
         self._remote_turns.look()
         for delivery in self._deliveries:
@@ -76,3 +59,7 @@ class ClusterNews:
         """Stop all turns: other nodes may take them over."""
         for running in list(self._lanes.running.values()):
             running.stop(StopReason.OVERTAKEN)
+
+    def end(self) -> None:
+        """Want versions again: the gateway has ended, and whoever works on the queue next may need them."""
+        self.wants_versions = True

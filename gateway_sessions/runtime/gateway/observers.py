@@ -26,7 +26,7 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.protocol import name_of
 from gateway_sessions.runtime.argument_checks import awaited, check_function, check_is
-from gateway_sessions.runtime.gateway.assembly import TurnAdmission
+from gateway_sessions.runtime.gateway.running_turn import TurnAdmission
 from gateway_sessions.runtime.keyed_locks import KeyedLocks
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.user_code import problem_within
@@ -105,10 +105,12 @@ class Observers:
         self._deliveries = 0
         self._told = anyio.Event()
 
-    @property
-    def see_messages(self) -> bool:
-        """Whether anybody is asked about messages."""
-        return self._on_message is not None
+        self.see_messages: bool = on_message is not None
+        """Whether an observer is asked about each message."""
+        self.see_turns: bool = on_turn is not None
+        """Whether an observer is asked about each turn."""
+        self.see_endings: bool = after_turn is not None
+        """Whether an observer is told of each turn that has ended."""
 
     @asynccontextmanager
     async def line(self, session_key: str, message: InboundMessage) -> AsyncGenerator[None]:

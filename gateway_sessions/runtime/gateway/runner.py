@@ -1,12 +1,4 @@
-"""The tasks that run turns one after another on each lane, and log the failures of turns.
-
-Runs turns, one after another on each lane, and keeps their failures to themselves.
-
-Tasks that are begun for every message.
-
-They live in a plain group of asyncio's, inside a task of the resource's own: to begin one there takes a fifth
-of the time. It is cancelled once, and not at every await, so what runs here must end when it is told to.
-"""
+"""The tasks that run turns one after another on each lane, and log the failures of turns."""
 
 from __future__ import annotations
 
@@ -17,10 +9,8 @@ from typing import Any, Final
 
 from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.errors import FencedError, StoreStoppedError
-from gateway_sessions.runtime.gateway.assembly import TurnParts
-from gateway_sessions.runtime.gateway.execution import TurnExecution
+from gateway_sessions.runtime.gateway.execution import TurnExecution, TurnParts
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn
-from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.observability.events import EventKind, Events
 from gateway_sessions.runtime.queue.turn import Turn
 
@@ -30,19 +20,22 @@ logger: Final = logging.getLogger(__name__)
 class TurnRunner:
     """Runs the turns of a gateway."""
 
-    def __init__(self, parts: TurnParts, lanes: LaneScheduler, events: Events) -> None:
+    def __init__(self, parts: TurnParts, events: Events, tasks: TurnTasks) -> None:
         self._parts = parts
-        self._lanes = lanes
+        self._lanes = parts.lanes
         self._events = events
+        self._tasks = tasks
 
-    def begin(self, turn: Turn) -> RunningTurn:
-        """A turn that was claimed runs from now on."""
+    def start(self, turn: Turn) -> None:
+        """Run a claimed turn, and those of its lane that follow it at once, in a task of its own."""
+        self._tasks.start(self._run_with_following(self._begin(turn)))
+
+    def _begin(self, turn: Turn) -> RunningTurn:
         running = RunningTurn(turn, self._parts.clock.now())
         self._lanes.began(running)
         return running
 
-    async def run(self, running: RunningTurn) -> None:
-        """Run the turn, and those of its lane that follow it at once."""
+    async def _run_with_following(self, running: RunningTurn) -> None:
         following: RunningTurn | None = running
         while following is not None:
             following = await self._run_one(following)
@@ -79,8 +72,8 @@ class TurnRunner:
         One of another lane has a task of its own: what an agent leaves in its context is for nobody else.
         """
         if following.session_key == running.turn.session_key:
-            return self.begin(following)
-        self._lanes.start(following)
+            return self._begin(following)
+        self.start(following)
         return None
 
     def _tell_of(self, running: RunningTurn, outcome: TurnOutcome) -> None:
@@ -90,11 +83,17 @@ class TurnRunner:
             self._events.emit(EventKind.MESSAGE_DEAD, *where, seq=seq)
         seconds = (self._parts.clock.now() - running.started_at).total_seconds()
         self._events.emit(EventKind.TURN_ENDED, *where, seq=turn.seq, outcome=outcome, seconds=seconds)
-        self._parts.over(turn, outcome)
+        for tell in self._parts.on_ended:
+            tell(turn, outcome)
 
 
 class TurnTasks:
-    """A group of tasks that runs as long as somebody runs it."""
+    """A group of tasks, one for each turn, that lives as long as its `run`.
+
+    It is a plain group of asyncio's inside a task of the gateway's own, because to begin a task there takes a
+    fifth of the time that a group of anyio's takes. Such a group is cancelled once, and not at every await;
+    so what runs here must end when it is told to.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""`RunningTurn`: a turn that runs in this process; it can be stopped once, steered and observed."""
+"""`RunningTurn`: a turn that runs in this process, may be stopped once, and takes messages while it runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
@@ -22,8 +23,7 @@ from gateway_sessions.runtime.agents.protocol import Agent, Steerable
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.user_code import problem_within, told_to_end
-from gateway_sessions.storage.transactions.queue.admit import NO_TURN
-from gateway_sessions.storage.transactions.queue.admit import RunningTurnFacts as Facts
+from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 
 logger: Final = logging.getLogger(__name__)
 
@@ -50,6 +50,15 @@ PUT_OFF: Final = MappingProxyType(
     }
 )
 """Turns stopped like that go on after the next start; the reason that their sessions are marked with."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAdmission:
+    """The answer whether a turn may run."""
+
+    allowed: bool = True
+    notice: str | None = None
+    """The notice that people get with the turn's reply, or in its place."""
 
 
 class ReadyTurn(NamedTuple):
@@ -85,12 +94,12 @@ class RunningTurn:
         return self.turn.entry.owner
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> RunningTurnFacts:
         """What a message has to know that comes now."""
         context = self.context
         if context is None or context.is_over:
-            return Facts(stopping=True) if self.stop_reason else NO_TURN
-        return Facts(
+            return RunningTurnFacts(stopping=True) if self.stop_reason else NO_TURN
+        return RunningTurnFacts(
             can_steer=self._can_steer and self.stop_reason is None,
             sub_work=context.has_sub_work,
             stopping=self.stop_reason is not None,

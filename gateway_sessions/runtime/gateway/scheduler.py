@@ -10,20 +10,25 @@ import asyncio
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import Final
 
 import anyio
 
+from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError, StorageError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import Alarm, ClockSteps
+from gateway_sessions.runtime.duties.cluster import Cluster
 from gateway_sessions.runtime.duty import repeat
 from gateway_sessions.runtime.gateway.running_turn import ReadyTurn, RunningTurn, StopReason
+from gateway_sessions.runtime.queue.admission import LaneHere
 from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 
 logger: Final = logging.getLogger(__name__)
 
@@ -50,13 +55,10 @@ class LaneScheduler:
         max_turns: int,
         max_turns_per_owner: int,
         start: Callable[[Turn], object],
-        may_begin: Callable[[], bool],
+        cluster: Cluster | None = None,
         only: Collection[str] | None = None,
     ) -> None:
-        """*start* begins to work on a turn; *may_begin* tells whether anything may begin here at all.
-
-        With *only*, the turns of all other lanes are left to others.
-        """
+        """*start* begins to work on a turn. With *only*, the turns of all other lanes are left to others."""
         self._ledger = ledger
         self._clock = clock
         self._only = only
@@ -75,20 +77,25 @@ class LaneScheduler:
         """Lanes whose turns are about to take the places of others."""
         self._ended_at: dict[str, datetime] = {}
         """When the last turn of a lane ended, for as long as others wait."""
-        self._stopped = False
+        self.stopped: bool = False
+        """Whether the gateway is about to end: no turn begins any more."""
         self._crowded = False
         """Whether somebody may have been waiting for a place since there was none."""
         self._news: asyncio.Event | None = None
         """Set when something ends; there is none as long as nobody waits for that."""
         self.running: dict[str, RunningTurn] = {}
         """By session key."""
-        self._may_begin = may_begin
+        self._cluster = cluster
         self.start = start
+
+    def is_trusted(self) -> bool:
+        """Return whether no other node can have taken over the turns of this one."""
+        return self._cluster is None or self._cluster.trusted
 
     @property
     def room(self) -> int:
         """How many more turns may begin."""
-        if self._stopped or not self._may_begin():
+        if self.stopped or not self.is_trusted():
             return 0
         return max(self._max_turns - len(self.running) - self._reserved, 0)
 
@@ -99,15 +106,32 @@ class LaneScheduler:
             return self._ledger.total_waiting
         return sum(map(self._ledger.waiting_on, self._only))
 
-    def may_begin_on(self, session_key: str, *, elsewhere: bool) -> bool:
-        """Whether a turn of that lane may begin here, which *elsewhere* is somebody else's by default."""
-        return not elsewhere if self._only is None else session_key in self._only
+    def lane_here(self, source: SessionSource, session_key: str, held: ExitStack) -> LaneHere:
+        """Return what this process knows of a lane; *held* keeps the place of a turn that may begin there."""
+
+        def running() -> RunningTurnFacts:
+            found = self.running.get(session_key)
+            return found.facts if found is not None else NO_TURN
+
+        def begins() -> bool:
+            if session_key in self.running:
+                return False
+            free = held.enter_context(self.place(self._ledger.owner_on(session_key, source)))
+            return free and self._may_begin_on(session_key)
+
+        return LaneHere(running, begins, partial(self.in_line_since, session_key))
+
+    def _may_begin_on(self, session_key: str) -> bool:
+        """Return whether the turns of a lane begin here, and not on the lane's own node."""
+        if self._only is not None:
+            return session_key in self._only
+        return self._cluster is None or self._cluster.begins_here(session_key)
 
     def goes_on(self, running: RunningTurn) -> bool | str:
         """Whether the lane's next turn may follow at once; if others wait, the lane that gets its place."""
         self._forget_successor(running)
         self._note_end(running.turn.session_key)
-        if self._stopped:
+        if self.stopped:
             return False
         if self._others_wait:
             if (next_lane := self._succeeded_by(running)) is not None:
@@ -275,7 +299,7 @@ class LaneScheduler:
 
     def stop(self) -> None:
         """Begin nothing any more."""
-        self._stopped = True
+        self.stopped = True
 
     async def run(self) -> None:
         """Begin turns whenever one is ready and there is room, until cancelled."""
@@ -367,7 +391,7 @@ class LaneScheduler:
             if turn is None:
                 passed_over.add(session_key)
                 return True
-            if self._stopped:  # since this was asked for
+            if self.stopped:  # since this was asked for
                 await turn.release()
                 return False
             self.start(turn)

@@ -20,6 +20,7 @@ from gateway_sessions.core.delivery.outbound import GROWING, Growing, OutboundMe
 from gateway_sessions.core.notices.notice_texts import UNFINISHED
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.delivery.delivery import Delivery
+from gateway_sessions.runtime.delivery.notices import Hints
 from gateway_sessions.runtime.queue.turn import Turn
 
 
@@ -47,10 +48,11 @@ class Streaming:
     """Shows one growing reply, not more often than the platform likes."""
 
     def __init__(
-        self, delivery: Delivery | None, target: ReplyTarget, clock: Clock, turn: GrowingTurn
+        self, delivery: Delivery | None, hints: Hints, target: ReplyTarget, clock: Clock, turn: GrowingTurn
     ) -> None:
         able = delivery is not None and delivery.adapter.capabilities.edit
         self._delivery = delivery if able else None
+        self._hints = hints
         self._target = target
         self._clock = clock
         self._turn = turn
@@ -82,9 +84,7 @@ class Streaming:
         message = OutboundMessage(text=partial)
         async with self._showing:
             if not self._would_overtake(delivery):  # as something may have been said while this waited for it
-                await delivery.hints.give(
-                    delivery.adapter, self._target, lambda: self._show(delivery, message)
-                )
+                await self._hints.give(delivery.adapter, self._target, lambda: self._show(delivery, message))
 
     async def settled(self) -> None:
         """Wait until nothing is on its way that would be shown; not for long, as that is a hint."""
@@ -115,7 +115,7 @@ class Streaming:
         return self.followed_by([OutboundMessage(text=f"{self._text}\n\n{UNFINISHED}")])
 
     def _too_early(self, delivery: Delivery, now: datetime) -> bool:
-        if self._would_overtake(delivery) or delivery.hints.pauses.left(self._target):
+        if self._would_overtake(delivery) or self._hints.pauses.left(self._target):
             return True
         interval = delivery.adapter.capabilities.min_edit_interval
         return self._shown_at is not None and now - self._shown_at < interval

@@ -6,7 +6,7 @@
 - ``edits``: Edits and deletions of messages, applied in the queue, the running turn and transcripts.
 - ``ledger``: `Ledger`: runs the queue transactions of an open store: admit, claim, settle and stop.
 - ``limits``: Limits of a queue: how much may wait and how large a message may be, and the refusal texts.
-- ``listener``: `QueueListener`: what a gateway hears of the queue that it works on.
+- ``listener``: `QueueListener`: what a gateway hears of the queue that it works on, and of other nodes.
 - ``routing``: The way of a message to its session: the lane, the cached entry, one shared lookup for many
   callers.
 - ``storage_faults``: Passing faults of the database: which they are, and tries of a turn that they spoilt.

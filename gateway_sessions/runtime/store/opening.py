@@ -113,7 +113,7 @@ class Assembly:
             db=db,
             clock=self.clock,
             policies=await in_thread(self.config.policy_book),
-            hook_names=lambda: hooks.names,
+            hook_names=hooks.registered,
             has_active_processes=self.options.has_active_processes,
         )
         snapshot = await self._open_snapshot(context, incidents)

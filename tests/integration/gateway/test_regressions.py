@@ -17,6 +17,7 @@ from gateway_sessions.core.delivery.retry_policy import DeliveryRules
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.delivery.delivery import Delivery, Patience
+from gateway_sessions.runtime.observability.events import Events
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, ScriptedAgents, calls_tool, hangs
@@ -81,7 +82,7 @@ class Desk:
     ) -> None:
         self.platform = FakePlatform(clock=clock)
         patience = Patience(rules=DeliveryRules(), timeout=timedelta(seconds=30))
-        self.delivery = Delivery(truth, self.platform, clock, patience, lambda *_: None, alone=alone)
+        self.delivery = Delivery(truth, self.platform, clock, patience, Events(clock), alone=alone)
         self._store = store
 
     async def commits(self, text: str, *, tells: bool = True) -> Callable[[], None]:

@@ -23,6 +23,7 @@ from gateway_sessions._process.retry import Backoff, retry
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.notices.command_replies import NOT_ALLOWED, TOOK_TOO_LONG, WENT_WRONG
 from gateway_sessions.core.notices.notice_texts import acknowledgement
+from gateway_sessions.core.queue.busy_modes import BusyBook
 from gateway_sessions.core.queue.commands import sentence_for
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import ItemKind, Outcome
@@ -94,8 +95,9 @@ class Commands:
         answers: Answers,
         tell: Callable[[InboundMessage, Receipt], object],
         on_done: Callable[[], object],
+        busy: BusyBook,
     ) -> None:
-        """*tell* lets people know of what was not taken; *on_done* is called whenever a command was done."""
+        """*tell* lets people know of refused commands; *on_done* is called whenever a command was done."""
         self._host = host
         self._tasks = tasks
         self._answers = answers
@@ -108,6 +110,7 @@ class Commands:
         self.draining = False
         """Whether the gateway is about to end: no more are carried out."""
         self._on_done = on_done
+        self._busy = busy
 
     async def run(self, message: InboundMessage) -> Receipt:
         """Carry a command out. It is done when this returns, unless it takes long; its answer is owed."""
@@ -162,7 +165,8 @@ class Commands:
         store = self._host.store
         key = store.key_for(message.source)
         owner = queue_of(store).owner_on(key, message.source)
-        return self._places.take(command, key, owner, self._host.rules_for(message).max_queued)
+        rules = self._busy.rules_for(message.source.platform, message.source.chat_type)
+        return self._places.take(command, key, owner, rules.max_queued)
 
     # A message that a command brings
 

@@ -24,7 +24,6 @@ from gateway_sessions.core.identity.keys import is_room_owner
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.notices.command_replies import CommandHelp
-from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.commands import check_command_name
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue.receipts import Receipt
@@ -72,10 +71,6 @@ class CommandHost(Protocol):
 
     def running_turn(self, session_key: str) -> RunningTurn | None:
         """The turn that runs on a lane."""
-        ...
-
-    def rules_for(self, message: InboundMessage) -> BusyRules:
-        """The rules for a message that finds its lane busy."""
         ...
 
     async def admit(self, message: InboundMessage, *, solo: bool = False) -> Receipt:

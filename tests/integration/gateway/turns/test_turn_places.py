@@ -17,7 +17,8 @@ from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.receipts import Accepted
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from gateway_sessions.runtime.gateway.listeners import QueueNews
+from gateway_sessions.runtime.gateway.listeners import GatewayListener
+from gateway_sessions.runtime.gateway.remote_turns import RemoteTurns
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.engines.sqlite.worker import TransactionDrive
@@ -133,9 +134,9 @@ async def lanes(tmp_path: Path):
             max_turns=1,
             max_turns_per_owner=1,
             start=begun.append,
-            may_begin=lambda: True,
         )
-        queue_of(store).attach(QueueNews(lanes, (), None, wants_versions=True))
+        remote_turns = RemoteTurns(lanes, queue_of(store), store.db, None)
+        queue_of(store).attach(GatewayListener(lanes, (), remote_turns, None, wants_versions=True))
         task = asyncio.create_task(lanes.run())
         yield store, lanes, begun
         task.cancel()

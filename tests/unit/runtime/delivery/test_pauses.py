@@ -9,7 +9,7 @@ import pytest
 from gateway_sessions.core.delivery.outbound import ReplyTarget
 from gateway_sessions.core.delivery.retry_policy import UNTOLD_PAUSE
 from gateway_sessions.errors import RateLimitedError
-from gateway_sessions.runtime.delivery.pauses import Pauses
+from gateway_sessions.runtime.delivery.delivery import Pauses
 from gateway_sessions.testing import FakeClock
 
 ANN = ReplyTarget(platform="x", chat_id="ann")

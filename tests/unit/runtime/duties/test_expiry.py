@@ -51,7 +51,7 @@ class House:
             pseudonyms=Pseudonyms(b"a secret of many bytes"),
             freshness=freshness,
             restart_limit=3,
-            hook_names=lambda: ("memory",),
+            hook_names=("memory",),
             has_active_processes=self._is_busy,
         )
 

@@ -1,0 +1,102 @@
+"""`MessageIntake`: takes messages in, past the observers, to a slash command, an edit or the queue."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Final
+
+from gateway_sessions.adapters.protocol import Adapter
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt, RejectReason
+from gateway_sessions.runtime.delivery.notices import ReceiptNotices
+from gateway_sessions.runtime.gateway.commands.executor import Commands
+from gateway_sessions.runtime.gateway.commands.protocol import CommandSet
+from gateway_sessions.runtime.gateway.observers import Observers
+from gateway_sessions.runtime.gateway.remote_turns import RemoteTurns
+from gateway_sessions.runtime.gateway.runner import TurnRunner
+from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
+from gateway_sessions.runtime.queue.edits import Changes
+from gateway_sessions.runtime.queue.ledger import Ledger
+from gateway_sessions.runtime.queue.limits import rejected
+from gateway_sessions.runtime.store.store import SessionStore
+
+logger: Final = logging.getLogger(__name__)
+
+
+class MessageIntake:
+    """Takes in the messages of a gateway; each gets one receipt."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        ledger: Ledger,
+        adapters: Mapping[tuple[str, str], Adapter],
+        *,
+        lanes: LaneScheduler,
+        runner: TurnRunner,
+        observers: Observers,
+        command_set: CommandSet,
+        commands: Commands,
+        edits: Changes,
+        remote_turns: RemoteTurns,
+        notices: ReceiptNotices,
+    ) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._adapters = adapters
+        self._lanes = lanes
+        self._runner = runner
+        self._observers = observers
+        self._command_set = command_set
+        self._commands = commands
+        self._edits = edits
+        self._remote_turns = remote_turns
+        self._notices = notices
+
+    async def submit(self, message: InboundMessage) -> Receipt:
+        """Take a message in as the observers let it pass: a command, an edit, a deletion or a new message."""
+        if not self._observers.see_messages:
+            return await self._route(message)
+        key = self._store.key_for(message.source)
+        async with self._observers.line(key, message):
+            seen = await self._observers.seen(message, key)
+            if isinstance(seen, InboundMessage):
+                return await self._route(seen)
+            receipt = await self._ledger.refuse(message, seen)
+            self._notices.tell_of(message, receipt)
+            return receipt
+
+    async def _route(self, message: InboundMessage) -> Receipt:
+        if message.kind is not MessageKind.NEW:
+            return await self._edits.apply(self._command_set.as_meant(message))
+        if message.command is not None:
+            if self._is_for_another_account(message):
+                return rejected(RejectReason.NOT_ADDRESSED, None, None)
+            if self._command_set.knows(message):
+                return await self._commands.run(message)
+        return await self.admit(message)
+
+    def _is_for_another_account(self, message: InboundMessage) -> bool:
+        """Return whether a command names another account: several may be in one chat."""
+        adapter = self._adapters.get((message.source.platform, message.account))
+        return adapter is not None and not adapter.capabilities.is_called(message.addressee)
+
+    async def admit(self, message: InboundMessage, *, solo: bool = False) -> Receipt:
+        """Take a message in for the agent, even if it looks like a command; *solo*: for a turn of its own."""
+        if self._lanes.stopped:
+            # A durable message is answered after the next start: a gateway that ends loses nothing.
+            logger.debug("a message came while draining", extra={"action": "late_message"})
+        key = self._store.key_for(message.source)
+        with ExitStack() as held:
+            here = self._lanes.lane_here(message.source, key, held)
+            receipt, turn = await self._ledger.enqueue(message, None, solo=solo, here=here)
+            if turn is not None and self._lanes.stopped:  # since the message was handed over
+                await turn.release()
+            elif turn is not None:
+                self._runner.start(turn)
+        if isinstance(receipt, Accepted) and receipt.disposition is not Disposition.STARTS:
+            await self._remote_turns.follow_up(message, receipt)
+        self._notices.tell_of(message, receipt, solo=solo)
+        return receipt
