@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions._process.entry_points import installed_providers
+from gateway_sessions._process.installed_packages import installed_providers
 
 PACKAGE = Path(__file__).parent / "provider_package"
 """A folder as pip would make it: a module, and what says which entry points it has."""

@@ -3,9 +3,10 @@
 - ``background``: Background work ends with a block: a `Resource` has a host task for it, and
   `in_background` runs beside it.
 - ``clock``: `SystemClock`: the machine's time. No other module asks what time it is.
-- ``entry_points``: The entry points by which other packages bring kinds of databases.
 - ``failpoints``: Named points at which a test can stop, kill or fail the program; nothing happens unless
   one is armed.
+- ``installed_packages``: The installed packages: the version of this one, and those that bring kinds of
+  databases along.
 - ``moved_names``: The old places of modules and names still work, with a warning at the line that imports
   from them.
 - ``retry``: Retries: work is tried again until it is done, and the pauses between tries grow.

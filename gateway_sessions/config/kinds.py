@@ -247,7 +247,7 @@ class OpenChoice(Choice, frozen=True):
         return self._check_word(value) or value
 
     def _known_words(self) -> Sequence[str]:
-        from gateway_sessions._process.entry_points import installed_providers  # noqa: PLC0415 -- loads what reads packages
+        from gateway_sessions._process.installed_packages import installed_providers  # noqa: PLC0415 -- loads what reads packages
 
         return [*self.words, *sorted(installed_providers())]
 

@@ -7,12 +7,12 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib.metadata import version
 from typing import Final
 
 from anyio.abc import TaskGroup
 
 from gateway_sessions._process.clock import SystemClock
+from gateway_sessions._process.installed_packages import program_version
 from gateway_sessions.core.cluster import LONGEST_NAME, ClusterRules
 from gateway_sessions.core.instants import first_change_id
 from gateway_sessions.ports import Clock, Transaction
@@ -71,7 +71,7 @@ class Ownership:
     async def begin_epoch(self) -> None:
         """Begin an epoch: as the only owner, or as one node among others."""
         if self.membership is not None and self.shared is not None:
-            self.membership.version = await in_thread(partial(version, "gateway-sessions"))
+            self.membership.version = await in_thread(program_version)
             self.change_ids = self.shared.ids
             await self.retry.run(partial(self.membership.join, self._secret))
             return

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol, get_args, get_origin, get_type_hints
@@ -28,6 +27,7 @@ from typing import Any, Final, Protocol, get_args, get_origin, get_type_hints
 import msgspec
 from anyio.abc import TaskGroup
 
+from gateway_sessions._process.installed_packages import program_version
 from gateway_sessions.core.control_protocol import PROTOCOL, Greeting, decode
 from gateway_sessions.core.process_load import AgentCounts, LoopLag
 from gateway_sessions.errors import InvalidInputError, UnsupportedStorageError
@@ -235,7 +235,7 @@ class Control:
         """How this owner is."""
         return OwnerStatus(
             pid=os.getpid(),
-            program=await in_thread(_program_version),
+            program=await in_thread(program_version),
             schema=await self._db.read(status.schema_version),
             database=self._db.place,
             epoch=self._db.ownership.opening.epoch,
@@ -258,7 +258,7 @@ class Control:
         """Begin to listen in *tasks*, if this place allows it; *cleanup* ends it."""
         greeting = Greeting(
             protocol=PROTOCOL,
-            program=await in_thread(_program_version),
+            program=await in_thread(program_version),
             schema=await self._db.read(status.schema_version),
             pid=os.getpid(),
             database=self._db.place,
@@ -283,8 +283,3 @@ class Control:
         part = self._parts[part_that_offers(name)]
         asked = operation(part.__class__, name)
         return await getattr(part, name)(**asked.checked(given))
-
-
-@cache
-def _program_version() -> str:
-    return version("gateway-sessions")

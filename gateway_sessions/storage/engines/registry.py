@@ -12,14 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from hashlib import sha256
-from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from platformdirs import user_state_path
 
-from gateway_sessions._process.entry_points import installed_providers
+from gateway_sessions._process.installed_packages import installed_providers
 from gateway_sessions.core.cluster import POOL_SIZE, ClusterRules
 from gateway_sessions.errors import (
     BrokenProviderError,
@@ -30,6 +29,9 @@ from gateway_sessions.errors import (
 from gateway_sessions.storage.engines.protocol import Engine
 from gateway_sessions.storage.engines.server.driver import PATIENT, USUAL, ServerLimits
 from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine, SqliteReadingEngine, Synchronous
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 CONTRACT: Final = 1
 """Rises with every change that a provider has to follow: new queries, tables, or parts of an engine."""
