@@ -1,24 +1,24 @@
-"""A configuration is read once at the edge, checked as a whole, and frozen.
+"""The configuration: read once, checked as a whole, and frozen.
 
-- ``core_blocks``: Blocks whose records belong to the core take fields, defaults, limits and descriptions
-  from there.
-- ``draft``: A draft is a configuration while it is read: plain values, their lines, and what is wrong so
-  far.
+- ``core_blocks``: The blocks whose records belong to the core, with the kind of each field.
+- ``draft``: `Draft`: a configuration while it is read, with its plain values, their lines, and the problems
+  so far.
 - ``environment_names``: The names of environment variables that override the configuration file;
   `overrides` reads their values.
-- ``gateway_sections``: These sections are read by a gateway only: turns, replies, warm agents, adapters.
-- ``keys``: A key is declared once, on the field of the record that holds its value.
-- ``kinds``: A kind knows how a file writes a value, which values are right, and what the reference calls
-  them.
-- ``loading``: A configuration comes from a file and the environment, read once.
-- ``misspellings``: Names are free to choose, and those that are nearly well-known ones are probably slips.
-- ``model``: The whole configuration is one frozen record.
-- ``origins``: Each value has an origin: the line, the variable or the session that has set it.
-- ``overrides``: Variables of the environment set values as a file would.
-- ``reading``: Reading goes on after each mistake, and tells all of them at the end.
-- ``sections``: These sections are read by a store.
-- ``yaml_source``: YAML text becomes plain values, with the line of every key.
-- ``zones``: The machine has a zone, and a name of none may be meant for one that is like it.
+- ``gateway_sections``: The sections of a configuration that only a gateway or the command line reads.
+- ``keys``: The declaration of keys: each one stands on the field of the record that holds its value.
+- ``kinds``: The kinds of values: each reads a value of a file, checks it, writes it, and names itself in
+  the reference.
+- ``loading``: Loading of a configuration from a file and the environment.
+- ``misspellings``: Warnings about names of platforms and chat types that look like misspelt well-known
+  ones.
+- ``model``: `Config`: the whole configuration as one frozen record.
+- ``origins``: The origin of each value: the line, the variable or the session that has set it.
+- ``overrides``: Values that environment variables set.
+- ``reading``: Reading of a configuration into records, which reports all problems at the end.
+- ``sections``: The sections of a configuration that a store reads.
+- ``yaml_source``: Reading of YAML text into plain values, with the line of every key.
+- ``zones``: The zone of the machine, and suggestions for misspelt names of zones.
 """
 
 from gateway_sessions.config.gateway_sections import (

@@ -1,7 +1,7 @@
-"""Blocks whose records belong to the core take fields, defaults, limits and descriptions from there.
+"""The blocks whose records belong to the core, with the kind of each field.
 
-This module says only how a file writes each field. A limit that it repeats is there for the reference, and a
-test compares it with the limit of the core.
+Fields, defaults, limits and descriptions come from the records. A limit that stands here as well is there for
+the reference, and a test compares it with the limit of the core.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from gateway_sessions.core.usage.budgets import ALL, BudgetLimit, Budgets, Unkno
 
 _LAST_HOUR: Final = 23
 _KEY_OF_FIELD: Final = MappingProxyType({"zone": "timezone"})
-"""Keys that are called otherwise than their field."""
+"""Fields whose keys have other names."""
 
 
 _is_identifier: Final = partial(check_identifier, "")

@@ -1,4 +1,4 @@
-"""A draft is a configuration while it is read: plain values, their lines, and what is wrong so far."""
+"""`Draft`: a configuration while it is read, with its plain values, their lines, and the problems so far."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ class Draft:
     values: Any = None
     lines: dict[KeyPath, int] = field(default_factory=dict[KeyPath, int])
     variables: dict[KeyPath, str] = field(default_factory=dict[KeyPath, str])
-    """What set the value there, in words, if it was an environment variable."""
+    """The environment variable that has set the value at a path, in words."""
     problems: list[ConfigProblem] = field(default_factory=list[ConfigProblem])
     unresolved: dict[KeyPath, ConfigProblem] | None = None
-    """Values that stand for variables that are not set, to be told where they are used. None: at once."""
+    """Problems of values that name variables that are not set, to be reported where the values are used. With
+    None, they are reported at once."""
     set_aside: set[KeyPath] = field(default_factory=set[KeyPath])
-    """Paths of values that were refused; what else is wrong there would only follow from that."""
+    """Paths of refused values: further problems there would only follow from the first."""
 
     def add_problem_at(self, path: KeyPath, message: str, suggestion: str | None = None) -> None:
-        """Note what is wrong with the value at that path. No message may show a value: it may be a secret."""
+        """Add a problem of the value at that path. No message may show a value, which may be a secret."""
         self.add_problem(self.problem_at(path, message, suggestion))
 
     def problem_at(self, path: KeyPath, message: str, suggestion: str | None = None) -> ConfigProblem:
-        """What is wrong with the value at that path, and where that was written."""
+        """Return a problem of the value at that path, with the line or variable that has set the value."""
         where, line = dotted_path(path), None
         for length in range(len(path), 0, -1):
             place = path[:length]
@@ -58,17 +59,17 @@ class Draft:
         return ConfigProblem(where, message, line if path else self.lines.get(()), suggestion)
 
     def add_problem(self, problem: ConfigProblem) -> None:
-        """Keep a problem to be told, once, and not endlessly many."""
+        """Add a problem, unless it is there already or there are too many."""
         if len(self.problems) < MAX_PROBLEMS and problem not in self.problems:
             self.problems.append(problem)
 
     def reject_value(self, path: KeyPath, message: str) -> None:
-        """Note what makes a value unreadable; None stands in its place."""
+        """Add a problem of a value that cannot be read, and refuse the value."""
         self.add_problem_at(path, message)
         self.set_aside.add(path)
 
     def remove_value(self, path: KeyPath) -> None:
-        """Set the value at that path aside, if it is still there; a list goes as a whole."""
+        """Remove the value at that path, if it is there; a list is removed as a whole."""
         path = tuple(takewhile(lambda key: isinstance(key, str), path))
         self.set_aside.add(path)
         with suppress(KeyError, TypeError):
@@ -85,7 +86,7 @@ class Draft:
 
 
 def dotted_path(path: KeyPath) -> str:
-    """Write the path as people do: `platforms.telegram.chat_types`."""
+    """Return the path as people write it: `platforms.telegram.chat_types`."""
     text = ""
     for key in path:
         if isinstance(key, int):
@@ -97,7 +98,7 @@ def dotted_path(path: KeyPath) -> str:
 
 
 def copy_to_plain_values(draft: Draft) -> None:
-    """Replace the draft's values by a copy of dicts, lists and scalars that shares nothing and is bounded."""
+    """Replace the draft's values by a bounded copy of plain dicts, lists and scalars."""
     copied = _Copier(draft).copy(draft.values, ())
     if copied is None or () in draft.set_aside:
         copied = {}
@@ -108,7 +109,7 @@ def copy_to_plain_values(draft: Draft) -> None:
 
 
 class _Copier:
-    """Copies values within bounds: they may be nested without end, or share parts that make them explode."""
+    """Copies values within bounds: YAML aliases may nest values without end, or multiply them."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft

@@ -20,7 +20,7 @@ HERMES_VARIABLES: Final = MappingProxyType[str, tuple[str, ...]](
 
 
 def is_overridden(environ: Mapping[str, str]) -> bool:
-    """Whether any variable says something, right or wrong."""
+    """Return whether any variable overrides the configuration, correctly or not."""
     return any(environ.get(name) for name in HERMES_VARIABLES) or any(
         name.startswith(PREFIX) for name in environ
     )

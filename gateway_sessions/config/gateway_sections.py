@@ -1,4 +1,4 @@
-"""These sections are read by a gateway only: turns, replies, warm agents, adapters."""
+"""The sections of a configuration that only a gateway or the command line reads."""
 
 from __future__ import annotations
 
@@ -20,65 +20,69 @@ LEAST_SECRET_BYTES: Final = 16
 
 
 class Ambiguous(StrEnum):
-    """What becomes of a reply of which nobody knows whether it was sent."""
+    """The choices for a reply that may or may not have been sent."""
 
-    RESEND = "resend"  # it is sent again a few times, and says that it may be a repeat
-    HOLD = "hold"  # it is put aside where everybody can see it
+    RESEND = "resend"  # send it again a few times, marked as a possible repeat
+    HOLD = "hold"  # keep it among the dead letters
 
 
 class UnknownCommands(StrEnum):
-    """What becomes of a word behind a slash that no command is called."""
+    """The choices for a slash command that does not exist."""
 
-    AGENT = "agent"  # it is text for the agent like any other
-    ANSWER = "answer"  # people are told that there is no such command
+    AGENT = "agent"  # the agent gets it as text
+    ANSWER = "answer"  # the gateway answers that there is no such command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig(Section):
-    """How much a gateway takes on, and how it ends and starts."""
+    """Limits of a gateway, and how it starts and ends."""
 
     section: ClassVar[str] = "gateway"
     max_turns: int = key(Count(), 64)
-    """How many turns run at the same time."""
+    """The number of turns that may run at the same time."""
     max_turns_per_owner: int = key(Count(), 8)
-    """How many of them belong to one owner: a person, or a shared room."""
+    """The number of those turns that one owner, a person or a shared room, may have."""
     max_waiting: int = key(Count(), 10_000)
-    """How many messages wait on all lanes together, and how many commands are under way; more are refused."""
+    """The number of messages that may wait on all lanes together, and of commands that may run; more are
+    refused."""
     max_waiting_per_owner: int = key(Count(), 1_000)
-    """How many of them belong to one owner, so that nobody takes the room of all others."""
+    """The number of those messages that one owner may have, so that nobody fills the queue for all others."""
     max_message_bytes: int = key(Count(most=MAX_TEXT_BYTES), MIB)
     """The largest message that is accepted."""
     drain_timeout: timedelta = key(Duration(zero=True), timedelta(seconds=30))
-    """How long running turns may go on when the gateway ends."""
+    """The time that running turns get to finish when the gateway ends."""
     inactivity_timeout: timedelta | None = key(Duration(off=True), None)
-    """How long a turn may show no sign of progress; None: as long as it likes."""
+    """The time after which a turn without a sign of progress is ended. None: there is no limit."""
     crash_loop_starts: int = key(Count(), 3)
-    """So many starts after crashes within the window are a loop: no turn is taken up again."""
+    """The number of starts after crashes within the window that count as a crash loop: then no turn that was
+    cut off is started again."""
     crash_loop_window: timedelta = key(Duration(), timedelta(seconds=60))
-    """The length of that window."""
+    """The window in which those starts are counted."""
     dedup_window: timedelta = key(Duration("days"), timedelta(days=7))
-    """How long a message that a platform delivers again is known; at least as long as its platform tries."""
+    """The time for which a repeated message is recognised. Choose at least the time for which the platform
+    repeats."""
     unknown_commands: UnknownCommands = key(Choice(UnknownCommands), UnknownCommands.AGENT)
-    """What becomes of a word behind a slash that no command is called: it is text for the agent, or people
-    are told that there is no such command."""
+    """What happens to a slash command that does not exist: `agent` hands it to the agent as text, `answer`
+    tells the person that there is no such command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryConfig(Section):
-    """How patiently replies are sent."""
+    """Time limits and retries for sending replies."""
 
     section: ClassVar[str] = "delivery"
     retry: timedelta = key(Duration(), timedelta(seconds=2))
-    """The pause before a reply that could not be sent is tried again; it doubles with each try."""
+    """The pause before a failed send is repeated; it doubles with each try."""
     retry_cap: timedelta = key(Duration(), timedelta(minutes=5))
-    """The longest pause, not less than the first one."""
+    """The longest of these pauses; not shorter than the first."""
     max_age: timedelta = key(Duration("hours"), timedelta(hours=24))
-    """An older reply is not sent any more, and is kept among the dead letters."""
+    """The age after which a reply is no longer sent, and is kept among the dead letters."""
     timeout: timedelta = key(Duration(), timedelta(seconds=30))
-    """How long sending a reply may take."""
+    """The time limit for one attempt to send a reply."""
     ambiguous: Ambiguous = key(Choice(Ambiguous), Ambiguous.RESEND)
-    """A reply that may have been sent is sent again a few times, and says that it may be a repeat; or it is
-    kept among the dead letters at once. Platforms that recognise a repeat get it again in any case."""
+    """What happens to a reply that may or may not have been sent: `resend` sends it again a few times, marked
+    as a possible repeat, and `hold` keeps it among the dead letters. A platform that recognises repeats
+    always gets it again."""
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Yield a longest pause that is shorter than the first one."""
@@ -87,69 +91,71 @@ class DeliveryConfig(Section):
 
     @property
     def rules(self) -> DeliveryRules:
-        """What decides about a reply that could not be sent."""
+        """The rules for a reply that could not be sent."""
         rules = DeliveryRules(first_pause=self.retry, longest_pause=self.retry_cap, max_age=self.max_age)
         return rules if self.ambiguous is Ambiguous.RESEND else replace(rules, max_unclear=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCacheConfig(Section):
-    """How many agents are kept warm, and how long."""
+    """The cache of idle agents."""
 
     section: ClassVar[str] = "agent_cache"
     size: int = key(Count(), 128)
-    """How many agents that have nothing to do are kept warm."""
+    """The number of idle agents that are kept."""
     idle: timedelta = key(Duration(), timedelta(hours=1))
-    """After how long such an agent is closed."""
+    """The time after which an idle agent is closed."""
     close_timeout: timedelta = key(Duration(), timedelta(seconds=30))
-    """How long an agent may take to close."""
+    """The time limit for closing an agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig(Section):
-    """Which model the agent of the command line asks, and where; None: what the usual variables say."""
+    """The model and the endpoint of `--agent openai`; the usual variables stand in for None."""
 
     section: ClassVar[str] = "model"
     name: str | None = key(Text(null=True), None)
-    """The model of conversations for which nobody has chosen another one. None: `OPENAI_MODEL` of the
-    environment."""
+    """The model of conversations for which nobody has chosen another one. None: the variable
+    `OPENAI_MODEL`."""
     base_url: str | None = key(Text(kind_name="address", null=True), None)
-    """What stands in front of `/chat/completions`. None: `OPENAI_BASE_URL`, else that of OpenAI."""
+    """The address of the endpoint without `/chat/completions`. None: the variable `OPENAI_BASE_URL`, else the
+    address of OpenAI."""
     api_key: str | None = key(Text(null=True, secret=True), None)
-    """The key, best as `${NAME}` of a variable. None: `OPENAI_API_KEY`, if there is one.
-    `config explain` does not show it."""
+    """The API key; write `${NAME}` to take it from a variable. None: the variable `OPENAI_API_KEY`, if it is
+    set. `config explain` does not show the key."""
     instructions: str | None = key(Text(null=True), None)
-    """What the model is told first in every conversation. None: `OPENAI_INSTRUCTIONS`, if there are any."""
+    """The instructions at the beginning of every conversation. None: the variable `OPENAI_INSTRUCTIONS`, if
+    it is set."""
     history_limit: int | None = key(Count(null=True), None)
-    """How many of the last messages it is told; None: all."""
+    """The number of last messages that the model gets. None: all."""
     connect: timedelta = key(Duration(), timedelta(seconds=10))
-    """How long it may take to reach the endpoint."""
+    """The time limit for connecting to the endpoint."""
     silence: timedelta = key(Duration(), timedelta(seconds=120))
-    """How long the endpoint may say nothing, before its answer and in the middle of it."""
+    """The longest silence of the endpoint, before its answer or in the middle of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeConfig(Section):
-    """What the gateway of the command line connects to, and where it listens."""
+    """The connections of the gateway that `serve` runs, and its ports."""
 
     section: ClassVar[str] = "serve"
     console: bool = key(Flag(), default=False)
-    """Lines of its standard input are messages, and replies go to its standard output."""
+    """Lines of the standard input are messages, and replies go to the standard output."""
     host: str = key(Text(), "127.0.0.1")
-    """The address that it listens at."""
+    """The address at which the gateway listens."""
     health_port: int | None = key(Count(0, LAST_PORT, null=True), None)
-    """The port of `/healthz` and `/readyz`. None: there is none; 0 is any that is free."""
+    """The port of `/healthz` and `/readyz`. None: no such port; 0: any free port."""
     webhook_port: int | None = key(Count(0, LAST_PORT, null=True), None)
-    """The port of the [signed webhook](webhook.md). None: there is none."""
+    """The port of the [signed webhook](webhook.md). None: no webhook."""
     webhook_path: str = key(Text(kind_name="text, begins with a slash", starts=("/",)), "/messages")
-    """Where messages are posted to."""
+    """The path to which messages are posted."""
     webhook_callback_url: str | None = key(
         Text(kind_name="address", null=True, starts=("http://", "https://")), None
     )
-    """Where replies are posted to; a webhook needs it."""
+    """The address to which replies are posted; a webhook needs one."""
     webhook_secrets: tuple[str, ...] = key(Texts(least_bytes=LEAST_SECRET_BYTES, secret=True), ())
-    """What both sides sign with; a webhook needs one. The first signs replies, each of them is accepted.
-    `config explain` does not show them."""
+    """The secrets with which both sides sign; a webhook needs one. The first signs replies, and each of them
+    is accepted. `config explain` does not show them."""
 
     def __post_init__(self) -> None:
         """Let nobody change the secrets."""
@@ -171,9 +177,9 @@ class ServeConfig(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisplayConfig(Section):
-    """What the command line shows of a conversation."""
+    """How the command line shows a conversation."""
 
     section: ClassVar[str] = "display"
     resume_display: RecapForm = key(Choice(RecapForm), RecapForm.FULL)
-    """What [`chat`](cli.md#talking) and `sessions browse` show first of a conversation that goes on: the last
-    exchanges, one line, or nothing. `--recap` overrides it."""
+    """The recap that [`chat`](cli.md#talking) and `sessions browse` show of a resumed conversation: the last
+    exchanges (`full`), one line (`minimal`) or nothing (`off`). `--recap` overrides it."""

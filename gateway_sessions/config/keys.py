@@ -1,8 +1,8 @@
-"""A key is declared once, on the field of the record that holds its value.
+"""The declaration of keys: each one stands on the field of the record that holds its value.
 
 The field gives the name, the default and, in the docstring below it, the description; `key` adds the kind of
-value. Reading, typed errors, `config explain`, the example and the reference come from that. Records need no
-library for it, so that a program which reads no file loads neither YAML nor a validator.
+value. Reading, typed errors, `config explain`, the example and the reference are made from these
+declarations. A program that reads no file loads neither YAML nor a validator.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gateway_sessions.errors import ConfigError, ConfigProblem
 
 T = TypeVar("T")
 Contradiction: TypeAlias = tuple[str, str]
-"""A key, and why its value does not go with others; the reason names the other keys."""
+"""A key, and the reason why its value contradicts others; the reason names the other keys."""
 
 _KIND: Final = "kind"
 
@@ -29,24 +29,24 @@ class ConfigKey(Struct, frozen=True):
     """One key of a block."""
 
     name: str
-    """As a file writes it."""
+    """The name in a file."""
     field: str
-    """Of the record."""
+    """The name of the record's field."""
     kind: Kind
     required: bool = False
 
 
 class Block(Kind, frozen=True):
-    """Keys that make one record together."""
+    """A kind of value: the keys that make one record together."""
 
     record: Callable[..., Any]
     keys: tuple[ConfigKey, ...] = ()
     words: Mapping[str, Mapping[str, object]] = MappingProxyType({})
-    """Words that may stand for the block, and the keys that each stands for."""
+    """Words that may replace the block, and the keys that each stands for."""
     word_of: str | None = None
-    """The key whose value may stand for the block."""
+    """The key whose value alone may replace the block."""
     inherits: bool = False
-    """Whether the block takes what it does not set from the same block of the level above."""
+    """Whether keys that the block does not set come from the same block of the level above."""
 
     def _reference_name(self) -> str:
         return "block or word" if self.words else "block"
@@ -63,13 +63,13 @@ class Block(Kind, frozen=True):
 
 
 class NamedBlocks(Kind, frozen=True):
-    """Blocks under names that people choose."""
+    """A kind of value: blocks under names that people choose."""
 
     block: Block
 
 
 def key(kind: Kind, default: T) -> T:
-    """Declare the field of a record as a key, which is called like the field, with the unit of its kind."""
+    """Declare the field of a record as a key: its name is the field's name with the unit of the kind."""
     return field(default=default, repr=not kind.secret, metadata={_KIND: kind})
 
 
@@ -120,14 +120,14 @@ def value_paths(kind: Kind, above: tuple[str, ...] = ()) -> Iterator[tuple[str, 
 
 
 class Section:
-    """A record of a configuration: it checks its values, and that they go together."""
+    """A record of a configuration, which checks each of its values and that they fit together."""
 
     __slots__ = ()
     section: ClassVar[str] = ""
     """The key of the block; empty for the whole configuration."""
 
     def __post_init__(self) -> None:
-        """Refuse what a file could not say."""
+        """Raise `ConfigError` for values that a file could not set."""
         above = f"{self.section}." if self.section else ""
         wrong = [
             (one.name, one.kind.check_value(getattr(self, one.field)))
@@ -142,5 +142,5 @@ class Section:
             raise ConfigError(self.section or "configuration", problems)
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield which values do not go together."""
+        """Yield the values that contradict others."""
         return iter(())

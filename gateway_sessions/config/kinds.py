@@ -1,7 +1,7 @@
-"""A kind knows how a file writes a value, which values are right, and what the reference calls them.
+"""The kinds of values: each reads a value of a file, checks it, writes it, and names itself in the reference.
 
-A kind reads the value of a file into the value of a record's field. The limits of a kind hold for both: a
-program cannot build a record that a file could not describe.
+The limits of a kind also hold for records that a program builds: no record can hold what a file could not
+set.
 """
 
 from __future__ import annotations
@@ -40,36 +40,37 @@ _FLAGS: Final = MappingProxyType[str, tuple[str, ...]](
 _SUFFIXES: Final = MappingProxyType({"milliseconds": "ms"})
 """Units that keys shorten."""
 _LONGEST_WORD: Final = 80
-"""Comparing with all choices takes time that grows with the word; no choice is nearly as long."""
+"""The characters of a word that are compared with the choices: comparing takes time, and no choice is
+longer."""
 
 
 class ValueProblem(Struct, frozen=True):
-    """A finding about one value. No message shows the value: it may be a secret."""
+    """A problem of one value. No message shows the value, which may be a secret."""
 
     message: str
     suggestion: str | None = None
     place: tuple[int, ...] = ()
-    """Where in a list the wrong value stands."""
+    """The index of the wrong value in a list."""
 
 
 def closest_choice(word: object, choices: Iterable[str]) -> str | None:
-    """Return the choice that was probably meant."""
+    """Return the choice that was probably meant, if any."""
     found = get_close_matches(str(word)[:_LONGEST_WORD].lower(), map(str, choices), n=1)
     return found[0] if found else None
 
 
 class Kind(Struct, frozen=True, kw_only=True):
-    """Values of one kind, under one key."""
+    """A kind of value."""
 
     kind_name: str = ""
     """The name of the kind in the reference."""
     null: bool = False
-    """Whether null is such a value."""
+    """Whether null is allowed."""
     secret: bool = False
-    """Whether nobody may see the value."""
+    """Whether the value must not be shown."""
 
     def read_value(self, value: object) -> object:
-        """Return what the value of a file means, or a `Wrong`."""
+        """Return the field's value for a value of a file, or a `ValueProblem`."""
         if value is None and self.null:
             return None
         found = self._read(value)
@@ -78,16 +79,16 @@ class Kind(Struct, frozen=True, kw_only=True):
         )
 
     def check_value(self, value: object) -> ValueProblem | None:
-        """Return what is wrong with the value of a record's field."""
+        """Return the problem of a value of a record's field, if there is one."""
         found = None if value is None and self.null else self._check(value)
         return self._mention_null(found) if found else None
 
     def as_written(self, value: object) -> object:
-        """Return the value of a record's field as a file writes it."""
+        """Return a field's value as a file writes it."""
         return value
 
     def mask_secrets(self, text: str) -> str:
-        """Return the text of a value as people may see it."""
+        """Return the text of a value without secrets."""
         return "***" if self.secret else mask_addresses(text)
 
     @property
@@ -116,7 +117,7 @@ class Kind(Struct, frozen=True, kw_only=True):
         return wrong if told else replace(wrong, message=f"{wrong.message}, or null")
 
     def wrong_type(self, expected: str, value: object, suggestion: str | None = None) -> ValueProblem:
-        """Say which type was expected, and which was found."""
+        """Return the problem that a value has the wrong type."""
         null = " or null" if self.null else ""
         return ValueProblem(f"must be {expected}{null}, not {_TYPES.get(type(value), 'that')}", suggestion)
 
@@ -134,7 +135,7 @@ class Flag(Kind, frozen=True):
 
 
 class Count(Kind, frozen=True):
-    """A whole number; a limit of None belongs to the record, which checks it."""
+    """A whole number. A limit that is None is checked by the record."""
 
     least: int | None = 1
     most: int | None = MAX_CONFIGURED_COUNT
@@ -157,13 +158,13 @@ class Count(Kind, frozen=True):
 
 
 class Duration(Kind, frozen=True):
-    """A time in the unit that its key names; days are whole."""
+    """A time in the unit that its key names; days are whole numbers."""
 
     unit: str = "seconds"
     zero: bool = False
-    """Whether no time at all is right."""
+    """Whether zero is allowed."""
     off: bool = False
-    """Whether 0 means never, or without limit: None in the record, so that nobody computes with it."""
+    """Whether 0 means never or no limit; the record then holds None, so that nobody computes with 0."""
     named: bool = True
     """Whether the key names the unit."""
 
@@ -198,7 +199,7 @@ class Duration(Kind, frozen=True):
         return ValueProblem(finding[1]) if finding else None
 
     def as_written(self, value: object) -> object:
-        """Return the number of units; 0 for what is off."""
+        """Return the number of units; 0 for None."""
         number = 0 if value is None else cast("timedelta", value) / timedelta(**{self.unit: 1})
         return int(number) if float(number).is_integer() else number
 
@@ -208,7 +209,7 @@ class Choice(Kind, frozen=True):
 
     words: type[StrEnum]
     flag_is_off: bool = False
-    """Whether false is the word `off`, for which other readers of YAML than ours take it."""
+    """Whether false means the word `off`, which other readers of YAML turn into false."""
 
     def _reference_name(self) -> str:
         return ", ".join(f"`{word}`" for word in self.words)
@@ -235,13 +236,13 @@ class Choice(Kind, frozen=True):
 
 
 class OpenChoice(Choice, frozen=True):
-    """One of our words, or the name of a kind of database that a package has registered."""
+    """One of our words, or the name of a provider that a package has installed."""
 
     def _reference_name(self) -> str:
         return f"{', '.join(f'`{word}`' for word in self.words)}, or {self.kind_name}"
 
     def _read(self, value: object) -> object:
-        # Looked up only for words that are not ours: the first look reads all packages from the disk.
+        # Providers are looked up for other words only: the first look reads all packages from the disk.
         if isinstance(value, str) and value in {*self.words}:
             return value
         return self._check_word(value) or value
@@ -252,7 +253,7 @@ class OpenChoice(Choice, frozen=True):
         return [*self.words, *sorted(installed_providers())]
 
     def _check(self, value: object) -> ValueProblem | None:
-        return None  # a program may bring a database along that no package has registered
+        return None  # a program may bring a provider that no package has installed
 
 
 class Text(Kind, frozen=True):
@@ -260,11 +261,11 @@ class Text(Kind, frozen=True):
 
     kind_name: str = "text"
     starts: tuple[str, ...] = ()
-    """One of these is the beginning of the text."""
+    """The allowed beginnings of the text."""
     check_with: Callable[[str], object] | None = None
-    """Raises an error of ours for text that is wrong."""
+    """Raises one of our errors for a wrong text."""
     similar: Callable[[str], str | None] | None = None
-    """Finds what was probably meant."""
+    """Returns the text that was probably meant, if any."""
 
     def _read(self, value: object) -> object:
         if not isinstance(value, str):
@@ -287,7 +288,7 @@ ZONE: Final = Text(kind_name="zone name", null=True, check_with=zone_named, simi
 
 
 class Identifier(Text, frozen=True):
-    """An id that a platform hands out; people write those that are numbers as numbers."""
+    """An id of a platform, which people may write as a number."""
 
     def _read(self, value: object) -> object:
         number = isinstance(value, int) and not isinstance(value, bool)
@@ -295,7 +296,7 @@ class Identifier(Text, frozen=True):
 
 
 class DatabaseAddress(Text, frozen=True):
-    """The address of a database, of which people see the beginning only."""
+    """The address of a database, of which only the beginning is shown."""
 
     def mask_secrets(self, text: str) -> str:
         """Return the scheme of a server's address, or a path without passwords."""
@@ -308,7 +309,7 @@ class Texts(Kind, frozen=True):
 
     kind_name: str = "list of texts"
     least_bytes: int = 0
-    """The length of each."""
+    """The least length of each text."""
 
     def _reference_name(self) -> str:
         return f"{self.kind_name} of {self.least_bytes} bytes or more" if self.least_bytes else self.kind_name

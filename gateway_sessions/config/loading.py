@@ -1,4 +1,4 @@
-"""A configuration comes from a file and the environment, read once."""
+"""Loading of a configuration from a file and the environment."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     lenient: bool = False,
 ) -> Config:
-    """Return the configuration in a YAML file, or the default one, as the environment overrides it.
+    """Return the configuration in a YAML file, or the default one, with the overrides of the environment.
 
-    A variable that the file names and nobody has set is a `ConfigError`; if *lenient*, only where the value
-    is used: whoever looks at a store needs no secret of the gateway.
+    A variable that the file names and that is not set is a `ConfigError`; with *lenient*, only where the
+    value is used, so that commands that read a store work without the secrets of its gateway.
     """
     known = os.environ if environ is None else environ
     if path is None and not is_overridden(known):
@@ -43,14 +43,14 @@ def load_config(
 def parse_config(
     text: str, *, origin: str = "configuration", environ: Mapping[str, str] = MappingProxyType({})
 ) -> Config:
-    """Return the configuration in a YAML text, as *environ* overrides it; errors name *origin*."""
+    """Return the configuration in a YAML text with the overrides in *environ*; errors name *origin*."""
     from gateway_sessions.config.reading import read_config_text  # noqa: PLC0415 -- as above
 
     return read_config_text(Config, text, origin=origin, environ=environ)
 
 
 def read_file_text(path: Path) -> str:
-    """What stands in the file; `ConfigError` if it cannot be read."""
+    """Return the text of a file; `ConfigError` if it cannot be read, or is too large."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)

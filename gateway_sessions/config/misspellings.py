@@ -1,4 +1,4 @@
-"""Names are free to choose, and those that are nearly well-known ones are probably slips."""
+"""Warnings about names of platforms and chat types that look like misspelt well-known ones."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gateway_sessions.errors import ConfigProblem
 PLATFORMS: Final = tuple(map(str, Platform))
 CHAT_TYPES: Final = ("dm", "group", "channel", "thread")
 NEAR: Final = 0.8
-"""Of the letters so many are the same, in the same order: `telegrm` is near, `matter` is not."""
+"""The share of letters that must be the same, in the same order: `telegrm` is near, `matter` is not."""
 
 
 def misspelt_names(path: Path | None, environ: Mapping[str, str] | None = None) -> list[ConfigProblem]:
-    """Return the platforms and chat types that were probably meant to be others; they count as they are."""
+    """Return a warning for each platform or chat type that is probably misspelt; names stay as written."""
     return [*_find_misspelt(read_draft(path, environ))]
 
 

@@ -1,4 +1,4 @@
-"""The whole configuration is one frozen record."""
+"""`Config`: the whole configuration as one frozen record."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from gateway_sessions.core.usage.budgets import Budgets
 from gateway_sessions.errors import ConfigError, ConfigProblem
 
 PROGRAM_SECTIONS: Final = frozenset({"serve", "model", "display"})
-"""What only the program reads that serves, answers or shows, and no store."""
+"""Sections that only `serve`, the agent for models or the command line read, and no store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,80 +52,80 @@ class Config(Section):
     """Everything that can be set; without arguments, the defaults."""
 
     group_sessions_per_user: bool = key(Flag(), default=True)
-    """Everybody in a group or channel has a session of their own."""
+    """Each person in a group or channel has a session of their own."""
     thread_sessions_per_user: bool = key(Flag(), default=False)
-    """Everybody in a thread has a session of their own."""
+    """Each person in a thread has a session of their own."""
     multiplex_profiles: bool = key(Flag(), default=False)
     """The `profile` of a message's source chooses the namespace of its lane, `agent:<profile>:…`; no profile,
     and `default`, mean `main`. Off, the profile is kept with the source and changes no key."""
     allow_unidentified_sources: bool = key(Flag(), default=False)
-    """Messages that name no chat, person or thread are accepted; per platform and chat type they all share
+    """Messages that name no chat, person or thread are accepted; on one platform, all of one chat type share
     one session."""
     session_store_max_age: timedelta | None = key(Duration("days", off=True), None)
-    """Entries that nothing was written to for that long are removed; None keeps them."""
+    """The age at which an entry that nothing is written to is removed. None: entries are kept."""
     session_retention: timedelta | None = key(Duration("days", off=True), None)
-    """Sessions that have ended, and that nobody has touched for that long, are removed with all that was
-    said in them, as [`sessions prune`](../how-to/keep-and-forget.md) does; None keeps them."""
+    """The age at which an ended session that nobody has touched is removed with its messages, as
+    [`sessions prune`](../how-to/keep-and-forget.md) does. None: sessions are kept."""
     timezone: str | None = key(ZONE, None)
-    """The IANA zone of policies that name none. None is the zone of the machine: what `TZ`, else
+    """The IANA zone of policies that name none. None: the zone of the machine, which `TZ`, else
     `/etc/localtime`, else `/etc/timezone` names, else UTC."""
     session_reset: SessionResetPolicy = block(SessionResetPolicy, RESET_POLICY)
-    """When a session ends by itself: these keys, or one word, `never` or `hermes-classic`."""
+    """When a session ends by itself: a block of these keys, or the word `never` or `hermes-classic`."""
     busy: BusyRules = block(BusyRules, BUSY)
-    """What becomes of messages that come while their lane is busy."""
+    """What happens to messages that arrive while their lane is busy."""
     agent: AgentConfig = block(AgentConfig)
-    """How long an agent may work, and what happens to work that a restart cut off."""
+    """Time limits of agents, and what happens to work that a restart cut off."""
     agent_cache: AgentCacheConfig = block(AgentCacheConfig)
-    """How many agents are kept warm, and how long."""
+    """The cache of idle agents."""
     budgets: Budgets = block(Budgets, BUDGETS)
-    """How much may be spent, in dollars and in tokens."""
+    """Limits on use, in dollars and in tokens."""
     gateway: GatewayConfig = block(GatewayConfig)
-    """How much a gateway takes on, and how it ends and starts."""
+    """Limits of a gateway, and how it starts and ends."""
     delivery: DeliveryConfig = block(DeliveryConfig)
-    """How patiently replies are sent."""
+    """Time limits and retries for sending replies."""
     model: ModelConfig = block(ModelConfig)
     """The model that answers with `--agent openai`, at any endpoint for chat completions."""
     serve: ServeConfig = block(ServeConfig)
-    """What `gateway-sessions serve` connects to, and where it listens."""
+    """The connections of `gateway-sessions serve`, and its ports."""
     display: DisplayConfig = block(DisplayConfig)
-    """What the command line shows."""
+    """How the command line shows a conversation."""
     sessiondb: SessionDBConfig = block(SessionDBConfig)
-    """Where the truth is kept, and how safely."""
+    """The database: its kind, its place, and how safe writes are."""
     cluster: ClusterRules = block(ClusterRules, CLUSTER)
-    """How processes get along that have one database on a server open."""
+    """How several processes share one database on a server."""
     sessions_json: SessionsJsonConfig = block(
         SessionsJsonConfig, block_of_record(SessionsJsonConfig, word_of="mode")
     )
-    """The readable copy of all entries. One word sets the mode: `sessions_json: off`."""
+    """The readable snapshot of all entries. One word sets the mode: `sessions_json: off`."""
     expiry_watcher: ExpiryWatcherConfig = block(ExpiryWatcherConfig)
-    """When sessions that are due are looked for, and old entries removed."""
+    """How often sessions that are due are ended, and old entries removed."""
     hooks: HooksConfig = block(HooksConfig)
-    """How patiently hooks are called."""
+    """Time limits and retries for calls of hooks."""
     backups: BackupsConfig = block(BackupsConfig)
     """How often the database is copied, and how many copies are kept."""
     cache: CacheConfig = block(CacheConfig)
-    """How much of the database is kept at hand."""
+    """The part of the database that is kept in memory."""
     search: SearchConfig = block(SearchConfig)
-    """How searches understand words."""
+    """How searches match words."""
     privacy: PrivacyConfig = block(PrivacyConfig)
-    """What agents are told about people."""
+    """The personal data that agents get."""
     platforms: Mapping[str, PlatformConfig] = named_blocks(PlatformConfig)
-    """What is different on one platform, by its name in lower case. What an override does not set, it takes
-    from the level above."""
+    """Settings of single platforms, by their names in lower case. A key that is not set there has the value
+    of the level above."""
 
     file: Path | None = field(default=None, compare=False)
-    """Where it was read, if it was a file."""
+    """The file that was read, if there was one."""
     unresolved: tuple[ConfigProblem, ...] = field(default=(), compare=False)
-    """Values that stand for variables that are not set, if that was allowed."""
+    """Problems of values that name variables that are not set, if reading was lenient."""
 
     def __post_init__(self) -> None:
-        """Call each platform as message sources do, and let nobody change them."""
+        """Write the names of platforms as message sources do, and make the mapping read-only."""
         Section.__post_init__(self)
         platforms = {name.strip().lower(): platform for name, platform in self.platforms.items()}
         object.__setattr__(self, "platforms", MappingProxyType(platforms))
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield names that stand for one platform, or for none."""
+        """Yield a problem if two names mean one platform, or a name is empty."""
         names = {name.strip().lower() for name in self.platforms}
         if len(names) != len(self.platforms) or "" in names:
             yield "platforms", "must be named, each differently in lower case"
@@ -145,12 +145,12 @@ class Config(Section):
             raise ConfigError(str(self.file or "configuration"), needed)
 
     def require_for_store(self) -> None:
-        """Raise `ConfigError` if that is so of anything that counts for whoever owns a store."""
+        """Raise `ConfigError` if a value that the owner of a store needs is such a value."""
         self.require(*{_section_of(one) for one in self.unresolved} - PROGRAM_SECTIONS)
 
     @property
     def isolation(self) -> Isolation:
-        """Who shares a conversation with whom."""
+        """The rules by which people share a conversation."""
         return Isolation(
             group_sessions_per_user=self.group_sessions_per_user,
             thread_sessions_per_user=self.thread_sessions_per_user,
@@ -159,7 +159,7 @@ class Config(Section):
 
     @property
     def snapshot_mode(self) -> SnapshotMode:
-        """When sessions.json is written: with a server never, unless somebody wants that."""
+        """The mode of the snapshot; with a database on a server it is `off` unless it is set."""
         if self.sessions_json.mode is not None:
             return self.sessions_json.mode
         return SnapshotMode.OFF if self.sessiondb.is_server else SnapshotMode.COALESCED
@@ -210,7 +210,7 @@ ALL_KEYS: Final = block_of_record(Config)
 
 
 def _section_of(problem: ConfigProblem) -> str:
-    """The section of a path, or its first key; where a platform's home is says nothing of its policies."""
+    """Return the first key of a problem's path; a home channel counts as a section of its own."""
     if ".home_channel" in problem.path:
         return "home_channel"
     return problem.path.partition(".")[0].partition("[")[0]

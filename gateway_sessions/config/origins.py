@@ -1,4 +1,4 @@
-"""Each value has an origin: the line, the variable or the session that has set it."""
+"""The origin of each value: the line, the variable or the session that has set it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_THE_CHAT: Final = "this chat's own zone"
 DEFAULT: Final = "the default"
 OF_THE_MACHINE: Final = "the zone of this machine"
 _NOWHERE: Final = "default"
-"""Where a value comes from that nobody has set."""
+"""The origin of a value that nobody has set."""
 _BLOCK: Final = "session_reset"
 _ZONE: Final = "timezone"
 _DEFAULTS: Final = SessionResetPolicy()
@@ -33,39 +33,39 @@ _DEFAULTS: Final = SessionResetPolicy()
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value that counts."""
+    """One value of the configuration that is in force."""
 
     key: str
     value: str
-    """As it is shown: without passwords."""
+    """The value without passwords."""
     where: str
-    """The file and its line, the variable, or that it is the default."""
+    """The file and its line, the variable, or `default`."""
     is_set: bool = True
-    """Whether somebody has set it."""
+    """Whether a file or a variable has set the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenValue:
-    """The same, with its value as it is."""
+    """One value as a file or a variable sets it; it may hold secrets."""
 
     path: KeyPath
     value: object
     where: str
     is_set: bool = True
-    """Whether every variable in it has a value; else it is shown as it was written."""
+    """Whether every variable in the value is set; otherwise the value is the text as written."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldOrigin:
-    """What one field of a policy is, and who has decided that."""
+    """One field of a policy, and the origin of its value."""
 
     field: str
-    """As it is called in a configuration."""
+    """The name in a configuration."""
     value: str
     key: str | None
-    """The key that was written; None: nobody has written one."""
+    """The key that sets the field. None: no key does."""
     where: str
-    """The file and its line, the variable, or in words what else has decided."""
+    """The file and its line, the variable, or another origin in words."""
 
 
 _PolicyBlock: TypeAlias = Mapping[str, WrittenValue]
@@ -73,7 +73,7 @@ _PolicyBlock: TypeAlias = Mapping[str, WrittenValue]
 
 
 def effective_settings(path: Path | None, environ: Mapping[str, str] | None = None) -> list[Setting]:
-    """All values that count: what somebody has set, the strongest of each, and else the defaults."""
+    """Return all values that are in force: those that are set, and the defaults of all other keys."""
     found = {one.path: one for one in written_values(path, environ) if not _is_empty_block(one)}
     usual = {
         place: WrittenValue(place, value, _NOWHERE) for place, value in default_values(ALL_KEYS, Config())
@@ -87,7 +87,7 @@ def effective_settings(path: Path | None, environ: Mapping[str, str] | None = No
 
 
 def default_values(block: Block, record: object, above: KeyPath = ()) -> Iterator[tuple[KeyPath, object]]:
-    """Yield each key and its default, as a file says it; names of platforms are no keys."""
+    """Yield the path and the default of each key, as a file writes it; names of platforms are no keys."""
     for key in block.keys:
         value: object = getattr(record, key.field)
         if isinstance(key.kind, Block):
@@ -101,25 +101,25 @@ def _kind_at(path: KeyPath) -> Kind | None:
 
 
 def _is_empty_block(one: WrittenValue) -> bool:
-    """Whether nothing but the name of a block was written."""
+    """Return whether only the name of a block was written."""
     return one.value is None and isinstance(_kind_at(one.path), Block | NamedBlocks)
 
 
 def _is_key_set(place: KeyPath, found: Mapping[KeyPath, WrittenValue]) -> bool:
-    """Whether somebody has set the key, or a word that stands for its block."""
+    """Return whether the key is set, or a word that stands for its block."""
     kind, block = _kind_at(place[:1]), found.get(place[:1])
     spelled = kind.keys_for_word(block.value) if isinstance(kind, Block) and block is not None else None
     return place in found or (spelled is not None and place[1] in spelled)
 
 
 def written_values(path: Path | None, environ: Mapping[str, str] | None = None) -> list[WrittenValue]:
-    """The same, as it is: not to be shown."""
+    """Return all values that a file and the environment set, with their secrets."""
     draft = read_draft(path, environ)
     return [_written_value(draft, place, value) for place, value in _leaf_values(draft.values, ())]
 
 
 def read_draft(path: Path | None, environ: Mapping[str, str] | None = None) -> Draft:
-    """Return what a file and the environment say, with its lines, before anybody asks what it means."""
+    """Return what a file and the environment set, with the lines, before keys and values are checked."""
     known = os.environ if environ is None else environ
     draft = Draft(str(path) if path is not None else "environment", unresolved={})
     read_yaml(draft, "" if path is None else read_file_text(path), known)
@@ -160,12 +160,12 @@ def _origin_text(draft: Draft, place: KeyPath) -> str:
 def _masked_text(one: WrittenValue) -> str:
     kind, text = _kind_at(one.path), _as_file_text(one.value)
     if kind is None or (kind.secret and not (one.value and one.is_set)):
-        return text  # of a secret that nobody has set there is nothing to hide
+        return text  # an unset secret holds nothing to hide
     return kind.mask_secrets(text)
 
 
 def _as_file_text(value: object) -> str:
-    """Return the value as a file says it."""
+    """Return the value as a file writes it."""
     if isinstance(value, list):
         return f"[{', '.join(map(_as_file_text, cast('list[object]', value)))}]"
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
@@ -178,7 +178,7 @@ def policy_origins(
     chat_type: str,
     chat_zone: str | None,
 ) -> list[FieldOrigin]:
-    """Each field that decides when sessions of that chat reset, or that is not as it is by default."""
+    """Return the fields of a policy that decide when sessions reset, or differ from their default."""
     policy = resolved.policy
     deciding = deciding_fields(policy.mode)
     others = [name for name in policy.to_dict() if name not in (*deciding, "zone")]
@@ -194,7 +194,7 @@ def policy_origins(
 def _policy_blocks(
     written: Sequence[WrittenValue], level: PolicyLevel, platform: str, chat_type: str
 ) -> Iterator[_PolicyBlock]:
-    """What the levels of the configuration say that this one is made of, the strongest first."""
+    """Yield the policy blocks that make up the policy of a level, the strongest first."""
     names = {str(one.path[1]) for one in written if one.path[0] == "platforms" and len(one.path) > 1}
     for name in (name for name in names if name.strip().lower() == platform):
         if level is PolicyLevel.CHAT_TYPE:

@@ -1,4 +1,4 @@
-"""Variables of the environment set values as a file would."""
+"""Values that environment variables set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway_sessions.errors import ConfigProblem
 
 
 def environment_overrides(draft: Draft, environ: Mapping[str, str], whole: Block) -> Iterator[dict[str, Any]]:
-    """Yield what each variable sets, as a file would say it: the weakest first, blocks before their keys."""
+    """Yield the values of each variable, shaped as in a file: the weakest first, blocks before their keys."""
     for variable, path in HERMES_VARIABLES.items():
         if environ.get(variable):
             yield from _read_variable(draft, variable, path, environ[variable])
@@ -32,7 +32,7 @@ def environment_overrides(draft: Draft, environ: Mapping[str, str], whole: Block
 
 
 def merge_override(values: dict[str, Any], override: dict[str, Any]) -> None:
-    """Let the override win, key by key. What stands in a block's place stays, to be reported."""
+    """Merge an override into values, key by key; a scalar in place of a block stays, to be reported."""
     for key, new in override.items():
         old = values.get(key)
         if not isinstance(new, dict) or old is None:
@@ -42,7 +42,7 @@ def merge_override(values: dict[str, Any], override: dict[str, Any]) -> None:
 
 
 def _read_variable(draft: Draft, variable: str, path: tuple[str, ...], text: str) -> Iterator[dict[str, Any]]:
-    """Yield what one variable sets, unless it cannot be read."""
+    """Yield the value of one variable, shaped as in a file; nothing if the value cannot be read."""
     shown = dotted_path((variable,))
     draft.variables[path] = shown
     value = parse_scalar(text.strip())
@@ -62,7 +62,7 @@ def _read_variable(draft: Draft, variable: str, path: tuple[str, ...], text: str
 
 
 def _closest_known_path(path: tuple[str, ...], whole: Block) -> tuple[str, ...] | None:
-    """Return the path, or the one that was probably meant; None if there is nothing like it."""
+    """Return the path, or the most similar one that exists; None if there is none."""
     known: list[str] = []
     kind: Kind | None = whole
     for name in path:

@@ -1,4 +1,4 @@
-"""Reading goes on after each mistake, and tells all of them at the end."""
+"""Reading of a configuration into records, which reports all problems at the end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 _Above: TypeAlias = Mapping[str, Any]
 
 _SKIPPED: Final[Any] = object()
-"""Stands for a value that was refused; its field keeps the default."""
+"""Stands for a refused value; its field keeps the default."""
 _WORD = re.compile(r"\w+")
 _HERMES_KEYS: Final = MappingProxyType(
     {
@@ -54,9 +54,9 @@ def read_config_text(
     lenient: bool = False,
     **known: Any,
 ) -> T:
-    """Return the record of a whole configuration: a YAML text, and the variables that override it.
+    """Return the record of a whole configuration from a YAML text and the variables that override it.
 
-    A variable that is not set makes a *lenient* reading leave that key out, and tell so where it is used.
+    A *lenient* reading leaves out keys that name a variable which is not set; `Config.require` reports them.
     """
     draft, whole = Draft(origin, unresolved={} if lenient else None), block_of_record(record)
     read_yaml(draft, text, environ)
@@ -73,7 +73,7 @@ def read_config_text(
 
 
 def read_config_mapping(record: type[T], values: Mapping[str, Any]) -> T:
-    """Return the record of a whole configuration, from the keys and values of a file."""
+    """Return the record of a whole configuration from a mapping with the keys of a file."""
     draft, whole = Draft("configuration", values), block_of_record(record)
     copy_to_plain_values(draft)
     _expand_words(whole, draft.values)
@@ -81,7 +81,7 @@ def read_config_mapping(record: type[T], values: Mapping[str, Any]) -> T:
 
 
 def _forget_overridden(draft: Draft, override: Mapping[str, Any]) -> None:
-    """Forget what could not be read in the file if a variable sets that key anyway."""
+    """Forget unset variables in the file where an override sets that key anyway."""
     for path in list(draft.unresolved or ()):
         place: Any = override
         for key in path:
@@ -91,7 +91,7 @@ def _forget_overridden(draft: Draft, override: Mapping[str, Any]) -> None:
 
 
 def _expand_words(kind: Kind, values: object) -> None:
-    """Replace each word that stands for a block by that block, so that variables can override its keys."""
+    """Replace each word that stands for a block by the block, so that variables can override its keys."""
     if not isinstance(values, dict):
         return
     block = cast("dict[str, Any]", values)
@@ -113,7 +113,7 @@ def _build_config(whole: Block, draft: Draft, **known: Any) -> Any:
 
 
 class _RecordReader:
-    """Turns plain values into records, block by block; tells what is wrong, and goes on without it."""
+    """Turns plain values into records, block by block; a refused value is reported and left out."""
 
     def __init__(self, draft: Draft, whole: Block) -> None:
         self._draft = draft
@@ -122,7 +122,7 @@ class _RecordReader:
     def read_record(
         self, block: Block, values: object, path: KeyPath, make: Callable[..., Any], above: _Above
     ) -> Any:
-        """Return what *make* builds of a block; *above* holds the records of other levels by their field."""
+        """Return the record that *make* builds from a block; *above* holds inherited records by field."""
         if values is None:
             return None if block.null else make()
         if not isinstance(values, dict):
@@ -175,7 +175,7 @@ class _RecordReader:
     def _build_record(
         self, block: Block, path: KeyPath, make: Callable[..., Any], fields: dict[str, Any]
     ) -> Any:
-        """Build the record without what it refuses, after telling that."""
+        """Build the record; values that it refuses are reported and left out."""
         while True:
             try:
                 return make(**fields)
@@ -190,12 +190,12 @@ class _RecordReader:
             fields = {name: value for name, value in fields.items() if name not in refused}
 
     def _follows_from_refused_key(self, path: KeyPath, message: str) -> bool:
-        """Whether a contradiction names a key that was refused: then nobody knows whether there is one."""
+        """Return whether a contradiction names a refused key, and so may be none."""
         refused = {str(one[-1]) for one in self._draft.set_aside if one and one[:-1] == path}
         return not refused.isdisjoint(_WORD.findall(message))
 
     def _refuse_value(self, path: KeyPath, wrong: ValueProblem | None) -> Any:
-        """Tell what is wrong with a value, unless something was wrong with it already; set it aside."""
+        """Report the problem of a value, unless one was reported already, and refuse the value."""
         place = (*path, *wrong.place) if wrong else path
         if wrong and not self._draft.set_aside & {path, place}:
             self._draft.add_problem_at(place, wrong.message, wrong.suggestion)
@@ -204,7 +204,7 @@ class _RecordReader:
 
 
 def _record_maker(block: Block, field: str, path: KeyPath, above: _Above) -> Callable[..., Any]:
-    """Return what builds the record of a block that stands there."""
+    """Return the function that builds the record of a block at that path."""
     if block is HOME_CHANNEL:
         return partial(block.record, platform=str(path[1]).strip().lower())
     if not block.inherits:
@@ -214,9 +214,9 @@ def _record_maker(block: Block, field: str, path: KeyPath, above: _Above) -> Cal
 
 
 def _inherit_policy(base: SessionResetPolicy, **fields: Any) -> SessionResetPolicy:
-    """Change the policy of the level above."""
+    """Return the policy of the level above with these fields changed."""
     mode = fields.get("mode", base.mode)
-    # These two belong to one mode each, and are not handed down to another.
+    # Each of these two belongs to one mode, and is not inherited by another.
     if mode is not ResetMode.CRON:
         fields.setdefault("cron", None)
     if mode is not ResetMode.BOTH:
@@ -225,7 +225,7 @@ def _inherit_policy(base: SessionResetPolicy, **fields: Any) -> SessionResetPoli
 
 
 def _problems_in_error(error: ConfigError | InvalidPolicyError) -> Iterator[tuple[str, ValueProblem]]:
-    """Yield the key of each thing that a record refuses, and why."""
+    """Yield the key and the problem of each value that a record refuses."""
     if isinstance(error, InvalidPolicyError):
         yield "timezone" if error.field == "zone" else error.field, ValueProblem(error.problem)
     else:
@@ -234,7 +234,7 @@ def _problems_in_error(error: ConfigError | InvalidPolicyError) -> Iterator[tupl
 
 
 def _problem_of_no_block(block: Block, value: object) -> ValueProblem:
-    """Explain a word, or something else, in place of a block for which some words may stand."""
+    """Return the problem of a value that is no block, with a suggestion if a word may replace the block."""
     mode = block.find_key("mode")
     modes = [*mode.kind.words] if mode and isinstance(mode.kind, Choice) else []
     words = [*block.words] if block.words else modes if block.word_of else []
@@ -249,7 +249,7 @@ def _problem_of_no_block(block: Block, value: object) -> ValueProblem:
 
 
 def _explain_unknown_key(path: KeyPath, block: Block, whole: Block) -> tuple[str, str | None]:
-    """Explain a key of another program, a misspelt one, or one that stands in another block."""
+    """Return the problem of an unknown key, and the key that was probably meant."""
     name = str(path[-1])
     if (known := _HERMES_KEYS.get(dotted_path(path))) is not None:
         return "is not a key of this program", known

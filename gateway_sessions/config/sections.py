@@ -1,4 +1,4 @@
-"""These sections are read by a store.
+"""The sections of a configuration that a store reads.
 
 A duration is a `timedelta`; the key in the file carries its unit, which the field drops (`timeout_seconds` is
 `timeout`). A zero that means "off" in the file is None here, so that nobody computes with it.
@@ -30,7 +30,7 @@ _PASSWORD_IN_OPTION = re.compile(r"((?:pass\w*|pwd|secret|token)\s*=\s*)[^&\s]+"
 
 
 class Provider(StrEnum):
-    """The kind of database that holds the truth."""
+    """The kinds of databases that the package itself brings."""
 
     SQLITE = "sqlite"  # a file of this machine
     POSTGRESQL = "postgresql"  # on a server
@@ -47,14 +47,14 @@ _SERVER_URLS: Final = MappingProxyType[str, tuple[str, ...]](
 
 
 class Durability(StrEnum):
-    """What an acknowledged change survives."""
+    """The failures that an acknowledged change survives."""
 
-    FULL = "full"  # a power failure
-    OS = "os"  # the end of the process; the operating system writes when it likes
+    FULL = "full"  # a power failure, too
+    OS = "os"  # the end of the process only: the operating system writes when it likes
 
 
 class SnapshotMode(StrEnum):
-    """When sessions.json is written."""
+    """The moments at which sessions.json is written."""
 
     COALESCED = "coalesced"  # a moment after a change, for all changes at once, and at close
     SYNC = "sync"  # before the changing call returns
@@ -69,16 +69,16 @@ class AgentConfig(Section):
     gateway_auto_continue_freshness: timedelta | None = key(
         Duration(off=True, named=False), timedelta(hours=1)
     )
-    """How long ago a turn that a restart cut off may have been known to live to begin again by itself; None
-    is any time. An older one is put aside, its session goes on, and people are told."""
+    """A turn that a restart cut off starts again by itself if it was alive this recently. None: always. An
+    older one is put aside, its session goes on, and the person is told."""
     gateway_timeout: timedelta | None = key(Duration(off=True, named=False), timedelta(minutes=30))
-    """How long a turn may take; None is without limit."""
+    """The time limit for one turn. None: there is no limit."""
     max_restart_attempts: int = key(Count(), 3)
-    """How often a turn is begun, and cut off by a kill or by a drain that ran out of time, before it is given
-    up. Tries that a passing fault of the database has spoilt do not count."""
+    """The number of times that a turn is started, and cut off by a crash or by a drain that ran out of time,
+    before it is given up. Attempts that failed because of a passing fault of the database do not count."""
     farewell: timedelta | None = key(Duration(off=True), timedelta(seconds=20))
-    """How long an agent may take to save what it must keep before a policy ends a session; None: it is
-    not asked."""
+    """The time that an agent gets to save what it must keep before a policy ends its session. None: the agent
+    is not asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,27 +93,28 @@ class SessionDBConfig(Section):
         ),
         Provider.SQLITE,
     )
-    """The kind of database: a file of this machine, or one on a server; `mysql` is MariaDB as well."""
+    """The kind of database: a file on this machine, or a database on a server; `mysql` means MariaDB, too."""
     url: str | None = key(
         DatabaseAddress(kind_name="path, `sqlite:///path`, `postgresql://…`, `mysql://…`", null=True), None
     )
-    """Where the database is. None is `sessions.db` in the store's directory; the others need an address."""
+    """The path or address of the database. None: `sessions.db` in the store's directory; a database on a
+    server needs an address."""
     durability: Durability = key(Choice(Durability), Durability.FULL)
-    """What an acknowledged change survives: a power failure, or only the end of the process."""
+    """What an acknowledged change survives: `full` includes a power failure, `os` only the end of the
+    process."""
     allow_network_filesystem: bool = key(Flag(), default=False)
-    """The database may lie on a network file system, whose locks and writes are less certain."""
+    """The database file may lie on a network file system, whose locks and writes are less reliable."""
     prepared_statements: bool = key(Flag(), default=True)
-    """A PostgreSQL server keeps statements that it has understood. Switch it off behind a
-    [pooler](../how-to/run-on-postgresql.md) that does not know them."""
+    """The PostgreSQL server keeps prepared statements. Switch this off behind a
+    [pooler](../how-to/run-on-postgresql.md) that does not support them."""
     pool_size: int = key(Count(), POOL_SIZE)
-    """How many connections to a server this process makes for its work, when they are needed; one more says
-    that it lives. How many are right, the pages on
+    """The largest number of connections to the server for work; one more carries the heartbeat. The pages on
     [PostgreSQL](../how-to/run-on-postgresql.md#what-the-server-should-be) and
-    [MySQL](../how-to/run-on-mysql.md#what-the-server-should-be) say. A pool that is handed in has its own
-    size."""
+    [MySQL](../how-to/run-on-mysql.md#what-the-server-should-be) say how to choose it. A pool that your
+    program hands in has its own size."""
 
     def __post_init__(self) -> None:
-        """Name a kind of ours by its enum, whatever text it was given as."""
+        """Replace the name of one of our kinds by its enum member."""
         if self.provider in list(Provider):
             object.__setattr__(self, "provider", Provider(self.provider))
         Section.__post_init__(self)
@@ -141,7 +142,7 @@ class SessionDBConfig(Section):
 
     @property
     def shown_url(self) -> str | None:
-        """The url for people and logs: without its password, and of a server nothing at all."""
+        """The url for people and logs: a path without its password, or only the scheme of a server."""
         if self.url is None:
             return None
         if self.is_server:
@@ -158,22 +159,22 @@ class SessionDBConfig(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsJsonConfig(Section):
-    """The writing of the snapshot, `sessions.json`."""
+    """How the snapshot, `sessions.json`, is written."""
 
     section: ClassVar[str] = "sessions_json"
     mode: SnapshotMode | None = key(Choice(SnapshotMode, null=True), None)
-    """The readable copy of all entries is written a moment after changes, before each call returns, or never.
-    None is `coalesced`, or `off` with a database on a server."""
+    """The snapshot is written a moment after changes (`coalesced`), before each call returns (`sync`), or
+    never (`off`). None: `coalesced`, or `off` with a database on a server."""
     format: Dialect = key(Choice(Dialect), Dialect.NATIVE)
     """Times are written in UTC, or in local time as Hermes reads them; with `hermes`, keys are
     [spelt as Hermes does](sessions-json.md)."""
     interval: timedelta = key(Duration(), timedelta(seconds=1))
-    """How long a change waits for others in mode `coalesced`."""
+    """The time for which mode `coalesced` collects changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryWatcherConfig(Section):
-    """The rhythm of the watcher that ends sessions which are due and removes old entries."""
+    """How often the watcher ends sessions that are due, and removes old entries."""
 
     section: ClassVar[str] = "expiry_watcher"
     first_pass: timedelta = key(Duration(zero=True), timedelta(minutes=1))
@@ -190,60 +191,60 @@ class HooksConfig(Section):
 
     section: ClassVar[str] = "hooks"
     timeout: timedelta = key(Duration(), timedelta(seconds=30))
-    """How long a hook may take."""
+    """The time limit for one call of a hook."""
     max_attempts: int = key(Count(), 3)
-    """How often a hook is tried."""
+    """The number of attempts at one call of a hook."""
     retry: timedelta = key(Duration(zero=True), timedelta(minutes=1))
     """The time between two tries."""
     concurrency: int = key(Count(), 8)
-    """How many calls of one hook run at the same time."""
+    """The number of calls of one hook that may run at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupsConfig(Section):
-    """The rhythm of copies of the database, and how many are kept."""
+    """How often the database is copied, and how many copies are kept."""
 
     section: ClassVar[str] = "backups"
     interval: timedelta | None = key(Duration("days", off=True), timedelta(days=1))
-    """The time between two copies of the database, which are kept in `backups/`; None: there are none."""
+    """The time between two copies of the database, which are kept in `backups/`. None: no copies are made."""
     keep: int = key(Count(), 3)
-    """How many copies are kept."""
+    """The number of copies that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheConfig(Section):
-    """The part of the database that is kept at hand."""
+    """The part of the database that is kept in memory."""
 
     section: ClassVar[str] = "cache"
     entries: int = key(Count(), 4096)
-    """How many entries are kept in memory, and of how many lanes it is known how their last turn left
-    them."""
+    """The number of entries that are kept in memory, and of lanes whose state after their last turn is kept
+    in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchConfig(Section):
-    """How searches understand words."""
+    """How searches match words."""
 
     section: ClassVar[str] = "search"
     stemming: Stemming = key(Choice(Stemming, flag_is_off=True), Stemming.OFF)
     """The language whose words
-    [a search finds in all their forms](../how-to/search.md#find-words-in-all-their-forms); `off`: as they
-    were written. A change makes the search index anew."""
+    [a search finds in all their forms](../how-to/search.md#find-words-in-all-their-forms). `off`: words are
+    found as they were written. Changing this rebuilds the search index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacyConfig(Section):
-    """What agents are told about people."""
+    """The personal data that agents get."""
 
     section: ClassVar[str] = "privacy"
     redact_pii: bool = key(Flag(), default=False)
-    """Agents are told [pseudonyms](../explanation/privacy.md#what-agents-are-told) in place of names and ids,
-    but on Discord, Slack and Matrix, where a reply has to mention people by id."""
+    """Agents get [pseudonyms](../explanation/privacy.md#what-agents-are-told) instead of names and ids,
+    except on Discord, Slack and Matrix, where a reply has to mention people by id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatTypeConfig(Section):
-    """What is different for one chat type of a platform."""
+    """The settings of one chat type of a platform."""
 
     section: ClassVar[str] = "chat_types"
     session_reset: SessionResetPolicy | None = key(RESET_POLICY, None)
@@ -254,20 +255,20 @@ class ChatTypeConfig(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformConfig(Section):
-    """What is different on one platform."""
+    """The settings of one platform."""
 
     section: ClassVar[str] = "platforms"
     enabled: bool = key(Flag(), default=True)
-    """Agents are told of the platform's home channel, and, where no gateway runs, that it is connected: a
-    gateway tells which its adapters are connected to."""
+    """Agents are told the platform's home channel. Where no gateway runs, they are also told that the
+    platform is connected; a gateway tells them what its adapters are connected to."""
     session_reset: SessionResetPolicy | None = key(RESET_POLICY, None)
     """The reset policy of the platform."""
     busy: BusyRules | None = key(BUSY, None)
     """The rules for busy lanes of the platform."""
     chat_types: Mapping[str, ChatTypeConfig] = named_blocks(ChatTypeConfig)
-    """What is different for a chat type of the platform."""
+    """Settings of a chat type of the platform, by its name."""
     home_channel: HomeChannel | None = key(HOME_CHANNEL, None)
-    """Where messages go that answer nobody."""
+    """The chat for messages that answer nobody."""
 
     def __post_init__(self) -> None:
         """Let nobody change the chat types."""

@@ -1,9 +1,9 @@
-"""YAML text becomes plain values, with the line of every key.
+"""Reading of YAML text into plain values, with the line of every key.
 
-Of YAML only what a configuration needs is understood: scalars of the core schema of YAML 1.2, so that `off`
-and `no` are words, `08` is eight and `4:00` is not 240; no tags, no merge keys, no equal keys. In a value,
-`${NAME}` and `${NAME:-default}` stand for environment variables and `$${` for a literal `${`. What is not
-quoted gets its type after that.
+Only the part of YAML that a configuration needs is allowed: scalars of the core schema of YAML 1.2, so that
+`off` and `no` are words, `08` is eight and `4:00` is not 240; no tags, no merge keys, no duplicate keys. In a
+value, `${NAME}` and `${NAME:-default}` stand for environment variables, and `$${` for a literal `${`. A value
+without quotes gets its type after the variables are filled in.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONSTANTS: Final = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-# More digits than any setting has stay text: converting them takes long, or fails.
+# A number with more digits than any setting has stays text: converting it takes long, or fails.
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][-+]?[0-9]{1,3})?")
 _REFERENCE = re.compile(
@@ -35,7 +35,7 @@ _PLAIN_TAGS: Final = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yam
 
 
 def read_yaml(draft: Draft, text: str, environ: Mapping[str, str] | None) -> None:
-    """Fill the draft with the values and lines of a YAML text; without *environ*, `${…}` is left as it is."""
+    """Fill the draft with the values and lines of a YAML text; without *environ*, `${…}` stays as written."""
     try:
         root = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
@@ -54,7 +54,7 @@ def read_yaml(draft: Draft, text: str, environ: Mapping[str, str] | None) -> Non
 
 
 def parse_scalar(text: str) -> Any:
-    """Return what a word stands for: null, true, false, a number, or itself."""
+    """Return the value of a word: null, true, false, a number, or the word itself."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if _INTEGER.fullmatch(text):
@@ -63,7 +63,7 @@ def parse_scalar(text: str) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes, and no deeper than their reader can follow."""
+    """Composes nodes, no deeper than the recursive reader can follow."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
@@ -86,12 +86,12 @@ class _Loader(yaml.SafeLoader):
 
 
 def _join_surrogates(text: str) -> str:
-    """A rare character is two escapes in JSON, which is YAML as well: here it is one character."""
+    """Join surrogate pairs: JSON, which is YAML as well, escapes a rare character as two of them."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 class _NodeReader:
-    """Turns nodes into values; a node that is used in many places is read once."""
+    """Turns nodes into values; a node with many aliases is read once."""
 
     def __init__(self, draft: Draft, environ: Mapping[str, str] | None) -> None:
         self._draft = draft
@@ -110,7 +110,7 @@ class _NodeReader:
             value = self._read_new_node(node, path)
             self._open.discard(id(node))
             if len(self._draft.unresolved or ()) > waiting:
-                return value  # what it lacks is to be told at each place where it is used
+                return value  # an unset variable is reported at each place where the value is used
             self._known[id(node)] = value
         return self._known[id(node)]
 
@@ -146,7 +146,7 @@ class _NodeReader:
         self._draft.add_problem(ConfigProblem(dotted_path(path), message, line))
 
     def _substitute_variables(self, text: str, path: KeyPath) -> str | None:
-        """Fill the environment into the text; None after telling what is missing."""
+        """Return the text with its variables filled in; None after a problem was reported."""
         if self._environ is None or "${" not in text:
             return text
         references, environ = [*_REFERENCE.finditer(text)], self._environ
@@ -163,7 +163,7 @@ class _NodeReader:
         return None if broken or missing else _REFERENCE.sub(partial(_value_of_reference, environ), text)
 
     def _defer_problem(self, path: KeyPath, message: str) -> bool:
-        """Whether what is missing is told where the value is used; there may be so many only."""
+        """Keep a problem until the value is used, and return whether there was room to keep it."""
         unresolved = self._draft.unresolved
         if unresolved is None or len(unresolved) >= MAX_PROBLEMS:
             return False
@@ -172,7 +172,7 @@ class _NodeReader:
 
 
 def _value_of_reference(environ: Mapping[str, str], reference: re.Match[str]) -> str:
-    """What stands for a reference whose variable is set, or need not be."""
+    """Return the text for a reference whose variable is set or has a default."""
     name, default = reference["name"], reference["default"]
     if not name:
         return "${"
@@ -186,7 +186,7 @@ def _refuse_document(draft: Draft, why: str, line: int | None) -> None:
 
 
 def _explain_yaml_error(problem: str, context: str) -> str:
-    """Choose the parser's words, or better ones; never the text itself, of which parts may be secret."""
+    """Return the parser's message or a clearer one, but never the text itself, which may hold secrets."""
     if "alias" in f"{context} {problem}":
         return "an alias names no anchor; quote a text that begins with '*'"
     if "anchor" in f"{context} {problem}":

@@ -1,4 +1,4 @@
-"""The machine has a zone, and a name of none may be meant for one that is like it."""
+"""The zone of the machine, and suggestions for misspelt names of zones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IN_ZONE_DATABASE = re.compile(r"zoneinfo[^/]*/(.+)$")
 
 
 def system_zone_name(environ: Mapping[str, str] | None = None, *, etc: Path = _ETC) -> str:
-    """Return the IANA name of the machine's zone; "UTC" if it has none that we know."""
+    """Return the IANA name of the machine's zone; "UTC" if none is known."""
     for name in _zone_candidates(os.environ if environ is None else environ, etc):
         try:
             return zone_named(name).key
@@ -29,7 +29,7 @@ def system_zone_name(environ: Mapping[str, str] | None = None, *, etc: Path = _E
 
 
 def similar_zone(name: str) -> str | None:
-    """Return the zone whose name, or whose city, is most like *name*."""
+    """Return the zone whose name or city is most similar to *name*, if any is."""
     known = sorted(available_timezones())
     names = {zone.rpartition("/")[2].casefold(): zone for zone in known} | {
         zone.casefold(): zone for zone in known
@@ -39,7 +39,7 @@ def similar_zone(name: str) -> str | None:
 
 
 def _zone_candidates(environ: Mapping[str, str], etc: Path) -> Iterator[str]:
-    """Yield what the C library looks at, in its order, then what some distributions keep up to date."""
+    """Yield the names that the C library would try, then the one in a file of some distributions."""
     if (variable := environ.get("TZ")) is not None:
         yield _zone_name_in_path(variable.removeprefix(":")) or "UTC"
     with suppress(OSError):
@@ -49,6 +49,6 @@ def _zone_candidates(environ: Mapping[str, str], etc: Path) -> Iterator[str]:
 
 
 def _zone_name_in_path(name: str) -> str:
-    """Return the zone's name, also of a path to its file."""
+    """Return the name of a zone for its name or a path to its file."""
     found = _IN_ZONE_DATABASE.search(name)
     return found[1] if found else name
