@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from gateway_sessions.agents.chat_completions.request import RESERVED_MEMBERS
 from gateway_sessions.config import ModelConfig
-from gateway_sessions.core.usage.usage_events import MAX_WORD
+from gateway_sessions.core.storable_text import MAX_WORD
 from gateway_sessions.errors import InvalidInputError
 
 URL_VARIABLE: Final = "OPENAI_BASE_URL"

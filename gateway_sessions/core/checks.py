@@ -10,17 +10,21 @@ return what is wrong with one key, or None.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeAlias, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from gateway_sessions.core.instants import LONGEST
 from gateway_sessions.errors import ConfigError, ConfigProblem, InvalidInputError
+
+UNSAFE_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Characters that break a line of a log or that no database holds: controls, line ends, half characters."""
 
 
 def plain_text(value: str) -> str:
@@ -82,6 +86,11 @@ def check_value(name: str, value: object, *allowed: type) -> None:
     if not _has_type(value, allowed):
         problem = f"{name} must be {_type_names(allowed)}, not {_type_name(value)}"
         raise InvalidInputError(problem)
+
+
+def is_whole_number(number: object, smallest: int, largest: int) -> TypeGuard[int]:
+    """Return whether a value is a whole number in a range; True and False are no numbers."""
+    return isinstance(number, int) and not isinstance(number, bool) and smallest <= number <= largest
 
 
 def check_items(name: str, values: tuple[object, ...], allowed: type) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from gateway_sessions.core.checks import plain_text, plain_value
+from gateway_sessions.core.checks import UNSAFE_CHARACTERS, plain_text, plain_value
 from gateway_sessions.core.damaged_json import MAX_DEPTH, nesting_depth
 from gateway_sessions.errors import InvalidInputError
 
@@ -25,7 +25,6 @@ MAX_TEXT_BYTES: Final = 16 << 20
 MAX_WORD: Final = 256
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 REPLACEMENT: Final = "\ufffd"
 
 
@@ -119,7 +118,7 @@ def truncated_text(text: str, limit: int) -> str:
 
 def check_word(name: str, value: object, limit: int = MAX_WORD) -> str:
     """Return a name from a program, or raise `InvalidInputError` unless it is one short line."""
-    if not isinstance(value, str) or not 0 < len(value) <= limit or _CONTROL.search(value):
+    if not isinstance(value, str) or not 0 < len(value) <= limit or UNSAFE_CHARACTERS.search(value):
         raise _invalid_value(name, f"must be one line of 1 to {limit} characters")
     return plain_text(value)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -93,17 +93,3 @@ def new_renderer(name: str) -> Renderer:
         problem = f"there is no export format {name!r}; there are: {', '.join(ExportFormat)}"
         raise InvalidInputError(problem)
     return _RENDERERS[ExportFormat(name)]()
-
-
-def rendered(sessions: Iterable[Exported], name: str) -> bytes:
-    """Return a file of whole sessions, given as `SessionDB.export_session` returns them."""
-    format_renderer = new_renderer(name)
-    parts = [format_renderer.begin_file()]
-    for session in sessions:
-        header = {key: value for key, value in session.items() if key != "messages"}
-        parts += [
-            format_renderer.begin_session(header),
-            format_renderer.messages(session.get("messages") or ()),
-            format_renderer.end_session(),
-        ]
-    return b"".join([*parts, format_renderer.end_file()])

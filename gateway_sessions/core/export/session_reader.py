@@ -27,7 +27,7 @@ from gateway_sessions.core.instants import EPOCH, parse_instant
 from gateway_sessions.core.sessions.entry import check_reason, check_session_id, check_tokens
 from gateway_sessions.core.sessions.record import Relation, SessionRecord
 from gateway_sessions.core.sessions.titles import TitledBy
-from gateway_sessions.core.storable_text import check_word
+from gateway_sessions.core.storable_text import MAX_WORD, check_word
 from gateway_sessions.core.transcript.messages import Hidden, Message, Role, preview_of
 from gateway_sessions.core.usage.usage_events import (
     COUNTS,
@@ -40,8 +40,6 @@ from gateway_sessions.core.usage.usage_events import (
     to_nanos,
 )
 from gateway_sessions.errors import InvalidInputError
-
-MAX_WORD: Final = 256
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from gateway_sessions.core.checks import is_whole_number
 from gateway_sessions.errors import InvalidInputError
 
 NAMES: Final = frozenset(
@@ -42,7 +43,7 @@ def parse_row_id(name: str, value: object) -> int:
     """Return the id given as a number or as text, or raise `InvalidInputError`."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= len(str(LARGEST)):
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
+    if not is_whole_number(value, 0, LARGEST):
         problem = f"{name} must be an id: a whole number up to {LARGEST}, or the same as text"
         raise InvalidInputError(problem)
     return int(value)

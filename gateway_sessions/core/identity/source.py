@@ -10,7 +10,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
-from gateway_sessions.core.checks import plain_text
+from gateway_sessions.core.checks import UNSAFE_CHARACTERS, plain_text
 from gateway_sessions.errors import InvalidSourceError
 
 # Longer than any platform's id, and short enough for an indexed column of every database.
@@ -18,7 +18,6 @@ MAX_IDENTIFIER: Final = 512
 # Longer than any platform's name; what is longer is cut.
 MAX_NAME: Final = 4096
 
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _PARENT_SEGMENT = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -166,7 +165,7 @@ def check_identifier(name: str, value: object) -> None:
         return  # nearly every id, at a third of the price of the searches below
     if len(value) > MAX_IDENTIFIER:
         raise InvalidSourceError(name, f"is longer than {MAX_IDENTIFIER} characters")
-    if _UNSAFE.search(value):
+    if UNSAFE_CHARACTERS.search(value):
         raise InvalidSourceError(name, "holds control characters or halves of surrogate pairs")
     if ".." in value and _PARENT_SEGMENT.search(value):
         raise InvalidSourceError(name, "looks like a path to a parent directory")

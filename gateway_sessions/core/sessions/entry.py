@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway_sessions.core.checks import plain_text
+from gateway_sessions.core.checks import is_whole_number, plain_text
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
-from gateway_sessions.core.storable_text import storable_text
+from gateway_sessions.core.storable_text import check_word, storable_text
 from gateway_sessions.errors import InvalidInputError, InvalidSessionIdError
 
 # Room for the ids of other programs, and short enough for an indexed column of every database.
@@ -28,7 +28,6 @@ MAX_TOKENS: Final = 2**63 - 1
 MODEL_OVERRIDE_KEYS: Final = ("model", "provider", "base_url")
 
 _UNSAFE_ID = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff/\\]|\.\.|^[A-Za-z]:")
-_UNSAFE_REASON = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -181,15 +180,12 @@ def check_session_id(session_id: object) -> str:
 
 def check_reason(reason: object) -> str:
     """Return the reason, or raise `InvalidInputError` unless it is one short line."""
-    if not isinstance(reason, str) or not 0 < len(reason) <= MAX_REASON or _UNSAFE_REASON.search(reason):
-        problem = f"the reason must be one line of 1 to {MAX_REASON} characters"
-        raise InvalidInputError(problem)
-    return plain_text(reason)
+    return check_word("the reason", reason, MAX_REASON)
 
 
 def check_tokens(name: str, tokens: object) -> int:
     """Return a number of tokens, or raise `InvalidInputError` for a number that no database holds."""
-    if isinstance(tokens, bool) or not isinstance(tokens, int) or not 0 <= tokens <= MAX_TOKENS:
+    if not is_whole_number(tokens, 0, MAX_TOKENS):
         problem = f"{name} must be a whole number from 0 to {MAX_TOKENS}"
         raise InvalidInputError(problem)
     return tokens

@@ -22,6 +22,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
+from gateway_sessions.core.checks import UNSAFE_CHARACTERS
 from gateway_sessions.core.damaged_json import decode_json_text, unusable_part
 from gateway_sessions.core.identity.source import SessionSource, storable_name
 from gateway_sessions.core.instants import as_utc
@@ -44,7 +45,6 @@ MAX_COUNT: Final = 2**63 - 1
 SET_ASIDE: Final = "set_aside"
 
 _PATH_LIKE = re.compile(r"^[/\\]|^[A-Za-z]:|(?:^|[:/\\])\.\.(?:[:/\\]|$)")
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class Dialect(StrEnum):
@@ -318,7 +318,7 @@ def _text(value: object) -> str:
 
 
 def _safe_text(name: str, value: object) -> str:
-    if not isinstance(value, str) or _UNSAFE.search(value):
+    if not isinstance(value, str) or UNSAFE_CHARACTERS.search(value):
         raise unusable_part(name, "is not text, or holds control characters or halves of surrogate pairs")
     return value
 

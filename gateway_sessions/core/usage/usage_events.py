@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from functools import reduce
-from typing import Any, Final, TypedDict, TypeGuard, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 import msgspec
 
-from gateway_sessions.core.checks import plain_text
+from gateway_sessions.core.checks import is_whole_number
 from gateway_sessions.core.instants import parse_instant
 from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.storable_text import check_word
 from gateway_sessions.errors import InvalidInputError
 
 TURN: Final = "turn"
@@ -28,7 +29,6 @@ MAX_COUNT: Final = 10**12
 """The largest count of one event; a million such counts still fit into a database's integer."""
 # The largest cost of one event: a larger one is a mistake, and sums in billionths must fit 63 bits.
 MAX_COST_USD: Final = 10**6
-MAX_WORD: Final = 256
 
 COUNTS: Final = (
     "input_tokens",
@@ -39,7 +39,6 @@ COUNTS: Final = (
     "api_calls",
 )
 _WORDS: Final = ("model", "provider", "base_url", "billing_mode", "cost_source", "pricing_version")
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class CostStatus(StrEnum):
@@ -283,21 +282,12 @@ def from_nanos(nanos: int) -> float:
 
 def check_event_id(event_id: object) -> str:
     """Return the id of an event, or raise `InvalidInputError`."""
-    word = check_optional_word("event_id", event_id)
-    if not word:
-        problem = "event_id must not be empty"
-        raise InvalidInputError(problem)
-    return word
+    return check_word("event_id", event_id)
 
 
 def check_optional_word(name: str, word: object) -> str | None:
     """Return a name on one line, or raise `InvalidInputError`; None for an empty one."""
-    if word is None or word == "":
-        return None
-    if not isinstance(word, str) or len(word) > MAX_WORD or _UNSAFE.search(word):
-        problem = f"{name} must be one line of at most {MAX_WORD} characters"
-        raise InvalidInputError(problem)
-    return plain_text(word)
+    return None if word is None or word == "" else check_word(name, word)
 
 
 def check_cost(name: str, cost: object) -> float | None:
@@ -318,11 +308,6 @@ def strip_credentials(url: str | None) -> str | None:
     scheme, mark, rest = plain.rpartition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme}{mark}{authority.rpartition('@')[2]}{slash}{path}"
-
-
-def is_whole_number(number: object, smallest: int, largest: int) -> TypeGuard[int]:
-    """Return whether a value is a whole number in a range; True and False are no numbers."""
-    return isinstance(number, int) and not isinstance(number, bool) and smallest <= number <= largest
 
 
 def _check_count(name: str, count: object) -> int:

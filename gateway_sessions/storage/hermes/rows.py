@@ -15,6 +15,7 @@ from gateway_sessions.core.export.session_reader import MESSAGE_MEMBERS, SESSION
 from gateway_sessions.core.instants import LARGEST_SECONDS
 from gateway_sessions.core.sessions.entry import MAX_REASON, check_session_id
 from gateway_sessions.core.sessions.record import Relation
+from gateway_sessions.core.storable_text import MAX_WORD
 from gateway_sessions.core.usage.usage_events import (
     COUNTS,
     MAX_COST_USD,
@@ -31,7 +32,6 @@ Row = Mapping[str, Any]
 PROVENANCE: Final = "hermes"
 """The member of `extra` that tells how much of a session was there when it was imported."""
 UNKNOWN_MODEL: Final = "unknown"
-MAX_WORD: Final = 256
 """Characters of a name; longer names are cut."""
 
 _COUNTERS: Final = (

@@ -1,4 +1,9 @@
-"""A session as an export gives it, with one message of every kind."""
+"""A session as an export gives it, with one message of every kind, and its rendering in a format."""
+
+from collections.abc import Iterable
+
+from gateway_sessions.core.export.formats import new_renderer
+from gateway_sessions.core.export.page_texts import Exported
 
 T = 1772722800.25
 
@@ -56,3 +61,17 @@ SESSION = {
     "estimated_cost_usd": 0.0731,
     "messages": MESSAGES,
 }
+
+
+def render_sessions(sessions: Iterable[Exported], name: str) -> bytes:
+    """Return a file of whole sessions, given as `SessionDB.export_session` returns them."""
+    format_renderer = new_renderer(name)
+    parts = [format_renderer.begin_file()]
+    for session in sessions:
+        header = {key: value for key, value in session.items() if key != "messages"}
+        parts += [
+            format_renderer.begin_session(header),
+            format_renderer.messages(session.get("messages") or ()),
+            format_renderer.end_session(),
+        ]
+    return b"".join([*parts, format_renderer.end_file()])

@@ -5,9 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from gateway_sessions.core.export.formats import rendered
 from gateway_sessions.core.export.html import MAX_CONTENTS, Html
-from tests.unit.core.export.export_sample import MESSAGES, SESSION, T
+from tests.unit.core.export.export_sample import MESSAGES, SESSION, T, render_sessions
 
 HOSTILE = "</pre></details></article><script>alert(1)</script><img src=x onerror=alert(1)>&\"'"
 VOID = {"meta"}
@@ -39,7 +38,7 @@ class Elements(HTMLParser):
 
 
 def page_of(*sessions: dict) -> str:
-    return rendered(sessions, "html").decode()
+    return render_sessions(sessions, "html").decode()
 
 
 def said(**message: object) -> str:

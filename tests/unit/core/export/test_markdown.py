@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from gateway_sessions.core.export.formats import rendered
 from gateway_sessions.core.export.markdown import code_block, escape_headings, escape_markup
-from tests.unit.core.export.export_sample import SESSION, T
+from tests.unit.core.export.export_sample import SESSION, T, render_sessions
 
 PAGE = """\
 # Fix the build
@@ -78,11 +77,11 @@ Done.
 
 
 def test_a_session_reads_well():
-    assert rendered([SESSION], "markdown").decode() == PAGE
+    assert render_sessions([SESSION], "markdown").decode() == PAGE
 
 
 def test_sessions_stand_one_under_another():
-    page = rendered([SESSION, SESSION], "markdown").decode()
+    page = render_sessions([SESSION, SESSION], "markdown").decode()
     assert page == f"{PAGE}\n---\n\n{PAGE}"
 
 
@@ -126,10 +125,12 @@ def test_names_have_no_markup():
 
 
 def test_a_fact_with_backticks_is_escaped_instead():
-    page = rendered([{"id": "a_`b", "started_at": T}], "markdown").decode()
+    page = render_sessions([{"id": "a_`b", "started_at": T}], "markdown").decode()
     assert r"- Session: a\_\`b" in page
 
 
 def test_data_that_is_no_text_is_shown_as_json():
-    page = rendered([{"id": "s", "messages": [{"role": "user", "content": {"a": 1}}]}], "markdown").decode()
+    page = render_sessions(
+        [{"id": "s", "messages": [{"role": "user", "content": {"a": 1}}]}], "markdown"
+    ).decode()
     assert '```json\n{\n  "a": 1\n}\n```' in page

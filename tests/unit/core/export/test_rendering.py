@@ -5,12 +5,12 @@ import json
 import pytest
 
 from gateway_sessions import InvalidInputError
-from gateway_sessions.core.export.formats import JsonLines, rendered
-from tests.unit.core.export.export_sample import MESSAGES, SESSION
+from gateway_sessions.core.export.formats import JsonLines
+from tests.unit.core.export.export_sample import MESSAGES, SESSION, render_sessions
 
 
 def test_each_session_is_one_line_with_its_messages():
-    lines = rendered([SESSION, {"id": "empty", "messages": []}], "jsonl").splitlines()
+    lines = render_sessions([SESSION, {"id": "empty", "messages": []}], "jsonl").splitlines()
     assert [json.loads(line) for line in lines] == [SESSION, {"id": "empty", "messages": []}]
 
 
@@ -22,4 +22,4 @@ def test_messages_may_come_in_pages_of_any_size():
 
 def test_a_format_nobody_knows_is_refused_with_those_there_are():
     with pytest.raises(InvalidInputError, match="jsonl, markdown, html"):
-        rendered([], "pdf")
+        render_sessions([], "pdf")
