@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from tests.architecture.sources import Module, modules
 
 FOLDER_MODULES = 15
+TESTS = Path(__file__).parents[1]
+PRESCRIBED = {"__init__.py", "__main__.py", "conftest.py"}
+"""Names of files that Python and pytest prescribe; they do not count."""
 MODULE_IMPORTS = 25
 GATHERS = {"_public.py", "blocking/_generated_database.py", "blocking/_generated_store.py"}
 """They name what is public, or are made from it."""
@@ -52,6 +55,12 @@ def imported(node: ast.ImportFrom, names: set[str]) -> Iterator[str]:
 
 def test_no_folder_has_more_than_fifteen_modules():
     sizes = Counter(folder_of(one.name) for one in modules() if not is_package(one.name))
+    assert {folder: size for folder, size in sizes.items() if size > FOLDER_MODULES} == {}
+
+
+def test_no_folder_of_tests_has_more_than_fifteen_files():
+    files = [one for one in TESTS.rglob("*.py") if one.name not in PRESCRIBED]
+    sizes = Counter(one.parent.relative_to(TESTS).as_posix() for one in files)
     assert {folder: size for folder, size in sizes.items() if size > FOLDER_MODULES} == {}
 
 

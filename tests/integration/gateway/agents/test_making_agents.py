@@ -20,7 +20,7 @@ from gateway_sessions.runtime.agents.protocol import AgentFunction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.running_turn import StopReason
 from gateway_sessions.runtime.user_code import GRACE, PATIENCE
-from gateway_sessions.testing.agents import ScriptedAgent
+from gateway_sessions.testing.agents import ScriptedAgent, ScriptedAgents
 from tests.integration.gateway.gateway_harness import QUICK, busy_config, open_harness
 
 LIMITED = replace(QUICK, agent=AgentConfig(gateway_timeout=timedelta(seconds=5)))
@@ -334,3 +334,19 @@ async def test_an_agent_that_all_sessions_share_is_closed_by_whoever_made_it(tmp
         assert sorted(harness.platform.shown()) == ["one", "two"]
         assert harness.gateway.agents.counts.idle == 0
     assert agent.closes == 0
+
+
+async def test_no_warm_agent_remembers_who_was_erased(tmp_path: Path):
+    agents = ScriptedAgents()
+    async with open_harness(tmp_path, agent_factory=agents) as harness:
+        for person in ("ann", "bob"):
+            await harness.platform.says(person, "my secret")
+            await harness.wait_until_idle()
+        assert len(agents.open) == 2
+        await harness.clock.advance(minutes=1)
+        await harness.store.erase(harness.platform.source("ann"))
+        await harness.wait_until_idle()
+        assert agents.open == [], "also bob's: he may have heard of ann in a room"
+        await harness.platform.says("bob", "what did I say?")
+        await harness.wait_until_idle()
+        assert agents.made[-1][1].histories[0][0]["content"] == "my secret"

@@ -22,6 +22,7 @@ from gateway_sessions.runtime.gateway import execution
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.tables.lanes import load_lane
 from gateway_sessions.testing import FakeClock, FakePlatform
+from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness
 
 Trouble = Callable[[], Exception]
@@ -258,3 +259,17 @@ async def test_a_damaged_lane_keeps_no_other_lane_waiting(tmp_path: Path, caplog
         await harness.clock.advance(minutes=6)
         await harness.wait_until_idle()
         assert [getattr(one, "action", None) for one in caplog.records].count("lane_damaged") == 2
+
+
+async def test_a_conversation_that_cannot_be_read_is_no_reason_to_say_nothing(tmp_path: Path):
+    async with open_harness(tmp_path, agent=ScriptedAgent()) as harness:
+        await harness.platform.says("ann", "hello")
+        await harness.wait_until_idle()
+        with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
+            database.execute("UPDATE messages SET tool_calls = '{' WHERE role = 'assistant'")
+            database.commit()
+        await harness.platform.says("ann", "are you there?")
+        await harness.wait_until_idle()
+        assert "Something went wrong" in harness.platform.shown("ann")[-1]
+        (dead,) = await harness.store.dead_letters()
+        assert dead.message.text == "are you there?"

@@ -20,8 +20,8 @@ from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.storage.transactions.queue.admit import known_event
-from gateway_sessions.testing.agents import Gate, ScriptedAgent, waits_at
-from gateway_sessions.testing.fake_platform import FakePlatform
+from gateway_sessions.testing import FakeClock, FakePlatform
+from gateway_sessions.testing.agents import Gate, ScriptedAgent, calls_tool, hangs, waits_at
 from tests.integration.gateway.gateway_harness import QUICK, open_harness
 
 HURRIED = replace(QUICK, gateway=GatewayConfig(drain_timeout=timedelta(seconds=0.05)))
@@ -144,3 +144,19 @@ async def test_whoever_waits_for_calm_learns_that_the_gateway_has_ended(tmp_path
         await harness.gateway.__aexit__(None, None, None)
         with pytest.raises(StoreStoppedError):
             await asyncio.wait_for(waiting, 15)
+
+
+async def test_a_turn_that_an_orderly_end_put_off_is_told_that_it_has_begun_before(tmp_path: Path):
+    clock = FakeClock()
+    platform = FakePlatform(clock=clock)
+    paying = ScriptedAgent([calls_tool("pay", None), hangs()])
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=paying) as harness:
+        await platform.says("ann", "pay the bill")
+        await harness.wait_until_idle()
+        await harness.gateway.drain(timedelta(0))
+    agent = ScriptedAgent("looked first")
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=agent) as harness:
+        await harness.wait_until_idle()
+        (turn,) = agent.turns
+        assert (turn.attempt, agent.histories[0][-1]["role"]) == (2, "tool")
+        assert "check first" in (turn.recovered or "")

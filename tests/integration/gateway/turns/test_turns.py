@@ -499,3 +499,15 @@ async def test_the_history_has_what_the_turn_itself_has_written(tmp_path: Path):
         await harness.platform.says("ann", "look for it")
         await harness.wait_until_idle()
     assert read == [["user"], ["user", "assistant", "tool"]]
+
+
+async def test_a_reset_is_told_although_the_agent_reports_no_usage(tmp_path: Path):
+    async with open_harness(tmp_path, agent=echo) as harness:
+        await harness.platform.says("ann", "hello")
+        await harness.clock.advance(days=2)
+        await harness.platform.says("ann", "are you there?")
+        await harness.wait_until_idle()
+        notice, answer = harness.platform.sent[-2:]
+        assert notice.message.is_notice
+        assert "/undo-reset brings the one before back" in notice.text
+        assert answer.text == "you said: are you there?"

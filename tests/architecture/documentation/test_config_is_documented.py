@@ -17,7 +17,7 @@ from gateway_sessions.config.origins import default_values
 from gateway_sessions.core.transcript.system_prompt import HomeChannel
 from gateway_sessions.errors import GatewaySessionsError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLE = (ROOT / "config.example.yaml").read_text(encoding="utf-8")
 FOLDER = ROOT / "docs" / "reference"
 REFERENCE = (FOLDER / "config.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 from gateway_sessions.runtime.gateway.commands import built_in
 from gateway_sessions.runtime.gateway.commands.protocol import CommandCall
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(/[^`]+)` \| (.*?)\| (.+) \|$", re.MULTILINE)
 
 

@@ -48,7 +48,7 @@ from gateway_sessions.testing import clock as testing_clock
 from tests.architecture.sources import PUBLIC_MODULES, modules
 from tests.programs import WarmPython
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 RUNNING = [

@@ -10,7 +10,7 @@ from gateway_sessions.runtime.store.control import OwnerStatus
 from gateway_sessions.storage.transactions.upkeep.status import PendingWork
 from tests.integration.gateway.documented_events import documented_facts
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
 EXAMPLE = (ROOT / "examples" / "prometheus.py").read_text(encoding="utf-8")
 EVENTS, BESIDE = (

@@ -1,17 +1,15 @@
-"""What people who wrote agents, examples and guides stumbled over."""
+"""Replies are sent once, in order, although the database answers late, fails, or loses a connection."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
 
-from gateway_sessions import SessionDB, SessionStore, TurnContext
+from gateway_sessions import SessionDB, SessionStore
 from gateway_sessions.adapters import InboundMessage, OutboundMessage, ReplyTarget
 from gateway_sessions.core.delivery.retry_policy import DeliveryRules
 from gateway_sessions.errors import StorageUnavailableError
@@ -20,30 +18,14 @@ from gateway_sessions.runtime.delivery.delivery import Delivery, Patience
 from gateway_sessions.runtime.observability.events import Events
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.testing import FakeClock, FakePlatform
-from gateway_sessions.testing.agents import Gate, ScriptedAgent, ScriptedAgents, calls_tool, hangs
-from tests.integration.gateway.gateway_harness import QUICK, open_harness
+from gateway_sessions.testing.agents import Gate
+from tests.integration.gateway.gateway_harness import QUICK
 
 T = TypeVar("T")
 
 
-async def echo(turn: TurnContext) -> str:
-    return f"you said: {turn.text}"
-
-
-async def test_a_reset_is_told_although_the_agent_reports_no_usage(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness:
-        await harness.platform.says("ann", "hello")
-        await harness.clock.advance(days=2)
-        await harness.platform.says("ann", "are you there?")
-        await harness.wait_until_idle()
-        notice, answer = harness.platform.sent[-2:]
-        assert notice.message.is_notice
-        assert "/undo-reset brings the one before back" in notice.text
-        assert answer.text == "you said: are you there?"
-
-
-class TroubledTruth:
-    """The truth, from which answers come late while they are held back, and in which writes may fail."""
+class FailingDatabase:
+    """A database whose answers can be held back, and whose writes can fail."""
 
     def __init__(self, truth: SessionDB) -> None:
         self._truth = truth
@@ -52,7 +34,7 @@ class TroubledTruth:
         self.before_writes = truth.before_writes
         self.ownership = truth.ownership
         self.unheard = 0
-        """How many of the next changes stand, although nobody hears that they do."""
+        """The number of next writes that are committed, and whose answers are lost."""
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         found = await self._truth.read(transaction)
@@ -74,15 +56,15 @@ class TroubledTruth:
         return self.write(transaction)
 
 
-class Desk:
-    """Somebody who owes replies to one person, and a delivery that sends them."""
+class DeliveryBench:
+    """A delivery, and turns that owe replies to one person."""
 
     def __init__(
-        self, store: SessionStore, truth: TroubledTruth, clock: FakeClock, *, alone: bool = True
+        self, store: SessionStore, database: FailingDatabase, clock: FakeClock, *, alone: bool = True
     ) -> None:
         self.platform = FakePlatform(clock=clock)
         patience = Patience(rules=DeliveryRules(), timeout=timedelta(seconds=30))
-        self.delivery = Delivery(truth, self.platform, clock, patience, Events(clock), alone=alone)
+        self.delivery = Delivery(database, self.platform, clock, patience, Events(clock), alone=alone)
         self._store = store
 
     async def commits(self, text: str, *, tells: bool = True) -> Callable[[], None]:
@@ -108,8 +90,8 @@ class Desk:
 async def test_a_reply_that_was_sent_while_others_were_looked_for_is_sent_once(tmp_path: Path):
     clock = FakeClock()
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
-        truth = TroubledTruth(store.db)
-        execution = Desk(store, truth, clock)
+        truth = FailingDatabase(store.db)
+        execution = DeliveryBench(store, truth, clock)
         tasks.start_soon(execution.delivery.run)
         await execution.platform.wait_until_idle()
         hand_over = await execution.commits("hi")
@@ -127,7 +109,7 @@ async def test_a_reply_that_was_sent_while_others_were_looked_for_is_sent_once(t
 async def test_replies_that_somebody_else_owed_are_sent_one_after_the_other(tmp_path: Path):
     clock = FakeClock()
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
-        execution = Desk(store, TroubledTruth(store.db), clock)
+        execution = DeliveryBench(store, FailingDatabase(store.db), clock)
         tasks.start_soon(execution.delivery.run)
         await execution.platform.wait_until_idle()
         for text in ("one", "two", "three"):
@@ -141,8 +123,8 @@ async def test_replies_that_somebody_else_owed_are_sent_one_after_the_other(tmp_
 async def test_a_reply_is_sent_although_nobody_heard_that_it_is_marked_as_being_sent(tmp_path: Path):
     clock = FakeClock()
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
-        truth = TroubledTruth(store.db)
-        execution = Desk(store, truth, clock, alone=False)  # so it is marked by a commit of its own
+        truth = FailingDatabase(store.db)
+        execution = DeliveryBench(store, truth, clock, alone=False)  # so it is marked by a commit of its own
         tasks.start_soon(execution.delivery.run)
         await execution.platform.wait_until_idle()
         truth.unheard = 1
@@ -158,8 +140,8 @@ async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_d
 ):
     clock = FakeClock()
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
-        truth = TroubledTruth(store.db)
-        execution = Desk(store, truth, clock)
+        truth = FailingDatabase(store.db)
+        execution = DeliveryBench(store, truth, clock)
         tasks.start_soon(execution.delivery.run)
         await execution.platform.wait_until_idle()
         truth.failures = 3
@@ -172,49 +154,3 @@ async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_d
         assert execution.platform.shown("ann") == ["one", "two"]
         assert execution.delivery.idle
         tasks.cancel_scope.cancel()
-
-
-async def test_a_conversation_that_cannot_be_read_is_no_reason_to_say_nothing(tmp_path: Path):
-    async with open_harness(tmp_path, agent=ScriptedAgent()) as harness:
-        await harness.platform.says("ann", "hello")
-        await harness.wait_until_idle()
-        with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
-            database.execute("UPDATE messages SET tool_calls = '{' WHERE role = 'assistant'")
-            database.commit()
-        await harness.platform.says("ann", "are you there?")
-        await harness.wait_until_idle()
-        assert "Something went wrong" in harness.platform.shown("ann")[-1]
-        (dead,) = await harness.store.dead_letters()
-        assert dead.message.text == "are you there?"
-
-
-async def test_a_turn_that_an_orderly_end_put_off_is_told_that_it_has_begun_before(tmp_path: Path):
-    clock = FakeClock()
-    platform = FakePlatform(clock=clock)
-    paying = ScriptedAgent([calls_tool("pay", None), hangs()])
-    async with open_harness(tmp_path, platform=platform, clock=clock, agent=paying) as harness:
-        await platform.says("ann", "pay the bill")
-        await harness.wait_until_idle()
-        await harness.gateway.drain(timedelta(0))
-    agent = ScriptedAgent("looked first")
-    async with open_harness(tmp_path, platform=platform, clock=clock, agent=agent) as harness:
-        await harness.wait_until_idle()
-        (turn,) = agent.turns
-        assert (turn.attempt, agent.histories[0][-1]["role"]) == (2, "tool")
-        assert "check first" in (turn.recovered or "")
-
-
-async def test_no_warm_agent_remembers_who_was_erased(tmp_path: Path):
-    agents = ScriptedAgents()
-    async with open_harness(tmp_path, agent_factory=agents) as harness:
-        for person in ("ann", "bob"):
-            await harness.platform.says(person, "my secret")
-            await harness.wait_until_idle()
-        assert len(agents.open) == 2
-        await harness.clock.advance(minutes=1)
-        await harness.store.erase(harness.platform.source("ann"))
-        await harness.wait_until_idle()
-        assert agents.open == [], "also bob's: he may have heard of ann in a room"
-        await harness.platform.says("bob", "what did I say?")
-        await harness.wait_until_idle()
-        assert agents.made[-1][1].histories[0][0]["content"] == "my secret"

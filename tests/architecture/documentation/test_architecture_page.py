@@ -6,7 +6,7 @@ import re
 import runpy
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "ARCHITECTURE.md"
 SCRIPT = ROOT / "docs" / "reference" / "make_architecture.py"
 LINK = re.compile(r"\]\((gateway_sessions/[\w/]+\.py)\)")

@@ -14,7 +14,7 @@ import gateway_sessions
 from gateway_sessions.cli.app import command_line
 from tests.architecture.sources import PUBLIC_MODULES
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 REFERENCE = ROOT / "docs" / "reference"
 NONE = "—"
 KNOWN = (ROOT / "tests" / "data" / "names_of_hermes.txt").read_text("utf-8").splitlines()

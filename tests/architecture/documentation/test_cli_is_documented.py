@@ -8,7 +8,7 @@ from gateway_sessions.cli.app import GLOBAL_OPTIONS, command_line
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE
 
-FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+FOLDER = Path(__file__).parents[3] / "docs" / "reference"
 PAGE = (FOLDER / "cli.md").read_text(encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.architecture.sources import modules
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GITHUB = ROOT / ".github"
 CHANGELOG = """# Changelog
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.architecture.sources import modules, package_root
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SITE = ROOT / "docs" / "site"
 PINNED = re.compile(r"^([a-z0-9-]+)==(\S+)", re.MULTILINE)
 
