@@ -13,7 +13,7 @@ from gateway_sessions.ports import AliasResolver
 from gateway_sessions.runtime.duties.titles import FirstExchange, Titler, plain_titler
 from gateway_sessions.runtime.observability.explain import Explanation
 from gateway_sessions.runtime.queue.aliases import CachedAliases, WhatsAppAliasFiles
-from gateway_sessions.runtime.session_context import build_session_context
+from gateway_sessions.runtime.session_prompt import build_session_context
 
 __all__ = [
     "PRESETS",

@@ -9,7 +9,8 @@
   databases along.
 - ``moved_names``: The old places of modules and names still work, with a warning at the line that imports
   from them.
-- ``retry``: Retries: work is tried again until it is done, and the pauses between tries grow.
+- ``retry``: Retries after passing faults of the database, with pauses that grow, and counts of what they
+  spoilt.
 - ``streams``: Connections that are accepted and closed in the same way by all servers and clients of the
   package.
 """

@@ -362,10 +362,6 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         """Why the lane has the session it has, and what its next message will do."""
         return self._run_and_wait(lambda: self._target.explain(session_key))
 
-    def should_notify(self, entry: SessionEntry) -> bool:
-        """Whether people should be told that this session replaced one that nobody asked to end."""
-        return self._call_on_loop(lambda: self._target.should_notify(entry))
-
     def session_prompt(
         self,
         source: SessionSource,
@@ -635,6 +631,10 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
     def key_for(self, source: SessionSource) -> str:
         """The plain key of the lane a message of that origin belongs to, if nobody has another name."""
         return self._call_on_loop(lambda: self._target.key_for(source))
+
+    def should_notify(self, entry: SessionEntry) -> bool:
+        """Whether people should be told that this session replaced one that nobody asked to end."""
+        return self._call_on_loop(lambda: self._target.should_notify(entry))
 
     def scope_of(self, source: SessionSource) -> Scope:
         """The scope of the person who wrote, under the rules of this store and all of their names."""

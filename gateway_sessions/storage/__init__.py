@@ -18,8 +18,8 @@
   and its ids.
 - ``search``: The search index of each engine, and searches whose candidates are checked against the
   messages.
-- ``sessions_json``: The writer of the snapshot: one task that writes the newest state of sessions.json for
-  all callers.
+- ``sessions_json``: The writer of the snapshot: one task that writes the newest state of sessions.json
+  for all callers.
 - ``tables``: Functions that read and write rows, table by table; transactions are composed of them.
 - ``transaction_runner``: The protocol behind the methods of `SessionDB`: run a transaction, read the
   clock, make ids.

@@ -5,7 +5,6 @@
 - ``protocol``: `Agent` and its optional abilities, plain functions as agents, and the call that runs a
   turn.
 - ``search_tool``: `SessionSearch`: the tool by which an agent searches earlier conversations.
-- ``system_prompts``: Storage of the system prompt with which each session began, for operators and exports.
 - ``turn_context``: `TurnContext`: what an agent reads of its turn, and how it speaks, streams and reports
   use.
 """

@@ -23,8 +23,7 @@ from gateway_sessions.core.transcript.model_history import Chat, model_rows
 from gateway_sessions.core.usage.usage_events import UsageFacts
 from gateway_sessions.errors import InvalidInputError, NoTurnError
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from gateway_sessions.runtime.argument_checks import awaited, check_function, refuse, shown
-from gateway_sessions.runtime.user_code import GRACE, in_fresh_context
+from gateway_sessions.runtime.user_code import GRACE, awaited, check_function, in_fresh_context, refuse, shown
 
 Answer: TypeAlias = Reply | str | None
 """None: what was shown is the reply, or else what was said on the way, or else silence."""

@@ -23,7 +23,7 @@ from gateway_sessions.core.transcript.model_history import Chat, model_rows
 from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, check_usage, make_usage
 from gateway_sessions.errors import FencedError
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.argument_checks import check_text
+from gateway_sessions.runtime.user_code import check_text
 
 Append: TypeAlias = Callable[[Sequence[Message]], Awaitable[object]]
 Say: TypeAlias = Callable[[Reply], Awaitable[object]]

@@ -9,7 +9,7 @@ from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.delivery.delivery import Delivery
-from gateway_sessions.runtime.queue.ledger import Ledger
+from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 
@@ -27,8 +27,8 @@ class Asker:
 class Answers:
     """Owes people what a gateway tells them."""
 
-    def __init__(self, ledger: Ledger, deliveries: Mapping[tuple[str, str], Delivery]) -> None:
-        self._ledger = ledger
+    def __init__(self, queue: QueueOperations, deliveries: Mapping[tuple[str, str], Delivery]) -> None:
+        self._queue = queue
         self._deliveries = deliveries
 
     async def owe(
@@ -43,14 +43,14 @@ class Answers:
         if delivery is None or text is None:
             messages = [] if text is None else [OutboundMessage(text=text, is_notice=True)]
             owed = [_owed(asker, one) for one in messages]
-            await self._ledger.change(lambda change: transaction(owed, change))
+            await self._queue.change(lambda change: transaction(owed, change))
             return
         parts = delivery.parts(OutboundMessage(text=text, is_notice=True))
         follows = delivery.expect(key)
         owed = [_owed(asker, one, under_way=follows and not at) for at, one in enumerate(parts)]
         ids: tuple[int, ...] = ()
         try:
-            ids = await self._ledger.change(lambda change: transaction(owed, change))
+            ids = await self._queue.change(lambda change: transaction(owed, change))
         finally:
             delivery.owed(key, None, owed if ids else (), ids)
 

@@ -17,6 +17,7 @@ from typing import Final
 from anyio.abc import TaskGroup
 from cachetools import LRUCache
 
+from gateway_sessions._process.background import start_in
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import acknowledgement, dropped_notice
@@ -34,7 +35,6 @@ from gateway_sessions.errors import RateLimitedError, StoreStoppedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.delivery.delivery import Pauses
 from gateway_sessions.runtime.observability.events import EventKind, Events
-from gateway_sessions.runtime.open_calls import start_in
 from gateway_sessions.runtime.user_code import problem_within
 
 logger: Final = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.duty import repeat_each_period, report_failure, wait_for_next_pass
-from gateway_sessions.runtime.queue.ledger import Ledger
+from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 
 logger: Final = logging.getLogger(__name__)
 
@@ -18,8 +18,8 @@ INTERVAL: Final = timedelta(hours=1)
 class Forgetting:
     """Removes settled messages and sent replies once they are older than the window of duplicates."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, window: timedelta) -> None:
-        self._ledger = ledger
+    def __init__(self, queue: QueueOperations, clock: Clock, window: timedelta) -> None:
+        self._queue = queue
         self._clock = clock
         self._window = window
 
@@ -33,13 +33,13 @@ class Forgetting:
 
     def state(self) -> object:
         """Return what changes whenever something may have been settled."""
-        return self._ledger.writes_begun
+        return self._queue.writes_begun
 
     async def next_due(self) -> datetime | None:
         """Return when the oldest of what was settled leaves the window."""
-        oldest = await self._ledger.first_settled()
+        oldest = await self._queue.first_settled()
         return None if oldest is None else oldest + self._window
 
     async def sweep(self) -> int:
         """Forget all that is old enough; how many rows."""
-        return await self._ledger.forget(self._clock.now() - self._window)
+        return await self._queue.forget(self._clock.now() - self._window)

@@ -16,8 +16,8 @@ from gateway_sessions.core.cluster import Node, node_of, shard_of, takes_over_fi
 from gateway_sessions.errors import StorageError
 from gateway_sessions.runtime.duties.restart_recovery import RestartRecords
 from gateway_sessions.runtime.duty import repeat, report_failure
-from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.runtime.queue.listener import QueueListener
+from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.storage.engines.membership import Membership
 from gateway_sessions.storage.engines.protocol import Shared
 
@@ -61,7 +61,7 @@ class Cluster:
         lanes: NodeLanes,
         shared: Shared,
         restart: RestartRecords,
-        ledger: Ledger,
+        queue: QueueOperations,
         *,
         on_look: Callable[[], object],
         on_lead: Callable[[], object],
@@ -74,7 +74,7 @@ class Cluster:
         self._lanes = lanes
         self._shared = shared
         self._restart = restart
-        self._ledger = ledger
+        self._queue = queue
         self._called = asyncio.Event()
         self._to_call: set[int] | None = set()
         """Who is to be called; None: everybody."""
@@ -187,7 +187,7 @@ class Cluster:
 
     async def _count_once(self) -> None:
         if self._lanes.others():
-            await self._ledger.count()
+            await self._queue.count()
             if self.membership.leads:
                 self._on_lead()
 

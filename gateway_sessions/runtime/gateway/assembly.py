@@ -11,7 +11,6 @@ from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.sessions.policy_rules import PolicyBook
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import AgentSource
-from gateway_sessions.runtime.agents.system_prompts import SystemPrompts
 from gateway_sessions.runtime.delivery.delivery import Delivery, Patience, Pauses
 from gateway_sessions.runtime.delivery.durable_notices import Answers
 from gateway_sessions.runtime.delivery.notices import Hints, ReceiptNotices
@@ -28,8 +27,9 @@ from gateway_sessions.runtime.gateway.remote_turns import RemoteTurns
 from gateway_sessions.runtime.gateway.runner import TurnRunner, TurnTasks
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.gateway.watchdog import Watchdog
-from gateway_sessions.runtime.queue.edits import Changes
+from gateway_sessions.runtime.queue.edits import EditListener
 from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.runtime.session_prompt import SystemPrompts
 from gateway_sessions.runtime.store.open_store import parts_of, queue_of
 
 
@@ -53,13 +53,13 @@ class GatewayParts:
         self, host: CommandHost, options: GatewayOptions, policies: PolicyBook, tasks: TaskGroup
     ) -> None:
         store, config, clock = host.store, host.config, host.store.clock
-        self._ledger = ledger = queue_of(store)
+        self._queue = queue = queue_of(store)
         self._cluster = parts_of(store).cluster
         self._host = host
         self._options = options
         self._tasks = tasks
         self.lanes: LaneScheduler = self._scheduler()
-        self.remote_turns: RemoteTurns = RemoteTurns(self.lanes, ledger, store.db, self._cluster)
+        self.remote_turns: RemoteTurns = RemoteTurns(self.lanes, queue, store.db, self._cluster)
         self.agents: AgentCache = AgentCache(tasks, clock, config.agent_cache)
         self.connections: Connections = Connections(clock, host.events)
         self._pauses = Pauses(clock)
@@ -70,7 +70,7 @@ class GatewayParts:
         self._budgets = BudgetGate(store, config.budgets, policies)
         self.turn_tasks: TurnTasks = TurnTasks("gateway")
         self._runner = TurnRunner(self._turn_parts(), host.events, self.turn_tasks)
-        busy, answers = config.busy_book(), Answers(ledger, self._by_account)
+        busy, answers = config.busy_book(), Answers(queue, self._by_account)
         notices = ReceiptNotices(tasks, clock, options.adapters, self._hints, host.events, busy)
         self.commands: Commands = Commands(
             host, tasks, answers, notices.tell_of, self.lanes.wake_watchers, busy
@@ -98,7 +98,7 @@ class GatewayParts:
     def _scheduler(self) -> LaneScheduler:
         options = self._host.config.gateway
         return LaneScheduler(
-            self._ledger,
+            self._queue,
             self._host.store.clock,
             max_turns=options.max_turns,
             max_turns_per_owner=options.max_turns_per_owner,
@@ -144,21 +144,21 @@ class GatewayParts:
             settings=self._options.settings,
             timeout=config.agent.gateway_timeout,
             watchdog=self._watchdog,
-            prompts=SystemPrompts(store),
+            prompts=SystemPrompts(store.db),
         )
 
     def _intake(self, notices: ReceiptNotices) -> MessageIntake:
-        evict = self.agents.evict
         return MessageIntake(
             self._host.store,
-            self._ledger,
+            self._queue,
             self._options.adapters,
             lanes=self.lanes,
             runner=self._runner,
             observers=self._options.observers,
             command_set=self._host.commands,
             commands=self.commands,
-            edits=Changes(self._ledger, tell_running=self.remote_turns.tell, on_rewritten=evict),
+            edits=parts_of(self._host.store).edits,
+            edit_listener=EditListener(self.remote_turns.tell, self.agents.evict),
             remote_turns=self.remote_turns,
             notices=notices,
         )

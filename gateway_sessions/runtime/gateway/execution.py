@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from gateway_sessions._process.failpoints import failpoint
-from gateway_sessions._process.retry import Backoff, retry
+from gateway_sessions._process.retry import MOST_TRIES, PASSING, Backoff, SpoiltTries, is_passing, retry
 from gateway_sessions.core.delivery.outbound import OutboundMessage, Reply, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import (
     FAILED,
@@ -35,7 +35,6 @@ from gateway_sessions.errors import (
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings, Loan, lend, validity_of
 from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, run_turn
-from gateway_sessions.runtime.agents.system_prompts import SystemPrompts
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts
 from gateway_sessions.runtime.delivery.delivery import Delivery
 from gateway_sessions.runtime.delivery.notices import Hints
@@ -43,8 +42,8 @@ from gateway_sessions.runtime.gateway.running_turn import PUT_OFF, RunningTurn, 
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.gateway.streaming import GrowingTurn, Streaming
 from gateway_sessions.runtime.gateway.watchdog import Watchdog
-from gateway_sessions.runtime.queue.storage_faults import MOST_TRIES, PASSING, SpoiltTries, is_passing
 from gateway_sessions.runtime.queue.turn import Ended, Turn
+from gateway_sessions.runtime.session_prompt import SystemPrompts
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.storage.transactions.transcripts import usage as uses
@@ -125,7 +124,7 @@ class TurnExecution:
             raise
         await self._count()
         if self.settled and not self._running.leaving:
-            await self._parts.prompts.note(self._turn.entry.session_id, self._prompt)
+            await self._parts.prompts.store_once(self._turn.entry.session_id, self._prompt)
         return ended
 
     async def _work(self) -> Ended | None:

@@ -12,7 +12,7 @@ from typing import Final, Self
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway_sessions._process.background import Resource
+from gateway_sessions._process.background import OpenCalls, Resource
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.config import Config, UnknownCommands
 from gateway_sessions.core.identity.source import SessionSource
@@ -20,13 +20,6 @@ from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.receipts import Receipt
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import Agent, AgentFactory, AgentFunction, AgentSource
-from gateway_sessions.runtime.argument_checks import (
-    adapters_of,
-    check_function,
-    check_is,
-    check_message,
-    each_of,
-)
 from gateway_sessions.runtime.gateway.assembly import GatewayOptions, GatewayParts
 from gateway_sessions.runtime.gateway.commands import built_in
 from gateway_sessions.runtime.gateway.commands.compression import Compressor
@@ -36,10 +29,17 @@ from gateway_sessions.runtime.gateway.connections import by_account
 from gateway_sessions.runtime.gateway.observers import AfterTurn, Observers, OnMessage, OnTurn
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
 from gateway_sessions.runtime.observability.events import Events
-from gateway_sessions.runtime.open_calls import OpenCalls
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.runtime.store.store import SessionStore
-from gateway_sessions.runtime.user_code import GRACE, PATIENCE
+from gateway_sessions.runtime.user_code import (
+    GRACE,
+    PATIENCE,
+    adapters_of,
+    check_function,
+    check_is,
+    check_message,
+    each_of,
+)
 from gateway_sessions.storage.files.threads import in_thread
 
 logger: Final = logging.getLogger(__name__)
@@ -235,20 +235,20 @@ class Gateway(Resource):
         return all(delivery.idle for delivery in self._parts.deliveries)
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        store, ledger, only = self.store, queue_of(self.store), self._options.lanes
+        store, queue, only = self.store, queue_of(self.store), self._options.lanes
         if only is None:
             await store.adopt_lanes(self._options.adapters)
         policies = await in_thread(self.config.policy_book)
         parts = self._parts = GatewayParts(self, self._options, policies, tasks)
         self.agents: AgentCache = parts.agents
         store.control.agents.attach(parts.agents)
-        ledger.attach(parts.listener)
+        queue.attach(parts.listener)
         self._observers.start(tasks)
         if only is None:  # else the last words to other people's agents would be said to this one
             parts.farewells.start()
         cleanup.push_async_callback(parts.farewells.finish)  # also if the gateway ends by a crash
         cleanup.callback(parts.lanes.wake_watchers)  # whoever waits for calm learns that it has ended
-        await ledger.put_aside_stale(only)
+        await queue.put_aside_stale(only)
         parts.start()
         # Nothing is awaited from here on: an adapter that connects finds the gateway running.
         parts.connections.start(tasks, self._options.adapters.values(), self.submit)

@@ -17,9 +17,9 @@ from gateway_sessions.runtime.gateway.observers import Observers
 from gateway_sessions.runtime.gateway.remote_turns import RemoteTurns
 from gateway_sessions.runtime.gateway.runner import TurnRunner
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
-from gateway_sessions.runtime.queue.edits import Changes
-from gateway_sessions.runtime.queue.ledger import Ledger
-from gateway_sessions.runtime.queue.limits import rejected
+from gateway_sessions.runtime.queue.admission import rejected
+from gateway_sessions.runtime.queue.edits import EditListener, MessageEdits
+from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.runtime.store.store import SessionStore
 
 logger: Final = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class MessageIntake:
     def __init__(
         self,
         store: SessionStore,
-        ledger: Ledger,
+        queue: QueueOperations,
         adapters: Mapping[tuple[str, str], Adapter],
         *,
         lanes: LaneScheduler,
@@ -39,12 +39,13 @@ class MessageIntake:
         observers: Observers,
         command_set: CommandSet,
         commands: Commands,
-        edits: Changes,
+        edits: MessageEdits,
+        edit_listener: EditListener,
         remote_turns: RemoteTurns,
         notices: ReceiptNotices,
     ) -> None:
         self._store = store
-        self._ledger = ledger
+        self._queue = queue
         self._adapters = adapters
         self._lanes = lanes
         self._runner = runner
@@ -52,6 +53,7 @@ class MessageIntake:
         self._command_set = command_set
         self._commands = commands
         self._edits = edits
+        self._edit_listener = edit_listener
         self._remote_turns = remote_turns
         self._notices = notices
 
@@ -64,13 +66,13 @@ class MessageIntake:
             seen = await self._observers.seen(message, key)
             if isinstance(seen, InboundMessage):
                 return await self._route(seen)
-            receipt = await self._ledger.refuse(message, seen)
+            receipt = await self._queue.refuse(message, seen)
             self._notices.tell_of(message, receipt)
             return receipt
 
     async def _route(self, message: InboundMessage) -> Receipt:
         if message.kind is not MessageKind.NEW:
-            return await self._edits.apply(self._command_set.as_meant(message))
+            return await self._edits.apply(self._command_set.as_meant(message), self._edit_listener)
         if message.command is not None:
             if self._is_for_another_account(message):
                 return rejected(RejectReason.NOT_ADDRESSED, None, None)
@@ -91,7 +93,7 @@ class MessageIntake:
         key = self._store.key_for(message.source)
         with ExitStack() as held:
             here = self._lanes.lane_here(message.source, key, held)
-            receipt, turn = await self._ledger.enqueue(message, None, solo=solo, here=here)
+            receipt, turn = await self._queue.enqueue(message, None, solo=solo, here=here)
             if turn is not None and self._lanes.stopped:  # since the message was handed over
                 await turn.release()
             elif turn is not None:

@@ -25,11 +25,10 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.protocol import name_of
-from gateway_sessions.runtime.argument_checks import awaited, check_function, check_is
 from gateway_sessions.runtime.gateway.running_turn import TurnAdmission
 from gateway_sessions.runtime.keyed_locks import KeyedLocks
 from gateway_sessions.runtime.queue.turn import Turn
-from gateway_sessions.runtime.user_code import problem_within
+from gateway_sessions.runtime.user_code import awaited, check_function, check_is, problem_within
 
 logger: Final = logging.getLogger(__name__)
 

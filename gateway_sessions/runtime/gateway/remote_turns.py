@@ -25,7 +25,7 @@ from gateway_sessions.runtime.duties.cluster import Cluster
 from gateway_sessions.runtime.duty import repeat, report_failure
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
-from gateway_sessions.runtime.queue.ledger import Ledger
+from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.tables import nodes as transactions
 from gateway_sessions.storage.tables.column_decoding import from_json
@@ -66,9 +66,11 @@ class _Said(msgspec.Struct):
 class RemoteTurns:
     """Does to running turns what people ask for, wherever they run."""
 
-    def __init__(self, lanes: LaneScheduler, ledger: Ledger, db: SessionDB, cluster: Cluster | None) -> None:
+    def __init__(
+        self, lanes: LaneScheduler, queue: QueueOperations, db: SessionDB, cluster: Cluster | None
+    ) -> None:
         self._lanes = lanes
-        self._ledger = ledger
+        self._queue = queue
         self._unheard: dict[tuple[str, int], float] = {}
         """Turns of this node that nobody here has, and since when that was seen."""
         self._db = db
@@ -90,7 +92,7 @@ class RemoteTurns:
         """Tell the turn of a lane what one of its messages says now; its agent need not listen."""
         if (running := self._lanes.running.get(session_key)) is not None:
             await running.hear(message)
-        elif (turn := self._ledger.given_on(session_key)) is not None:
+        elif (turn := self._queue.given_on(session_key)) is not None:
             turn.hear(message)  # it was given out, and is about to run
         else:
             await self._write(Signal.TELL, session_key, message)
@@ -127,13 +129,13 @@ class RemoteTurns:
     async def _take_back(self, leases: Collection[tuple[str, int]]) -> None:
         """Let turns wait again that began in a commit of which nobody heard that it stands."""
         now = anyio.current_time()
-        unknown = [one for one in leases if not self._ledger.knows(*one)]
+        unknown = [one for one in leases if not self._queue.knows(*one)]
         self._unheard = {one: self._unheard.get(one, now) for one in unknown}
         for lease, since in tuple(self._unheard.items()):
             if now - since >= UNHEARD_SECONDS:
                 facts = {"action": "turn_taken_back", "session_key": lease[0], "token": lease[1]}
                 logger.warning("a turn had begun without anybody hearing of it", extra=facts)
-                await self._ledger.take_back(*lease)
+                await self._queue.take_back(*lease)
 
     def _lose(self, running: RunningTurn) -> None:
         if self._lanes.running.get(running.turn.session_key) is running and not running.turn.ended:

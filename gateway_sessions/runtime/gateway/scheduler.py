@@ -26,7 +26,7 @@ from gateway_sessions.runtime.duties.cluster import Cluster
 from gateway_sessions.runtime.duty import repeat
 from gateway_sessions.runtime.gateway.running_turn import ReadyTurn, RunningTurn, StopReason
 from gateway_sessions.runtime.queue.admission import LaneHere
-from gateway_sessions.runtime.queue.ledger import Ledger
+from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 
@@ -49,7 +49,7 @@ class LaneScheduler:
 
     def __init__(
         self,
-        ledger: Ledger,
+        queue: QueueOperations,
         clock: Clock,
         *,
         max_turns: int,
@@ -59,7 +59,7 @@ class LaneScheduler:
         only: Collection[str] | None = None,
     ) -> None:
         """*start* begins to work on a turn. With *only*, the turns of all other lanes are left to others."""
-        self._ledger = ledger
+        self._queue = queue
         self._clock = clock
         self._only = only
         self._max_turns = max_turns
@@ -103,8 +103,8 @@ class LaneScheduler:
     def waiting(self) -> int:
         """How many turns wait to begin here."""
         if self._only is None:
-            return self._ledger.total_waiting
-        return sum(map(self._ledger.waiting_on, self._only))
+            return self._queue.total_waiting
+        return sum(map(self._queue.waiting_on, self._only))
 
     def lane_here(self, source: SessionSource, session_key: str, held: ExitStack) -> LaneHere:
         """Return what this process knows of a lane; *held* keeps the place of a turn that may begin there."""
@@ -116,7 +116,7 @@ class LaneScheduler:
         def begins() -> bool:
             if session_key in self.running:
                 return False
-            free = held.enter_context(self.place(self._ledger.owner_on(session_key, source)))
+            free = held.enter_context(self.place(self._queue.routing.owner_on(session_key, source)))
             return free and self._may_begin_on(session_key)
 
         return LaneHere(running, begins, partial(self.in_line_since, session_key))
@@ -143,7 +143,7 @@ class LaneScheduler:
 
     def _succeeded_by(self, running: RunningTurn) -> str | None:
         """The lane that has waited longest for a place: it has the one of that turn, which ends."""
-        if not self._ledger.is_alone:  # elsewhere two lanes are never changed together
+        if not self._queue.is_alone:  # elsewhere two lanes are never changed together
             return None
         for ready in self._leave_line():
             owner = ready.owner or ""
@@ -159,14 +159,14 @@ class LaneScheduler:
     @property
     def _line_is_short(self) -> bool:
         """Whether more turns may end before it is known who else waits."""
-        unplaced = len(self._ledger.lanes_waiting) - len(self._succeeding)
+        unplaced = len(self._queue.lanes_waiting) - len(self._succeeding)
         return len(self._in_line) < min(self._max_turns, unplaced // 2 + 1)
 
     def _leave_line(self) -> Generator[ReadyTurn]:
         """Those who have waited longest for a place; whoever is passed over is found again."""
         while self._in_line:
             ready = self._in_line.popleft()
-            if ready.session_key in self._ledger.lanes_waiting and not self._begins(ready.session_key):
+            if ready.session_key in self._queue.lanes_waiting and not self._begins(ready.session_key):
                 yield ready
 
     def _begins(self, session_key: str) -> bool:
@@ -189,7 +189,7 @@ class LaneScheduler:
     @property
     def _others_wait(self) -> bool:
         """Whether turns wait on lanes on which none runs here."""
-        return not self._ledger.lanes_waiting <= self.running.keys()
+        return not self._queue.lanes_waiting <= self.running.keys()
 
     @contextmanager
     def place(self, owner: str, *, next_in_line: bool = False) -> Generator[bool]:
@@ -313,13 +313,13 @@ class LaneScheduler:
     async def sweep(self) -> timedelta | None:
         """Begin all that may begin now; how long until the next lane is ready, None if none will be."""
         if self._clock_steps.was_set_back():
-            await self._ledger.pull_forward()
+            await self._queue.pull_forward()
         passed_over: set[str] = set()
         while (room := self.room) and (ready := await self._next_in_line(room, passed_over)):
             if not await self._begin_all(ready, passed_over):
                 break
         if not self.room:
-            if self._ledger.is_alone and self._others_wait and self._line_is_short:
+            if self._queue.is_alone and self._others_wait and self._line_is_short:
                 self._in_line = deque(await self._ready(IN_LINE * self._max_turns))
             return None
         self._crowded = False
@@ -327,7 +327,7 @@ class LaneScheduler:
 
     async def _next_in_line(self, room: int, passed_over: Collection[str]) -> list[ReadyTurn]:
         """Return up to *room* lanes whose turns may begin, but of some, those that have waited longest."""
-        if not self._ledger.is_alone:
+        if not self._queue.is_alone:
             return await self._ready(room, passed_over)
         found = [] if self._line_is_short else list(islice(self._leave_line(), room))
         if not found:  # or nobody of those in line waits any more
@@ -339,9 +339,9 @@ class LaneScheduler:
         full = self._full_owners()
         if self._only is None:
             limit = most + len(self._succeeding) + len(passed_over)
-            found = [ReadyTurn(*one) for one in await self._ledger.ready(limit, full)]
+            found = [ReadyTurn(*one) for one in await self._queue.ready(limit, full)]
         else:
-            now, waiting = self._clock.now(), await self._ledger.waiting_among(self._only)
+            now, waiting = self._clock.now(), await self._queue.waiting_among(self._only)
             due = (one for one in waiting if one.since <= now and one.owner not in full)
             found = [ReadyTurn(one.session_key, one.owner) for one in due]
         return [
@@ -350,8 +350,8 @@ class LaneScheduler:
 
     async def _next_ready(self) -> timedelta | None:
         if self._only is None:
-            return await self._ledger.next_ready()
-        now, waiting = self._clock.now(), await self._ledger.waiting_among(self._only)
+            return await self._queue.next_ready()
+        now, waiting = self._clock.now(), await self._queue.waiting_among(self._only)
         return min((one.since - now for one in waiting if one.since > now), default=None)
 
     async def _begin_all(self, ready: Sequence[ReadyTurn], passed_over: set[str]) -> bool:
@@ -384,7 +384,7 @@ class LaneScheduler:
             if not free or self._begins(session_key):
                 return False
             try:
-                turn = await self._ledger.claim(session_key)
+                turn = await self._queue.claim(session_key)
             except StorageCorruptError:
                 await self._leave_aside(session_key)
                 return True
@@ -401,7 +401,7 @@ class LaneScheduler:
         """A lane that cannot be read keeps what waits there, and nobody else waiting."""
         facts = {"action": "lane_damaged", "session_key": session_key}
         logger.exception("a turn could not be begun, because its lane is damaged", extra=facts)
-        await self._ledger.put_off(session_key, DAMAGED)
+        await self._queue.put_off(session_key, DAMAGED)
 
     def _full_owners(self) -> list[str]:
         return [owner for owner, turns in self._owners.items() if turns >= self._max_per_owner]

@@ -4,12 +4,11 @@
   shares.
 - ``aliases``: Resolvers that map the identifiers of a person, such as WhatsApp ids, to one, with a cache.
 - ``edits``: Edits and deletions of messages, applied in the queue, the running turn and transcripts.
-- ``ledger``: `Ledger`: runs the queue transactions of an open store: admit, claim, settle and stop.
-- ``limits``: Limits of a queue: how much may wait and how large a message may be, and the refusal texts.
 - ``listener``: `QueueListener`: what a gateway hears of the queue that it works on, and of other nodes.
+- ``queue_operations``: `QueueOperations`: runs the queue transactions of an open store: admit, claim,
+  settle and stop.
 - ``routing``: The way of a message to its session: the lane, the cached entry, one shared lookup for many
   callers.
-- ``storage_faults``: Passing faults of the database: which they are, and tries of a turn that they spoilt.
 - ``turn``: `Turn`: the right to answer on a lane, with its messages and the ways to end it, each once.
 - ``waiting``: `WaitingTurns`: counts of waiting turns by lane and owner, and the changes that people make
   to them.

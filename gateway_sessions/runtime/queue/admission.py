@@ -14,10 +14,13 @@ import asyncio
 import itertools
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, Self
 
+from gateway_sessions.config import Config
 from gateway_sessions.core.identity.keys import canonical_participant
+from gateway_sessions.core.notices.notice_texts import refusal
 from gateway_sessions.core.queue.admission import PLACES, Lack, Pace, Room, equal_share, lack_of_room
 from gateway_sessions.core.queue.busy_modes import (
     Arrival,
@@ -27,15 +30,72 @@ from gateway_sessions.core.queue.busy_modes import (
     plan_arrival,
     refusal_by_count,
 )
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Duplicate, Rejected
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, stored_form
+from gateway_sessions.core.queue.receipts import Rejected, RejectReason
+from gateway_sessions.errors import UnidentifiedSourceError
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.queue.limits import OVERLOADED, QueueLimits, rejected
 from gateway_sessions.runtime.queue.routing import RoutedMessage, Routing
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 
-REMEMBERED_EVENTS: Final = 8192
-"""Events that were taken in, the latest ones: a platform delivers again what is minutes old, not days."""
+OVERLOADED_RETRY_SECONDS: Final = 30.0
+DRAINING_RETRY_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLimits:
+    """How much may wait, how large a message may be, and how many lanes are known as they were left."""
+
+    max_waiting: int
+    max_waiting_per_owner: int
+    max_message_bytes: int
+    allow_unidentified: bool
+    remembered_lanes: int
+
+    @classmethod
+    def configured(cls, config: Config) -> Self:
+        """Return the limits that a configuration sets."""
+        return cls(
+            max_waiting=config.gateway.max_waiting,
+            max_waiting_per_owner=config.gateway.max_waiting_per_owner,
+            max_message_bytes=config.gateway.max_message_bytes,
+            allow_unidentified=config.allow_unidentified_sources,
+            remembered_lanes=config.cache.entries,
+        )
+
+
+def rejected(reason: RejectReason, retry_after: float | None, session_key: str | None) -> Rejected:
+    """Say why a message was not taken in."""
+    return Rejected(reason=reason, text=refusal(reason), retry_after=retry_after, session_key=session_key)
+
+
+def unfit(message: InboundMessage, limits: QueueLimits) -> Rejected | None:
+    """Return why a message can never be taken, as far as its fields tell without encoding it."""
+    source = message.source
+    if not source.has_identifier and not limits.allow_unidentified:
+        raise UnidentifiedSourceError(source.platform)
+    if message.is_empty and message.kind is MessageKind.NEW:
+        return rejected(RejectReason.EMPTY, None, None)
+    if len(message.text) > limits.max_message_bytes:
+        return rejected(RejectReason.TOO_LARGE, None, None)
+    return None
+
+
+def payload_of(message: InboundMessage, limits: QueueLimits) -> str | Rejected:
+    """Return the message as it is stored, or why it cannot be taken."""
+    if (unfitness := unfit(message, limits)) is not None:
+        return unfitness
+    payload = stored_form(message)
+    if len(payload.encode()) > limits.max_message_bytes:
+        return rejected(RejectReason.TOO_LARGE, None, None)
+    return payload
+
+
+OVERLOADED: Final = rejected(RejectReason.OVERLOADED, OVERLOADED_RETRY_SECONDS, None)
+"""More waits already than may."""
+DRAINING: Final = rejected(RejectReason.DRAINING, DRAINING_RETRY_SECONDS, None)
+"""The gateway is about to end, and there is no time to carry anything out."""
+
+
 REMEMBERED_LANES: Final = 4096
 """Lanes that have refused a message lately."""
 REFUSES_FOR_SECONDS: Final = 1.0
@@ -44,27 +104,6 @@ OWNERS: Final = 4096
 """Owners that were seen lately, while it is crowded."""
 CROWDED_SECONDS: Final = 5.0
 """So long after a refusal for want of room it counts who comes, and room is shared."""
-
-
-class KnownEvents:
-    """Remembers which events of platforms were taken in lately, and where."""
-
-    def __init__(self, most: int = REMEMBERED_EVENTS) -> None:
-        self._most = most
-        self._places: dict[str, tuple[int, str]] = {}
-
-    def note(self, event: str | None, seq: int, session_key: str) -> None:
-        """Remember an event; the oldest one is forgotten for it."""
-        if event is None:
-            return
-        self._places[event] = (seq, session_key)
-        if len(self._places) > self._most:
-            del self._places[next(iter(self._places))]
-
-    def find(self, event: str | None) -> Duplicate | None:
-        """Return where an event was taken in; None if that is not remembered."""
-        found = self._places.get(event) if event is not None else None
-        return None if found is None else Duplicate(seq=found[0], session_key=found[1])
 
 
 class _FullLane:

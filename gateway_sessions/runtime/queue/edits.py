@@ -3,52 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, NamedTuple
 
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt
+from gateway_sessions.core.queue.receipts import (
+    Accepted,
+    Disposition,
+    Duplicate,
+    Receipt,
+    Rejected,
+    RejectReason,
+)
+from gateway_sessions.errors import SentBeforeErasureError
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.keyed_locks import KeyedLocks
-from gateway_sessions.runtime.queue.ledger import Ledger
+from gateway_sessions.runtime.queue.admission import QueueLimits, payload_of, rejected
+from gateway_sessions.runtime.queue.routing import Routing
+from gateway_sessions.runtime.queue.waiting import WaitingTurns
+from gateway_sessions.storage.tables.change import Change
+from gateway_sessions.storage.transactions.queue import edits as transactions
+from gateway_sessions.storage.transactions.queue.admit import NotTakenError
 from gateway_sessions.storage.transactions.queue.edits import AppliedEdit
+from gateway_sessions.storage.transactions.sessions.find_or_create import AliasesFirst, SessionRequest
 
 
-class Changes:
-    """Carries out edits and deletions: in the queue, in the running turn, and in transcripts."""
+async def _tell_no_turn(session_key: str, edit: InboundMessage) -> None:
+    """Do nothing: a turn without a gateway finds the edit in the transcript."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        *,
-        tell_running: Callable[[str, InboundMessage], Awaitable[object]],
-        on_rewritten: Callable[[str], object],
-    ) -> None:
-        self._ledger = ledger
-        self._tell_running = tell_running
-        """Given the lane and the edit of what its running turn is about."""
-        self._on_rewritten = on_rewritten
-        """Given a lane whose transcript says something else now."""
+
+class EditListener(NamedTuple):
+    """Hears of edits that concern a running turn or a warm agent."""
+
+    tell_running: Callable[[str, InboundMessage], Awaitable[object]] = _tell_no_turn
+    """Is given a lane and the edit of a message of its running turn."""
+    on_rewritten: Callable[[str], object] = lambda _: None
+    """Is given a lane whose transcript says something else now."""
+
+
+NO_LISTENER: Final = EditListener()
+
+
+class MessageEdits:
+    """Carries out edits and deletions, wherever the message is by now that they change."""
+
+    def __init__(self, waiting: WaitingTurns, routing: Routing, limits: QueueLimits) -> None:
+        self._waiting = waiting
+        self._routing = routing
+        self._limits = limits
         self._under_way = KeyedLocks()
 
-    async def apply(self, message: InboundMessage) -> Receipt:
-        """Carry a change out once; one of a message that nobody knows is refused.
+    async def apply(self, edit: InboundMessage, listener: EditListener = NO_LISTENER) -> Receipt:
+        """Carry out an edit once; an edit of a message that nobody knows is refused.
 
-        Changes of one message that come together are carried out in the order in which they came.
+        Edits of one message that come together are carried out in the order in which they came.
         """
-        async with self._under_way.held(message.original_key):
-            changed = await self._ledger.change_message(message)
-            if not isinstance(changed, AppliedEdit):
-                return changed
-            if not changed.reworded.stands:
-                await self._tell_of(message, changed)
+        async with self._under_way.held(edit.original_key):
+            applied = await self._write(edit)
+            if not isinstance(applied, AppliedEdit):
+                return applied
+            if not applied.reworded.stands:
+                await _tell(listener, edit, applied)
         return Accepted(
-            seq=changed.seq,
-            session_key=changed.session_key,
-            session_id=changed.session_id,
+            seq=applied.seq,
+            session_key=applied.session_key,
+            session_id=applied.session_id,
             disposition=Disposition.APPLIED,
         )
 
-    async def _tell_of(self, message: InboundMessage, changed: AppliedEdit) -> None:
-        """Let whoever works with what the message said know of it."""
-        reworded = changed.reworded
-        if reworded.running and message.kind is MessageKind.EDIT:
-            await self._tell_running(reworded.session_key, message)
-        self._on_rewritten(reworded.session_key)
+    async def _write(self, edit: InboundMessage) -> AppliedEdit | Duplicate | Rejected:
+        payload = payload_of(edit, self._limits)
+        if isinstance(payload, Rejected):
+            return payload
+        routed = await self._routing.message_for(edit.source, touched=False)
+        transaction: Callable[[SessionRequest, Change], Transaction[AppliedEdit | Duplicate | AliasesFirst]]
+        transaction = partial(transactions.change_message, edit)
+        try:
+            applied: AppliedEdit | Duplicate = await self._routing.ask(routed, transaction)
+        except NotTakenError as refusal:
+            return rejected(refusal.reason, refusal.retry_after, refusal.session_key)
+        except SentBeforeErasureError:
+            return rejected(RejectReason.ERASED, None, routed.key)
+        if isinstance(applied, AppliedEdit):
+            for lane in (applied.reworded.lane, applied.lane):
+                if lane is not None:
+                    self._waiting.note_lane(lane)
+            if applied.reworded.lane is not None:
+                self._waiting.announce_taken_out()
+        return applied
+
+
+async def _tell(listener: EditListener, edit: InboundMessage, applied: AppliedEdit) -> None:
+    reworded = applied.reworded
+    if reworded.running and edit.kind is MessageKind.EDIT:
+        await listener.tell_running(reworded.session_key, edit)
+    listener.on_rewritten(reworded.session_key)

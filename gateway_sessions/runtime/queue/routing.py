@@ -36,6 +36,7 @@ from gateway_sessions.storage.transactions.sessions.find_or_create import (
     IdTaken,
     SessionRequest,
     access,
+    lane_and_owner,
     only_clocks_move,
     touching,
 )
@@ -215,6 +216,16 @@ class Routing:
         return (
             session_owner(message.source, self._isolation, message.aliases) if known is None else known.owner
         )
+
+    def owner_on(self, session_key: str, source: SessionSource) -> str:
+        """Return the owner of the lane of that plain key, as far as memory tells."""
+        known = self._cache.get(session_key)
+        return session_owner(source, self._isolation, NO_ALIASES) if known is None else known.owner
+
+    async def lane_of(self, source: SessionSource) -> tuple[str, str]:
+        """Return the lane that a message of that origin belongs to, whichever name is used, and its owner."""
+        found: tuple[str, str] = await self.ask(await self.message_for(source, touched=False), lane_and_owner)
+        return found
 
     def known(self, session_key: str) -> SessionEntry | None:
         """The lane's entry as it is remembered; only the database says whether it is current."""

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, Self, TypeVar
 import msgspec
 
 from gateway_sessions._process.failpoints import failpoint
+from gateway_sessions._process.retry import is_passing
 from gateway_sessions.core.delivery.outbound import Growing
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import Outcome
@@ -28,7 +29,6 @@ from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.core.usage.usage_events import Usage
 from gateway_sessions.errors import CancelledItselfError, FencedError, StorageError, TurnEndedError
 from gateway_sessions.ports import Transaction
-from gateway_sessions.runtime.queue.storage_faults import is_passing
 from gateway_sessions.runtime.user_code import told_to_end
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.lanes import LaneRow
@@ -70,8 +70,8 @@ class TurnKeeper(Protocol):
         """Bring up to date what operators read of turns that were cut off."""
         ...
 
-    def freed(self, lane: LaneRow) -> None:
-        """How a lane is now: somebody may want it."""
+    def note_lane(self, lane: LaneRow) -> None:
+        """Note how many turns wait on a lane now: somebody may want to begin one."""
         ...
 
 
@@ -199,7 +199,7 @@ class Turn:
         if joined is None:
             return None
         self._is_internal = False
-        self._keeper.freed(joined.lane)
+        self._keeper.note_lane(joined.lane)
         return joined.message
 
     def hear(self, edit: InboundMessage) -> None:
@@ -299,7 +299,7 @@ class Turn:
         give_back = partial(transactions.give_back, self.held, retry_at, counted=counted)
         lane = await self._keeper.change(lambda change: give_back(change=change))
         self._ended = True
-        self._keeper.freed(lane)
+        self._keeper.note_lane(lane)
         if counted:
             await self._keeper.tell_tries()
 
@@ -312,7 +312,7 @@ class Turn:
         self._check()
         cut = await self._keeper.cut_short(self.held, reason, notices)
         self._ended = True
-        self._keeper.freed(cut.lane)
+        self._keeper.note_lane(cut.lane)
         return cut
 
     async def __aenter__(self) -> Self:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, KeysView
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
+from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.admission import part_of_node
 from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
-from gateway_sessions.ports import Transaction
+from gateway_sessions.core.queue.receipts import Duplicate
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.runtime.context import StoreContext
-from gateway_sessions.runtime.queue.admission import REMEMBERED_EVENTS, KnownEvents
 from gateway_sessions.runtime.queue.listener import DEAF, QueueListener
+from gateway_sessions.storage.tables import locks
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.lanes import LaneRow, load_lane
 from gateway_sessions.storage.transactions.queue import clock_set_back, settle
@@ -21,6 +23,31 @@ from gateway_sessions.storage.transactions.queue import waiting as waiting_turns
 from gateway_sessions.storage.transactions.queue.waiting import AndOvertaken, Overtaken, ReadyLane, overtaking
 
 T = TypeVar("T")
+
+
+REMEMBERED_EVENTS: Final = 8192
+"""Events that were taken in, the latest ones: a platform delivers again what is minutes old, not days."""
+
+
+class KnownEvents:
+    """Remembers which events of platforms were taken in lately, and where."""
+
+    def __init__(self, most: int = REMEMBERED_EVENTS) -> None:
+        self._most = most
+        self._places: dict[str, tuple[int, str]] = {}
+
+    def note(self, event: str | None, seq: int, session_key: str) -> None:
+        """Remember an event; the oldest one is forgotten for it."""
+        if event is None:
+            return
+        self._places[event] = (seq, session_key)
+        if len(self._places) > self._most:
+            del self._places[next(iter(self._places))]
+
+    def find(self, event: str | None) -> Duplicate | None:
+        """Return where an event was taken in; None if that is not remembered."""
+        found = self._places.get(event) if event is not None else None
+        return None if found is None else Duplicate(seq=found[0], session_key=found[1])
 
 
 class Counted(NamedTuple):
@@ -115,6 +142,12 @@ class WaitingTurns:
         now, debounce = self._context.clock.now(), self._context.longest_debounce
         await self._context.db.write(partial(clock_set_back.pull_turns_forward, now, debounce))
 
+    async def put_off(self, session_key: str, pause: timedelta) -> None:
+        """Let the lane's next turn not begin before that has passed; nothing happens to what waits."""
+        ready_at = to_micros(self._context.clock.now() + pause)
+        lock = locks.of_lane(session_key)
+        await self._context.db.change(Statement("put_off_lane", (ready_at, session_key), lock=lock))
+
     # Overtaking
 
     async def overtaking(
@@ -132,7 +165,7 @@ class WaitingTurns:
         both = await self._context.apply(actor, whole)
         self._note(session_key, 0)
         if both.overtaken.cancelled:
-            self._listener.taken_out()
+            self.announce_taken_out()
         if both.overtaken.token is not None:
             self._listener.overtaken(session_key, both.overtaken.token)
         return both.outcome, both.overtaken
@@ -171,7 +204,7 @@ class WaitingTurns:
     async def requeue(self, item_id: int) -> str:
         """Let a dead letter wait again; its lane."""
         lane = await self.change(partial(waiting_turns.requeue, item_id))
-        self._note_lane(lane)
+        self.note_lane(lane)
         return lane.session_key
 
     async def forget(self, before: datetime) -> int:
@@ -195,11 +228,16 @@ class WaitingTurns:
             _and_lane, session_key, transaction
         )
         outcome, lane = await self.change(whole)
-        self._note_lane(lane)
-        self._listener.taken_out()
+        self.note_lane(lane)
+        self.announce_taken_out()
         return outcome
 
-    def _note_lane(self, lane: LaneRow, owner: str | None = None) -> None:
+    def announce_taken_out(self) -> None:
+        """Tell the listener that turns wait no more: people may be owed a notice about that."""
+        self._listener.taken_out()
+
+    def note_lane(self, lane: LaneRow, owner: str | None = None) -> None:
+        """Note how many turns wait on a lane now, and tell the listener if one of them may begin."""
         self._note(lane.session_key, lane.waiting, owner)
         if lane.waiting and not lane.running:
             self._listener.ready(lane.session_key)

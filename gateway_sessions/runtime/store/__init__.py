@@ -1,7 +1,6 @@
 """`SessionStore`, the object that a program embeds, and the parts of its public interface.
 
-- ``account_lanes``: Methods of `SessionStore` that give lanes from before named accounts to those
-  accounts.
+- ``account_lanes``: Methods of `SessionStore` that give lanes from before named accounts to those accounts.
 - ``control``: Operations that other programs may ask of the owner through the control socket, and its
   status.
 - ``conversation_api``: Methods of `SessionStore` for conversations: reset, switch, branch, resume, and
@@ -10,8 +9,8 @@
   of the store.
 - ``database_opening``: The directory and the database of a store: where they are, and how the database is
   opened.
-- ``files_beside``: Files beside the database, and memories of a process: they forget with an erasure who
-  is gone.
+- ``files_rewriter``: `FilesRewriter`: lets files beside the database, and what a process remembers, forget
+  erased people.
 - ``hermes_import``: The import of a Hermes home into an open store, with a dry run; a repeated import
   continues it.
 - ``open_store``: `OpenStore`: the parts of a store while it is open, and the reads and writes that its

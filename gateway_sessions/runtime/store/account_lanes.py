@@ -71,7 +71,7 @@ class AccountMethods(OpenStore):
             report = report.joined_with(await apply(Actor.OPERATOR, give))
         if choices:
             self._cache.forget_all()
-            await self._parts.ledger.count()
+            await self._parts.queue.count()
         return report
 
     def _tell(self, report: LanesReport) -> None:

@@ -16,6 +16,8 @@ from gateway_sessions.config import Config, SnapshotMode
 from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, session_key
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.state_machine import notice_due
 from gateway_sessions.errors import SnapshotError
 from gateway_sessions.ports import Clock, Transaction
 from gateway_sessions.runtime.duties.erasure import Erasures
@@ -24,11 +26,11 @@ from gateway_sessions.runtime.duties.hooks import Hooks
 from gateway_sessions.runtime.duties.restart_recovery import StartReport
 from gateway_sessions.runtime.observability.events import Events
 from gateway_sessions.runtime.observability.incidents import Incident
-from gateway_sessions.runtime.queue.ledger import Ledger
+from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.runtime.queue.routing import EntryCache
 from gateway_sessions.runtime.store.control import AgentsOfGateway, Control
 from gateway_sessions.runtime.store.database_opening import DatabaseOpening
-from gateway_sessions.runtime.store.files_beside import FileErasure
+from gateway_sessions.runtime.store.files_rewriter import FilesRewriter
 from gateway_sessions.runtime.store.opening import Assembly, Parts, StoreOptions
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.listener import FilesBeside
@@ -48,7 +50,6 @@ class OpenStore(Resource):
         self._options = options
         self._opened: Parts | None = None
         self._control: Control | None = None
-        self._erasures: Erasures | None = None
         self._cache = EntryCache(config.cache.entries)
         self._agents = AgentsOfGateway()
         self.events: Events = Events(clock)
@@ -107,6 +108,10 @@ class OpenStore(Resource):
         """The plain key of the lane a message of that origin belongs to, if nobody has another name."""
         return session_key(source, self._isolation, NO_ALIASES)
 
+    def should_notify(self, entry: SessionEntry) -> bool:
+        """Whether people should be told that this session replaced one that nobody asked to end."""
+        return notice_due(entry, self._parts.context.policy_of(entry).policy)
+
     async def scope_of(self, source: SessionSource) -> Scope:
         """The scope of the person who wrote, under the rules of this store and all of their names."""
         self._check_running()
@@ -144,9 +149,6 @@ class OpenStore(Resource):
             rewrite_files=self._rewrite_files,
         )
 
-    async def _rewrite_files(self) -> FilesBeside:
-        return await FileErasure(self.home, self._parts, self._cache, self._agents).rewrite()
-
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         self._opened = parts = await self._assembly().run(tasks, cleanup)
         self._erasures = Erasures(self.db, self._clock, parts.incidents)
@@ -154,6 +156,9 @@ class OpenStore(Resource):
         tasks.start_soon(self._erasures.run)
         self._control = Control(self.home, self.db, self._clock, self, self._agents)
         await self._control.start(tasks, cleanup)
+
+    async def _rewrite_files(self) -> FilesBeside:
+        return await FilesRewriter(self.home, self._parts, self._cache, self._agents).rewrite()
 
     async def _finish(self) -> None:
         if self._control is not None:
@@ -176,7 +181,7 @@ class OpenStore(Resource):
     ) -> T:
         """Make a change that ends the lane's turn and empties its queue."""
         self._check_running()
-        outcome, _ = await self._parts.ledger.overtaking(session_key, transaction, by=by)
+        outcome, _ = await self._parts.queue.overtaking(session_key, transaction, by=by)
         await self._wait_for_snapshot()
         return outcome
 
@@ -192,9 +197,9 @@ class OpenStore(Resource):
 
 def parts_of(store: OpenStore) -> Parts:
     """Return the parts of an open store, for modules of this package that work on more than its methods."""
-    return store._parts  # noqa: SLF001 -- the one door to what is no business of users
+    return store._parts  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # the one door
 
 
-def queue_of(store: OpenStore) -> Ledger:
+def queue_of(store: OpenStore) -> QueueOperations:
     """Return the queue of an open store."""
-    return parts_of(store).ledger
+    return parts_of(store).queue

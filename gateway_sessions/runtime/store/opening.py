@@ -32,9 +32,10 @@ from gateway_sessions.runtime.duties.snapshot_recovery import SnapshotRecovery
 from gateway_sessions.runtime.duties.titles import Titler, Titling, plain_titler
 from gateway_sessions.runtime.observability.events import Events
 from gateway_sessions.runtime.observability.incidents import Incidents
+from gateway_sessions.runtime.queue.admission import QueueLimits
 from gateway_sessions.runtime.queue.aliases import Aliases, CachedAliases
-from gateway_sessions.runtime.queue.ledger import Ledger
-from gateway_sessions.runtime.queue.limits import QueueLimits
+from gateway_sessions.runtime.queue.edits import MessageEdits
+from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.runtime.queue.routing import EntryCache, Routing
 from gateway_sessions.runtime.store.database_news import DatabaseNews, RewriteFiles
 from gateway_sessions.runtime.store.database_opening import DatabaseOpening
@@ -67,7 +68,8 @@ class Parts:
 
     context: StoreContext
     routing: Routing
-    ledger: Ledger
+    queue: QueueOperations
+    edits: MessageEdits
     hooks: Hooks
     watcher: ExpiryWatcher
     pruner: Pruner
@@ -108,30 +110,25 @@ class Assembly:
     ) -> Parts:
         """Take over what the process before has left, and begin the duties."""
         hooks = self._register_hooks(db, news)
-        context = StoreContext.configured(
-            self.config,
-            db=db,
-            clock=self.clock,
-            policies=await in_thread(self.config.policy_book),
-            hook_names=hooks.registered,
-            has_active_processes=self.options.has_active_processes,
-        )
+        context = await self._make_context(db, hooks)
         snapshot = await self._open_snapshot(context, incidents)
         restart = RestartRecords(context, self.database.home)
         routing = self._routing(context, news)
-        titling, lanes = Titling(db, self.clock, self.options.titler), self._lanes_of_nodes(db)
-        ledger = self._ledger(context, routing, restart, titling, lanes)
+        titling = Titling(db, self.clock, self.options.titler)
+        lanes = self._lanes_of_nodes(db)
+        queue = self._open_queue(context, routing, restart, titling, lanes)
         started = await restart.recover()
         cluster = None
         if lanes is not None and (shared := db.ownership.shared) is not None:
             on_lead = _nothing if snapshot is None else db.generation.count_change_elsewhere
-            cluster = Cluster(lanes, shared, restart, ledger, on_look=hooks.wake, on_lead=on_lead)
+            cluster = Cluster(lanes, shared, restart, queue, on_look=hooks.wake, on_lead=on_lead)
             news.attach_cluster(cluster)
-        await ledger.count()
+        await queue.count()
         parts = Parts(
             context=context,
             routing=routing,
-            ledger=ledger,
+            queue=queue,
+            edits=MessageEdits(queue, routing, QueueLimits.configured(self.config)),
             hooks=hooks,
             watcher=ExpiryWatcher(context, self.config.expiry_watcher),
             pruner=Pruner(context, self.config.expiry_watcher, self.config.session_store_max_age),
@@ -151,6 +148,16 @@ class Assembly:
         if parts.cluster is not None:
             parts.cluster.start(tasks)
 
+    async def _make_context(self, db: SessionDB, hooks: Hooks) -> StoreContext:
+        return StoreContext.configured(
+            self.config,
+            db=db,
+            clock=self.clock,
+            policies=await in_thread(self.config.policy_book),
+            hook_names=hooks.registered,
+            has_active_processes=self.options.has_active_processes,
+        )
+
     def _register_hooks(self, db: SessionDB, news: DatabaseNews) -> Hooks:
         hooks = Hooks(db, self.clock, self.config.hooks)
         news.attach_hooks(hooks)
@@ -163,18 +170,18 @@ class Assembly:
         news.attach_aliases(routing.alias_of)
         return routing
 
-    def _ledger(
+    def _open_queue(
         self,
         context: StoreContext,
         routing: Routing,
         tries: RestartRecords,
         titling: Titling,
         lanes: NodeLanes | None,
-    ) -> Ledger:
+    ) -> QueueOperations:
         speakers = Speakers(
             pseudonyms=context.pseudonyms, flags=self.config.isolation, redact=self.config.privacy.redact_pii
         )
-        return Ledger(
+        return QueueOperations(
             context,
             routing,
             QueueLimits.configured(self.config),
@@ -188,7 +195,7 @@ class Assembly:
 
     def _duties(self, parts: Parts) -> list[Duty]:
         backups = Backups(parts.context.db, self.clock, self.config.backups)
-        forgetting = Forgetting(parts.ledger, self.clock, self.config.gateway.dedup_window)
+        forgetting = Forgetting(parts.queue, self.clock, self.config.gateway.dedup_window)
         once = [parts.hooks.run, forgetting.run]
         if self.options.upkeep:
             kept = self.config.session_retention
@@ -200,10 +207,9 @@ class Assembly:
         return [*once, parts.titling.run, backups.run, *shown]
 
     def _lanes_of_nodes(self, db: SessionDB) -> NodeLanes | None:
-        membership = db.ownership.membership
-        if membership is None:
+        if db.ownership.membership is None or db.ownership.shared is None:
             return None
-        return NodeLanes(membership, self.config.cluster.sticky)
+        return NodeLanes(db.ownership.membership, self.config.cluster.sticky)
 
     def _aliases(self) -> AliasResolver | None:
         given = self.options.aliases

@@ -35,7 +35,7 @@ class PrivacyMethods(OpenStore):
             receipt = await self.db.erase(owner, keep_copies=keep_copies, progress=progress)
             finished = True
         finally:
-            if not finished and self._erasures is not None:
+            if not finished:
                 self._erasures.wake()
         return receipt
 

@@ -10,11 +10,10 @@ from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
 from gateway_sessions.core.queue.receipts import Receipt
-from gateway_sessions.runtime.argument_checks import check_message
 from gateway_sessions.runtime.queue.admission import LaneHere
-from gateway_sessions.runtime.queue.edits import Changes
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.store.open_store import OpenStore
+from gateway_sessions.runtime.user_code import check_message
 from gateway_sessions.storage.transactions.queue import outbox
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 from gateway_sessions.storage.transactions.queue.outbox import OwedReply
@@ -25,10 +24,6 @@ PAGE: Final = 100
 
 class QueueMethods(OpenStore):
     """Methods of `SessionStore` for messages that wait: taken in once, given out one turn at a time."""
-
-    @property
-    def _changes(self) -> Changes:
-        return Changes(self._parts.ledger, tell_running=_nobody_listens, on_rewritten=lambda _: None)
 
     async def enqueue(
         self,
@@ -46,9 +41,9 @@ class QueueMethods(OpenStore):
         """
         check_message(message)
         if message.kind is not MessageKind.NEW:
-            return await self._changes.apply(message)
+            return await self._parts.edits.apply(message)
         here = LaneHere(running=lambda: running)
-        receipt, _ = await self._parts.ledger.enqueue(message, rules, solo=solo, here=here)
+        receipt, _ = await self._parts.queue.enqueue(message, rules, solo=solo, here=here)
         return receipt
 
     async def claim(self, session_key: str | None = None) -> Turn | None:
@@ -56,49 +51,45 @@ class QueueMethods(OpenStore):
 
         Use it with `async with`, and end it with `commit`. Until then nobody else writes to the session.
         """
-        return await self._parts.ledger.claim(session_key)
+        return await self._parts.queue.claim(session_key)
 
     async def stop_turn(self, session_key: str, *, by: str = "person") -> Overtaken:
         """End the lane's turn and empty its queue; what the turn still writes is refused."""
-        return await self._parts.ledger.stop(session_key, by=by)
+        return await self._parts.queue.stop(session_key, by=by)
 
     async def queue_depth(self, session_key: str) -> int:
         """How many turns wait on a lane."""
-        return await self._parts.ledger.depth(session_key)
+        return await self._parts.queue.depth(session_key)
 
     async def list_queued(self, session_key: str) -> list[QueuedMessage]:
         """All that waits or runs on a lane, in the order of its turns."""
-        return await self._parts.ledger.listed(session_key)
+        return await self._parts.queue.listed(session_key)
 
     async def cancel_queued(self, session_key: str, seq: int, *, by: str = "person") -> int:
         """Take a waiting message out, with what became part of its turn; how many messages."""
-        return await self._parts.ledger.cancel(session_key, seq, by=by)
+        return await self._parts.queue.cancel(session_key, seq, by=by)
 
     async def clear_queue(self, session_key: str, *, by: str = "person") -> int:
         """Take everything out that waits; how many messages. A running turn goes on."""
-        return await self._parts.ledger.clear(session_key, by=by)
+        return await self._parts.queue.clear(session_key, by=by)
 
     async def move_queued(self, session_key: str, seq: int, to: int) -> list[int]:
         """Let a waiting turn begin as the *to*-th, counted from 1; the new order."""
-        return await self._parts.ledger.move(session_key, seq, to)
+        return await self._parts.queue.move(session_key, seq, to)
 
     async def dead_letters(self, *, limit: int = PAGE, before: int | None = None) -> list[DeadLetter]:
         """Messages whose turns failed for good, the newest first; *before* is the last id of a page."""
-        return await self._parts.ledger.dead_letters(limit, before)
+        return await self._parts.queue.dead_letters(limit, before)
 
     async def requeue(self, item_id: int | str) -> str:
         """Let a dead letter wait again, behind all that waits; returns its lane."""
-        return await self._parts.ledger.requeue(parse_row_id("item_id", item_id))
+        return await self._parts.queue.requeue(parse_row_id("item_id", item_id))
 
     async def dead_replies(self, *, limit: int = PAGE, before: int | None = None) -> list[OwedReply]:
         """Replies that were given up, the newest first; *before* is the last id of a page."""
-        return await self._parts.ledger.look(partial(outbox.dead, limit, before or outbox.FIRST))
+        return await self._parts.queue.look(partial(outbox.dead, limit, before or outbox.FIRST))
 
     async def retry_reply(self, reply_id: int | str) -> None:
         """Let a reply that was given up be sent again; a gateway that runs is told with `look_again`."""
         found = parse_row_id("reply_id", reply_id)
-        await self._parts.ledger.change(lambda change: outbox.revive(found, change.now))
-
-
-async def _nobody_listens(session_key: str, message: InboundMessage) -> None:
-    """Whoever runs turns without a gateway finds an edit in the transcript."""
+        await self._parts.queue.change(lambda change: outbox.revive(found, change.now))

@@ -21,11 +21,10 @@ from gateway_sessions.core.sessions.entry import (
 )
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
-from gateway_sessions.core.sessions.state_machine import notice_due
 from gateway_sessions.core.transcript.system_prompt import build_session_context_prompt
 from gateway_sessions.errors import InvalidInputError, UnidentifiedSourceError
 from gateway_sessions.runtime.observability.explain import Explanation, Rules, explain
-from gateway_sessions.runtime.session_context import build_session_context
+from gateway_sessions.runtime.session_prompt import build_session_context
 from gateway_sessions.runtime.store.open_store import OpenStore
 from gateway_sessions.storage.tables import entries
 from gateway_sessions.storage.tables.change import Actor
@@ -180,10 +179,6 @@ class SessionMethods(OpenStore):
         rules = Rules(now=context.clock.now(), policies=context.policies, freshness=context.freshness)
         active_work = await context.active_work(session_key)
         return await explain(context.db, session_key, rules, active_work=active_work)
-
-    def should_notify(self, entry: SessionEntry) -> bool:
-        """Whether people should be told that this session replaced one that nobody asked to end."""
-        return notice_due(entry, self._parts.context.policy_of(entry).policy)
 
     def session_prompt(
         self,

@@ -21,7 +21,7 @@ from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError, StoreBusyError
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway import remote_turns
-from gateway_sessions.runtime.queue.ledger import Ledger
+from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.storage.engines.membership import Membership
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables import nodes
@@ -374,15 +374,15 @@ class ClusterTurns:
         """As when the connection is lost after the commit that begins it was sent."""
         monkeypatch.setattr(remote_turns, "UNHEARD_SECONDS", 1.0)
         a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log)))
-        begun, heard = Ledger._begun, [False]  # noqa: SLF001 -- where the answer is lost
+        begun, heard = QueueOperations._begun, [False]  # noqa: SLF001 -- where the answer is lost
 
-        def lost(ledger: Ledger, claimed: object) -> object:
+        def lost(ledger: QueueOperations, claimed: object) -> object:
             if not heard[0]:
                 heard[0] = True
                 raise StorageUnavailableError("the database", "the connection was lost during the commit")
             return begun(ledger, claimed)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(Ledger, "_begun", lost)
+        monkeypatch.setattr(QueueOperations, "_begun", lost)
         with pytest.raises(StorageUnavailableError):
             await a.hears("ann", "first")
         assert isinstance(await a.hears("ann", "first"), Duplicate)

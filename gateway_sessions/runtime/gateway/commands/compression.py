@@ -16,10 +16,10 @@ from gateway_sessions.core.notices.units import counted
 from gateway_sessions.core.transcript.messages import Message, message_from
 from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import StorageError
-from gateway_sessions.runtime.argument_checks import check_function
 from gateway_sessions.runtime.gateway.commands.protocol import IN_BACKGROUND, Command, CommandCall
 from gateway_sessions.runtime.queue.routing import MAX_TRIES
 from gateway_sessions.runtime.store.open_store import queue_of
+from gateway_sessions.runtime.user_code import check_function
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
 from gateway_sessions.storage.transactions.queue.slash_commands import Compressible
 from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken

@@ -18,8 +18,9 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
+from gateway_sessions._process.background import start_in
 from gateway_sessions._process.failpoints import failpoint
-from gateway_sessions._process.retry import Backoff, retry
+from gateway_sessions._process.retry import PASSING, Backoff, retry
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.notices.command_replies import NOT_ALLOWED, TOOK_TOO_LONG, WENT_WRONG
 from gateway_sessions.core.notices.notice_texts import acknowledgement
@@ -38,9 +39,7 @@ from gateway_sessions.runtime.delivery.durable_notices import Answers, Asker
 from gateway_sessions.runtime.gateway.commands.places import CommandPlaces
 from gateway_sessions.runtime.gateway.commands.protocol import AT_ONCE, Command, CommandCall, CommandHost
 from gateway_sessions.runtime.observability.events import EventKind
-from gateway_sessions.runtime.open_calls import start_in
-from gateway_sessions.runtime.queue.limits import DRAINING, OVERLOADED
-from gateway_sessions.runtime.queue.storage_faults import PASSING
+from gateway_sessions.runtime.queue.admission import DRAINING, OVERLOADED
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.runtime.user_code import MAX_PROBLEM, problem_within
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
@@ -164,7 +163,7 @@ class Commands:
         """A place for a command; None if too many are under way."""
         store = self._host.store
         key = store.key_for(message.source)
-        owner = queue_of(store).owner_on(key, message.source)
+        owner = queue_of(store).routing.owner_on(key, message.source)
         rules = self._busy.rules_for(message.source.platform, message.source.chat_type)
         return self._places.take(command, key, owner, rules.max_queued)
 
@@ -175,7 +174,7 @@ class Commands:
         queued = command.queued(message) if command.queued is not None else None
         if queued is None:
             return None
-        session_key, owner = await queue_of(self._host.store).lane_of(message.source)
+        session_key, owner = await queue_of(self._host.store).routing.lane_of(message.source)
         allowed = await self._permitted(await self._call(command, message, session_key, owner))
         return queued if allowed else None
 
@@ -183,7 +182,7 @@ class Commands:
         """Take it in like any message, which is one step; a person who asked for that is always told."""
         receipt = await self._host.admit(queued, solo=True)
         if isinstance(receipt, Accepted) and (text := _acknowledged(receipt)) is not None:
-            _, owner = await queue_of(self._host.store).lane_of(message.source)
+            _, owner = await queue_of(self._host.store).routing.lane_of(message.source)
             key = receipt.session_key
             asker = Asker(message=message, session_key=key, owner=owner, seq=receipt.seq)
             await self._answers.owe(asker, text, partial(transactions.tell, key))

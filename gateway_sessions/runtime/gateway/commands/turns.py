@@ -26,11 +26,11 @@ async def _undo(call: CommandCall) -> str:
 
 
 async def _retry(call: CommandCall) -> str | None:
-    ledger = queue_of(call.store)
-    failed = await ledger.change(partial(transactions.take_up_failed, call.session_key))
+    queue = queue_of(call.store)
+    failed = await queue.change(partial(transactions.take_up_failed, call.session_key))
     if failed is not None:
         return _taken_up(call, failed)
-    match await ledger.ask_again(call.session_key, call.message):
+    match await queue.ask_again(call.session_key, call.message):
         case None:
             return NOTHING_TO_RETRY
         case Rejected() as refused:
@@ -42,7 +42,7 @@ async def _retry(call: CommandCall) -> str | None:
 def _taken_up(call: CommandCall, lane: LaneRow) -> str | None:
     """Let the turn begin that waits again; what to say, if others come before it."""
     call.gateway.agents.evict(call.session_key)
-    queue_of(call.store).freed(lane)
+    queue_of(call.store).note_lane(lane)
     return RETRIED_LATER if lane.running or lane.waiting > 1 else None
 
 

@@ -17,9 +17,9 @@ from gateway_sessions.runtime.queue.admission import (
     REMEMBERED_LANES,
     AdmissionLine,
     FullLanes,
-    KnownEvents,
     RecentOwners,
 )
+from gateway_sessions.runtime.queue.waiting import KnownEvents
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 from tests.unit.core.queue.busy_lanes import arrival, load
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from gateway_sessions._process import retry
+from gateway_sessions._process.retry import SpoiltTries, is_passing
 from gateway_sessions.errors import (
     FencedError,
     MissingRightError,
@@ -14,8 +16,6 @@ from gateway_sessions.errors import (
     StorageLockedError,
     StorageUnavailableError,
 )
-from gateway_sessions.runtime.queue import storage_faults
-from gateway_sessions.runtime.queue.storage_faults import SpoiltTries, is_passing
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_tries_are_counted_for_each_turn():
 
 
 def test_only_so_many_turns_are_remembered(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(storage_faults, "_REMEMBERED", 2)
+    monkeypatch.setattr(retry, "_REMEMBERED", 2)
     spoilt = SpoiltTries()
     for seq in (1, 2, 1, 3):
         spoilt.count("lane", seq)

@@ -1,4 +1,4 @@
-"""Files beside the database, and memories of a process: they forget with an erasure who is gone."""
+"""`FilesRewriter`: lets files beside the database, and what a process remembers, forget erased people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gateway_sessions.storage.search.sqlite_index import INDEX_FILE
 from gateway_sessions.storage.sessions_json import FILE_NAME
 
 
-class FileErasure:
+class FilesRewriter:
     """Rewrites what names people outside of the database, after an erasure."""
 
     def __init__(self, home: Path, parts: Parts, cache: EntryCache, agents: AgentsOfGateway) -> None:
@@ -32,7 +32,7 @@ class FileErasure:
         parts = self._parts
         self._cache.forget_all()
         self._agents.evict_all()  # whatever was made from rows that are gone must go as well
-        await parts.ledger.count()
+        await parts.queue.count()
         if parts.snapshot is not None:
             await parts.snapshot.flush()
         await parts.restart.refresh()

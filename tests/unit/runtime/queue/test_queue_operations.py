@@ -449,7 +449,7 @@ async def test_what_is_carried_out_at_once_may_be_unfit_as_well(home: Path, fake
         late = await queue_of(store).note(said("/title x", sent_at=sent), ItemKind.COMMAND)
         assert isinstance(late, Rejected)
         assert late.reason is RejectReason.ERASED
-        assert await queue_of(store).lane_of(BOB) == (OTHER_LANE, "main:telegram:user:bob")
+        assert await queue_of(store).routing.lane_of(BOB) == (OTHER_LANE, "main:telegram:user:bob")
 
 
 async def test_how_much_waits_is_known_after_everything_that_changes_it(home: Path, fake_clock: FakeClock):

@@ -1,4 +1,4 @@
-"""`Ledger`: runs the queue transactions of an open store: admit, claim, settle and stop."""
+"""`QueueOperations`: runs the queue transactions of an open store: admit, claim, settle and stop."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from weakref import WeakValueDictionary
 from msgspec import structs
 
 from gateway_sessions._process.failpoints import failpoint
-from gateway_sessions.core.identity.keys import NO_ALIASES, session_owner
-from gateway_sessions.core.identity.source import SessionSource
-from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.busy_modes import BusyBook, BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
 from gateway_sessions.core.queue.items import ItemKind, Outcome
@@ -30,22 +27,29 @@ from gateway_sessions.errors import (
     StorageCorruptError,
     StorageError,
 )
-from gateway_sessions.ports import Statement, Transaction
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.context import StoreContext
-from gateway_sessions.runtime.queue.admission import NOT_HERE, Admissions, Entered, LaneHere, Wish
-from gateway_sessions.runtime.queue.limits import QueueLimits, payload_of, rejected, unfit
+from gateway_sessions.runtime.queue.admission import (
+    NOT_HERE,
+    Admissions,
+    Entered,
+    LaneHere,
+    QueueLimits,
+    Wish,
+    payload_of,
+    rejected,
+    unfit,
+)
 from gateway_sessions.runtime.queue.routing import MAX_TRIES, RoutedMessage, Routing
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.queue.waiting import WaitingTurns
-from gateway_sessions.storage.tables import locks
 from gateway_sessions.storage.tables.change import Actor, Change, keep_result
 from gateway_sessions.storage.tables.lanes import KnownLane, LaneRow, load_lane
 from gateway_sessions.storage.transactions.queue import admit as admissions
 from gateway_sessions.storage.transactions.queue import claim as claims
-from gateway_sessions.storage.transactions.queue import edits, recover, settle, slash_commands, waiting
+from gateway_sessions.storage.transactions.queue import recover, settle, slash_commands, waiting
 from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted, Noted, NotTakenError
 from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, IdTakenError, Starter
-from gateway_sessions.storage.transactions.queue.edits import AppliedEdit
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.storage.transactions.queue.recover import CutOff, TurnCut
 from gateway_sessions.storage.transactions.queue.settle import (
@@ -59,7 +63,6 @@ from gateway_sessions.storage.transactions.queue.turn_rows import Held
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     AliasesFirst,
     SessionRequest,
-    lane_and_owner,
 )
 
 T = TypeVar("T")
@@ -98,7 +101,7 @@ class LanesOfOthers(Protocol):
         ...
 
 
-class Ledger(WaitingTurns):
+class QueueOperations(WaitingTurns):
     """Runs the transactions of the queue for one open store, and knows how much waits."""
 
     def __init__(
@@ -120,7 +123,8 @@ class Ledger(WaitingTurns):
         reads sessions.json may see what has changed; None: nobody waits for that.
         """
         super().__init__(context, most_of_a_lane=limits.max_waiting_per_owner)
-        self._routing = routing
+        self.routing: Routing = routing
+        """The way of messages to their lanes and sessions."""
         self._limits = limits
         self._busy_rules = busy_rules
         self._tries = tries
@@ -151,8 +155,8 @@ class Ledger(WaitingTurns):
         if (refused := unfit(message, self._limits)) is not None:
             return await self.refuse(message, refused), None
         given, rules = rules is not None, rules or self._rules_for(message)
-        routed = await self._routing.message_for(message.source, touched=not message.internal)
-        wish = Wish(message, rules, given, solo, here, routed, self._routing.owner_of(routed))
+        routed = await self.routing.message_for(message.source, touched=not message.internal)
+        wish = Wish(message, rules, given, solo, here, routed, self.routing.owner_of(routed))
         entered = await self._admissions.enter(wish)
         if isinstance(entered, Rejected):
             return self._unless_known(message, entered), None
@@ -192,19 +196,19 @@ class Ledger(WaitingTurns):
         if isinstance(admitted, Duplicate):
             return admitted, None
         failpoint("message_admitted")
-        self._routing.keep(admitted.entry)
+        self.routing.keep(admitted.entry)
         if admitted.receipt.dropped:
-            self._listener.taken_out()
+            self.announce_taken_out()
         turn = self._begun(admitted.claimed) if admitted.claimed is not None else None
         if turn is None:
-            self._note_lane(admitted.lane, admitted.entry.owner)
+            self.note_lane(admitted.lane, admitted.entry.owner)
         await self._show(admitted.entry.session_key, turn)
         return admitted.receipt, turn
 
     async def ask_again(self, session_key: str, asked: InboundMessage) -> LaneRow | Rejected | None:
         """Let a lane's last turn wait once more, if there is room for it; None if nothing was said."""
-        rules, routed = self._rules_for(asked), await self._routing.message_for(asked.source, touched=False)
-        owner = self._routing.owner_of(routed)
+        rules, routed = self._rules_for(asked), await self.routing.message_for(asked.source, touched=False)
+        owner = self.routing.owner_of(routed)
         wish = Wish(asked, rules, final=False, solo=True, here=NOT_HERE, routed=routed, owner=owner)
         if isinstance(entered := await self._admissions.enter(wish), Rejected):
             return entered
@@ -237,7 +241,7 @@ class Ledger(WaitingTurns):
                 whole = structs.replace(whole, lane=lane)
             if begin:
                 whole = structs.replace(whole, starter=self._starter())
-            return await self._routing.ask(routed, partial(admissions.admit_and_keep, whole, found))
+            return await self.routing.ask(routed, partial(admissions.admit_and_keep, whole, found))
 
         def begun() -> tuple[str, ClaimedTurn | None]:
             return (found[-1].lane.session_key, found[-1].claimed) if found else (routed.key, None)
@@ -256,49 +260,16 @@ class Ledger(WaitingTurns):
         payload = payload_of(message, self._limits)
         if isinstance(payload, Rejected):
             return payload
-        routed = await self._routing.message_for(message.source, touched=False)
+        routed = await self.routing.message_for(message.source, touched=False)
         message, payload = self._named(message, payload, routed)
         note: Callable[[SessionRequest, Change], Transaction[Noted | Duplicate | AliasesFirst]]
         note = partial(admissions.note, message, payload, kind)
         try:
-            noted: Noted | Duplicate = await self._routing.ask(routed, note)
+            noted: Noted | Duplicate = await self.routing.ask(routed, note)
         except SentBeforeErasureError:
             return rejected(RejectReason.ERASED, None, routed.key)
         self.known_events.note(message.idempotency_key, noted.seq, noted.session_key)
         return noted
-
-    async def change_message(self, message: InboundMessage) -> AppliedEdit | Duplicate | Rejected:
-        """Carry an edit or a deletion out, wherever the message is by now that it changes."""
-        payload = payload_of(message, self._limits)
-        if isinstance(payload, Rejected):
-            return payload
-        routed = await self._routing.message_for(message.source, touched=False)
-        transaction: Callable[[SessionRequest, Change], Transaction[AppliedEdit | Duplicate | AliasesFirst]]
-        transaction = partial(edits.change_message, message)
-        try:
-            changed: AppliedEdit | Duplicate = await self._routing.ask(routed, transaction)
-        except NotTakenError as refusal:
-            return rejected(refusal.reason, refusal.retry_after, refusal.session_key)
-        except SentBeforeErasureError:
-            return rejected(RejectReason.ERASED, None, routed.key)
-        if isinstance(changed, AppliedEdit):
-            for lane in (changed.reworded.lane, changed.lane):
-                if lane is not None:
-                    self._note_lane(lane)
-            if changed.reworded.lane is not None:
-                self._listener.taken_out()
-        return changed
-
-    def owner_on(self, session_key: str, source: SessionSource) -> str:
-        """Whose the lane of that plain key is, as far as that is known without asking the database."""
-        known = self._routing.known(session_key)
-        return session_owner(source, self._routing.isolation, NO_ALIASES) if known is None else known.owner
-
-    async def lane_of(self, source: SessionSource) -> tuple[str, str]:
-        """The lane that a message of that origin belongs to, whichever name is used, and its owner."""
-        routed = await self._routing.message_for(source, touched=False)
-        found: tuple[str, str] = await self._routing.ask(routed, lane_and_owner)
-        return found
 
     # Going out
 
@@ -363,12 +334,6 @@ class Ledger(WaitingTurns):
         await self._show(session_key, turn)
         return turn
 
-    async def put_off(self, session_key: str, pause: timedelta) -> None:
-        """Let the lane's next turn not begin before that has passed; nothing happens to what waits."""
-        ready_at = to_micros(self._context.clock.now() + pause)
-        lock = locks.of_lane(session_key)
-        await self._context.db.change(Statement("put_off_lane", (ready_at, session_key), lock=lock))
-
     @property
     def is_alone(self) -> bool:
         """Return whether no other process runs turns of this database; its transactions then run in a row."""
@@ -396,7 +361,7 @@ class Ledger(WaitingTurns):
 
         async def settle() -> Settled:
             known = KnownEnding(
-                entry=self._routing.known(key),
+                entry=self.routing.known(key),
                 starter=self._starter(next_lane) if go_on else None,
                 next_lane=next_lane,
                 others_wait=self.is_alone and self.waiting_on(key) > 0,
@@ -443,7 +408,7 @@ class Ledger(WaitingTurns):
             return settle.give_back(claimed.held, None, change, counted=False)
 
         with suppress(StorageError, FencedError):
-            self._note_lane(await self.change(look))
+            self.note_lane(await self.change(look))
 
     async def _show(self, session_key: str, turn: Turn | None) -> None:
         """Wait until the files that tell of a lane may be read. Those that cannot be written stop nothing."""
@@ -463,7 +428,7 @@ class Ledger(WaitingTurns):
 
     def _after(self, session_key: str, settled: Settled) -> Turn | None:
         if settled.entry is not None:
-            self._routing.keep(settled.entry)
+            self.routing.keep(settled.entry)
         following = self._begun(settled.next) if settled.next is not None else None
         if following is not None and following.session_key == session_key:
             return following
@@ -482,7 +447,7 @@ class Ledger(WaitingTurns):
 
     def _begun(self, claimed: ClaimedTurn) -> Turn:
         self._note(claimed.held.session_key, claimed.waiting, claimed.entry.owner)
-        self._routing.keep(claimed.entry)
+        self.routing.keep(claimed.entry)
         turn = self._given[claimed.held.session_key, claimed.held.token] = Turn(self, claimed)
         return turn
 
@@ -499,14 +464,16 @@ class Ledger(WaitingTurns):
         """Let a turn wait again that began without anybody hearing of it."""
         held = Held(session_key=session_key, epoch=self._context.db.ownership.epoch, token=token)
         with suppress(FencedError):
-            self.freed(await self.change(lambda change: settle.give_back(held, None, change, counted=False)))
+            self.note_lane(
+                await self.change(lambda change: settle.give_back(held, None, change, counted=False))
+            )
 
     async def cut_short(self, held: Held, reason: ResumeReason, notices: Sequence[Owed]) -> CutOff:
         """Give a turn back that a drain had no time for, which was a try."""
         end = TurnCut(limit=self._context.restart_limit, reason=reason, by="drain", notices=notices)
         cut = await self.change(partial(recover.cut_short, held, end))
         if cut.entry is not None:
-            self._routing.keep(cut.entry)
+            self.routing.keep(cut.entry)
         await self.tell_tries()
         return cut
 
@@ -518,8 +485,8 @@ class Ledger(WaitingTurns):
             put_aside = partial(recover.put_aside_stale, only=only, after=after)
             page, after = await self._context.apply(Actor.RECOVERY, put_aside)
             for one in page:
-                self._routing.keep(one.entry)
-                self._note_lane(one.lane)
+                self.routing.keep(one.entry)
+                self.note_lane(one.lane)
             found += len(page)
         if found:
             logger.warning(
@@ -532,10 +499,6 @@ class Ledger(WaitingTurns):
         """Bring up to date what operators read of turns that were cut off. It only informs."""
         with suppress(StorageError):
             await self._tries.refresh()
-
-    def freed(self, lane: LaneRow) -> None:
-        """How a lane is now, after a turn has changed it."""
-        self._note_lane(lane)
 
     def new_session_id(self) -> str:
         """An id for a session that begins now; the database refuses it should it exist."""
@@ -550,9 +513,9 @@ class Ledger(WaitingTurns):
         return Starter(
             epoch=self._context.db.ownership.opening.epoch,
             new_session_id=self.new_session_id(),
-            flags=self._routing.isolation,
+            flags=self.routing.isolation,
             versioned=self._listener.wants_versions,
-            known=None if session_key is None else self._routing.known(session_key),
+            known=None if session_key is None else self.routing.known(session_key),
         )
 
     def _rules_for(self, message: InboundMessage) -> BusyRules:
