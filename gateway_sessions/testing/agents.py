@@ -21,7 +21,7 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.core.usage.usage_events import UsageFacts
 from gateway_sessions.runtime.agents.protocol import Answer, SessionEnding
-from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.agents.turn_context import TurnContext, control_of
 
 Step: TypeAlias = Callable[[TurnContext], Awaitable[Answer]]
 Script: TypeAlias = str | Reply | Sequence[Step]
@@ -93,7 +93,7 @@ def calls_tool(name: str, result: str | None = "done", **arguments: Any) -> Step
     """Return a step that appends the call of a tool and its result; without *result*, the call stays open."""
 
     async def step(turn: TurnContext) -> Answer:
-        call_id = f"call_{turn.seq}_{turn.progress_count}"
+        call_id = f"call_{turn.seq}_{control_of(turn).progress_count}"
         function = {"name": name, "arguments": msgspec.json.encode(arguments).decode()}
         call = {"id": call_id, "type": "function", "function": function}
         await turn.append({"role": "assistant", "content": None, "tool_calls": [call]})

@@ -22,7 +22,7 @@ from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.transcript.model_history import Chat, model_rows
 from gateway_sessions.core.usage.usage_events import UsageFacts
 from gateway_sessions.errors import InvalidInputError, NoTurnError
-from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.agents.turn_context import TurnContext, control_of
 from gateway_sessions.runtime.user_code import GRACE, awaited, check_function, in_fresh_context, refuse, shown
 
 Answer: TypeAlias = Reply | str | None
@@ -142,7 +142,7 @@ async def run_turn(
         work = partial(_answer, agent, turn, begins)
         answer = await in_fresh_context("the agent's turn", work, turn.clock, grace=grace)
     finally:
-        turn.end()
+        control_of(turn).end()
     return _reply_of(agent, turn, answer)
 
 
@@ -208,7 +208,8 @@ def _reply_of(agent: Agent, turn: TurnContext, answer: object) -> Reply:
         case str():
             return Reply(answer)
         case None:
-            return Reply(turn.shown) if turn.shown else Reply("\n\n".join(turn.said), silent=True)
+            control = control_of(turn)
+            return Reply(control.shown or "\n\n".join(control.said), silent=not control.shown)
         case _:
             name = _name_of_agent(agent)
             problem = f"the agent {name} answered {shown(answer)}; an answer is a str, a Reply or None"

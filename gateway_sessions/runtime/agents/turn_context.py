@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias, Unpack
 
@@ -31,21 +31,21 @@ Show: TypeAlias = Callable[[str], Awaitable[object]]
 Read: TypeAlias = Callable[[int | None], Awaitable[list[Chat]]]
 
 
-async def _shown_nowhere(partial: str) -> None:
-    """What a platform without edits makes of a reply that grows."""
+async def _show_nowhere(partial: str) -> None:
+    """Show nothing: the platform knows no edits."""
 
 
-def _not_noted(usage: Usage) -> None:
-    """What becomes of usage that nobody adds up."""
+def _count_nowhere(usage: Usage) -> None:
+    """Count nothing: nobody adds the use up."""
 
 
 def _no_prompt() -> str:
-    """What is told of a place of which nothing is known."""
+    """Return no prompt: nothing is known of the place."""
     return ""
 
 
 class TurnPorts(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the wishes of an agent go."""
+    """The functions to which the wishes of an agent go."""
 
     append: Append
     """Make these rows part of the transcript, durably."""
@@ -53,10 +53,39 @@ class TurnPorts(msgspec.Struct, frozen=True, kw_only=True):
     """Send this now, before the reply."""
     read: Read
     """Read the conversation, or the last so many messages of it."""
-    show: Show = _shown_nowhere
+    show: Show = _show_nowhere
     """Show how the reply looks so far, if the platform can; never fails the turn."""
-    usage: Callable[[Usage], object] = _not_noted
-    """Note what a model was used; it is stored with the turn."""
+    usage: Callable[[Usage], object] = _count_nowhere
+    """Count a use of a model; it is stored with the turn."""
+    prompt: Callable[[], str] = _no_prompt
+    """Return where the conversation takes place, as a part of the system prompt."""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class TurnControl:
+    """The side of a turn that agents do not see: its ports, its signs of life, and its end."""
+
+    ports: TurnPorts
+    progress_count: int = 0
+    """The number of signs of life. Unlike a time, a number cannot be set back with the clock."""
+    doing: str | None = None
+    """The activity that the agent reported last, for people who ask."""
+    shown: str | None = None
+    """The reply as it was shown last."""
+    said: list[str] = field(default_factory=list[str])
+    """The texts that were sent before the reply."""
+    side_work: int = 0
+    """The number of `sub_work` blocks that are open: an interruption would waste their work."""
+    is_ended: bool = False
+    is_fenced: bool = False
+
+    def end(self) -> None:
+        """End the turn: from now on the agent can do nothing with it."""
+        self.is_ended = True
+
+    def fence(self) -> None:
+        """Note that the turn has lost its lane: from now on the agent can only report use."""
+        self.is_fenced = True
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
@@ -65,36 +94,23 @@ class TurnContext:
 
     entry: SessionEntry
     messages: tuple[InboundMessage, ...]
-    """What people said: one message, or several that were merged."""
+    """The messages of the turn: one, or several that were merged."""
     seq: int
     """The turn's place on its lane."""
     token: int
-    """Rises with each try of any turn of the lane."""
+    """The number that rises with each try of any turn of the lane."""
     clock: Clock = field(repr=False)
-    ports: TurnPorts
-    make_prompt: Callable[[], str] = field(default=_no_prompt, repr=False)
+    control: InitVar[TurnControl]
     attempt: int = 1
     recovered: str | None = None
-    """What the agent should know if an earlier try was cut off."""
+    """The note for the agent if an earlier try was cut off."""
     deadline: datetime | None = None
-    """When the turn is stopped; None: never."""
-    last_progress_at: datetime = field(init=False)
-    """When the agent last gave a sign of life."""
-    progress_count: int = field(default=0, init=False)
-    """How many it gave: unlike the time, this cannot be stepped."""
-    doing: str | None = field(default=None, init=False)
-    """What the agent last said it was doing, for people who ask."""
-    shown: str | None = field(default=None, init=False)
-    """How the reply looked when it was last shown."""
-    said: list[str] = field(default_factory=list[str], init=False)
-    """What was said on the way."""
-    _side_work: int = field(default=0, init=False)
-    _events: int = field(default=0, init=False)
-    _over: bool = field(default=False, init=False)
-    _fenced: bool = field(default=False, init=False)
+    """The time at which the turn is stopped; None: never."""
+    _control: TurnControl = field(init=False)
+    _uses: int = field(default=0, init=False)
 
-    def __post_init__(self) -> None:
-        self.last_progress_at = self.clock.now()
+    def __post_init__(self, control: TurnControl) -> None:
+        self._control = control
 
     def __repr__(self) -> str:
         return f"<turn {self.seq} of {self.session_key}, session {self.session_id}, attempt {self.attempt}>"
@@ -102,7 +118,7 @@ class TurnContext:
     @property
     def prompt(self) -> str:
         """Where the conversation takes place, as a part of the system prompt."""
-        return self.make_prompt()
+        return self._control.ports.prompt()
 
     @property
     def session_key(self) -> str:
@@ -140,14 +156,9 @@ class TurnContext:
         return f"{self.session_id}:{self.seq}:{self.token}"
 
     @property
-    def has_sub_work(self) -> bool:
-        """Whether work runs now that an interruption would waste."""
-        return self._side_work > 0
-
-    @property
     def is_over(self) -> bool:
         """Whether the agent has answered, or was stopped."""
-        return self._over or self._fenced
+        return self._control.is_ended or self._control.is_fenced
 
     async def history(self, limit: int | None = None, *, details: bool = False) -> list[Chat]:
         """The conversation as it stands now, this turn's message last, as endpoints for models accept it.
@@ -157,7 +168,7 @@ class TurnContext:
         *details*, rows also say what no endpoint knows: times, names, ids, attachments, reasoning.
         """
         self._check_running()
-        rows = await self.ports.read(limit)
+        rows = await self._control.ports.read(limit)
         return rows if details else model_rows(rows)
 
     async def append(self, *messages: Message | Mapping[str, Any]) -> None:
@@ -166,7 +177,7 @@ class TurnContext:
         For calls of tools and their results. The user's row is there already; the reply follows by itself.
         """
         self._check_running()
-        await self.ports.append([message_from(one) for one in messages])
+        await self._control.ports.append([message_from(one) for one in messages])
         self.progress()
 
     async def say(self, said: Reply | str) -> None:
@@ -177,16 +188,16 @@ class TurnContext:
         self._check_running()
         reply = said if isinstance(said, Reply) else Reply(said)
         if reply.message is not None:
-            await self.ports.say(reply)
-            self.said.append(reply.text)
+            await self._control.ports.say(reply)
+            self._control.said.append(reply.text)
         self.progress()
 
     async def show(self, partial: str) -> None:
         """Show how the reply looks so far, on platforms where a message can be changed."""
         self._check_running()
         check_text("what is shown", partial)
-        self.shown = partial
-        await self.ports.show(partial)
+        self._control.shown = partial
+        await self._control.ports.show(partial)
         self.progress()
 
     def stream(self) -> TurnStream:
@@ -198,45 +209,41 @@ class TurnContext:
 
         Also while it is being stopped: what was spent is counted, whatever becomes of the turn.
         """
-        if self._over:
+        if self._control.is_ended:
             raise FencedError(self.session_key, self.token)
         if usage is None:
-            self._events += 1
-            usage = make_usage(f"{self.idempotency_key}:{self._events}", self.clock.now(), **facts)
+            self._uses += 1
+            usage = make_usage(f"{self.idempotency_key}:{self._uses}", self.clock.now(), **facts)
         else:
             usage = check_usage(usage)
-        self.ports.usage(usage)
+        self._control.ports.usage(usage)
         self.progress()
 
     def progress(self, doing: str | None = None) -> None:
         """Give a sign of life; a turn without one for long is taken to hang. May say what is being done."""
-        self.last_progress_at = self.clock.now()
-        self.progress_count += 1
+        self._control.progress_count += 1
         if doing is not None:
-            self.doing = doing
+            self._control.doing = doing
 
     @contextmanager
     def sub_work(self) -> Generator[None]:
         """Within the block, a new message waits rather than interrupts: other agents or long work run."""
-        self._side_work += 1
+        self._control.side_work += 1
         self.progress()
         try:
             yield
         finally:
-            self._side_work -= 1
+            self._control.side_work -= 1
             self.progress()
-
-    def end(self) -> None:
-        """The turn is over. For whoever runs it; from now on the agent can do nothing with it."""
-        self._over = True
-
-    def fence(self) -> None:
-        """The turn has lost its lane. For whoever runs it; the agent can only say what it has used."""
-        self._fenced = True
 
     def _check_running(self) -> None:
         if self.is_over:
             raise FencedError(self.session_key, self.token)
+
+
+def control_of(turn: TurnContext) -> TurnControl:
+    """Return the side of a turn that agents do not see, for modules of this package that run the turn."""
+    return turn._control  # noqa: SLF001 -- the one door to what is no business of agents
 
 
 class TurnStream:

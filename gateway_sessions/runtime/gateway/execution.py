@@ -35,7 +35,7 @@ from gateway_sessions.errors import (
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings, Loan, lend, validity_of
 from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, run_turn
-from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts
+from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnControl, TurnPorts, control_of
 from gateway_sessions.runtime.delivery.delivery import Delivery
 from gateway_sessions.runtime.delivery.notices import Hints
 from gateway_sessions.runtime.gateway.running_turn import PUT_OFF, RunningTurn, StopReason, TurnAdmission
@@ -186,7 +186,7 @@ class TurnExecution:
             except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
                 work.error = error
         self._parts.watchdog.leave(running)
-        context.end()
+        control_of(context).end()
         failpoint("turn_answered")
         return work
 
@@ -198,20 +198,21 @@ class TurnExecution:
     def _context(self) -> TurnContext:
         turn, now, timeout = self._turn, self._parts.clock.now(), self._parts.timeout
         attempt = turn.attempt + self._parts.spoilt.of(turn.session_key, turn.seq)
+        ports = TurnPorts(
+            append=lambda rows: turn.append(*rows),
+            say=self._say,
+            read=turn.transcript,
+            show=self._streaming.show,
+            usage=self._usages.append,
+            prompt=self._prompt,
+        )
         return TurnContext(
             entry=turn.entry,
             messages=turn.messages,
             seq=turn.seq,
             token=turn.token,
             clock=self._parts.clock,
-            ports=TurnPorts(
-                append=lambda rows: turn.append(*rows),
-                say=self._say,
-                read=turn.transcript,
-                show=self._streaming.show,
-                usage=self._usages.append,
-            ),
-            make_prompt=self._prompt,
+            control=TurnControl(ports),
             attempt=attempt,
             recovered=recovery_note(attempt, turn.admitted_at, now, begun=turn.recorded),
             deadline=None if timeout is None else now + timeout,
@@ -373,7 +374,8 @@ class TurnExecution:
 
     def _unfinished(self) -> list[Message]:
         """What a model is told of a turn that was interrupted."""
-        shown = self._running.context.shown if self._running.context is not None else None
+        context = self._running.context
+        shown = control_of(context).shown if context is not None else None
         return [Message(str(Role.ASSISTANT), shown or INTERRUPTED, finish_reason="interrupted")]
 
     def _notices(self) -> list[OutboundMessage]:

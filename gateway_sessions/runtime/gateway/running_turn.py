@@ -20,7 +20,7 @@ from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.protocol import Agent, Steerable
-from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.agents.turn_context import TurnContext, control_of
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.user_code import problem_within, told_to_end
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
@@ -101,7 +101,7 @@ class RunningTurn:
             return RunningTurnFacts(stopping=True) if self.stop_reason else NO_TURN
         return RunningTurnFacts(
             can_steer=self._can_steer and self.stop_reason is None,
-            sub_work=context.has_sub_work,
+            sub_work=control_of(context).side_work > 0,
             stopping=self.stop_reason is not None,
             steered=self.steered,
         )
@@ -142,7 +142,7 @@ class RunningTurn:
         if self.stop_reason is None or reason is StopReason.OVERTAKEN:
             self.stop_reason = reason
         if reason is StopReason.OVERTAKEN and self.context is not None:
-            self.context.fence()
+            control_of(self.context).fence()
         self.scope.cancel()
         self.hear_no_more()
 

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.delivery.outbound import ReplyTarget
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.agents.turn_context import TurnContext, control_of
 from gateway_sessions.runtime.alarm import NEVER, Alarm
 from gateway_sessions.runtime.delivery.notices import Hints
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
@@ -56,7 +56,7 @@ class Watchdog:
             context=context,
             typing=(adapter, target) if types and adapter is not None else None,
             typing_at=now if types else None,
-            progress=context.progress_count,
+            progress=control_of(context).progress_count,
             quiet_since=now,
         )
         self._watched[id(running)] = watched
@@ -91,8 +91,8 @@ class Watchdog:
         self._show_typing(watched, now)
         if watched.running.stop_reason is not None:
             return
-        if watched.progress != watched.context.progress_count:
-            watched.progress, watched.quiet_since = watched.context.progress_count, now
+        if watched.progress != control_of(watched.context).progress_count:
+            watched.progress, watched.quiet_since = control_of(watched.context).progress_count, now
         if watched.context.deadline is not None and now >= watched.context.deadline:
             watched.running.stop(StopReason.DEADLINE)
         elif self._inactivity is not None and now >= watched.quiet_since + self._inactivity:

@@ -14,6 +14,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from gateway_sessions import InvalidInputError, Reply
 from gateway_sessions.agents import (
@@ -27,7 +28,7 @@ from gateway_sessions.agents import (
 from gateway_sessions.agents.chat_completions.response import MAX_EVENT
 from gateway_sessions.agents.openai import OpenAIAgent, create
 from gateway_sessions.core.usage.usage_events import CostStatus
-from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.agents.turn_context import TurnContext, control_of
 from gateway_sessions.testing import FakeClock
 from tests.fake_model import (
     FakeModel,
@@ -73,7 +74,8 @@ class Asking:
     clock: Hasty = field(default_factory=Hasty)
 
     def turn(self, **members: Any) -> TurnContext:
-        return turn_of(noted=self.noted, clock=self.clock, **members)
+        ports = structs.replace(self.noted.ports(), prompt=members.pop("prompt", str))
+        return turn_of(ports=ports, clock=self.clock, **members)
 
     async def get(self, *scripts: Script, **members: Any) -> Reply:
         self.model.scripts.extend(scripts)
@@ -123,7 +125,7 @@ async def test_a_reply_grows_and_its_use_is_noted(asking: Asking):
 
 
 async def test_what_is_sent(asking: Asking):
-    turn = asking.turn(make_prompt=lambda: "A chat with Ann.", recovered="You were cut off.")
+    turn = asking.turn(prompt=lambda: "A chat with Ann.", recovered="You were cut off.")
     asking.model.scripts.append(says("Hi"))
     await asking.agent.run_turn(turn)
     [request] = asking.model.requests
@@ -158,8 +160,7 @@ async def test_settings_go_along():
             limits.append(limit)
             return [{"role": "user", "content": "hello", "timestamp": 5.0}]
 
-        turn = turn_of()
-        turn.ports = turn.ports.__class__(append=turn.ports.append, say=turn.ports.say, read=read)
+        turn = turn_of(ports=structs.replace(RecordedTurn().ports(), read=read))
         async with OpenAIAgent(settings) as agent:
             await agent.run_turn(turn)
         [body] = model.bodies
@@ -197,12 +198,12 @@ async def test_an_endpoint_need_not_stream(asking: Asking):
 
 async def test_thoughts_are_a_sign_of_life_and_kept_apart(asking: Asking):
     turn = asking.turn()
-    before = turn.progress_count
+    before = control_of(turn).progress_count
     asking.model.scripts.append(sends(head(), chunk(reasoning_content="hm"), whole("Hi")))
     reply = await asking.agent.run_turn(turn)
-    assert (reply.text, reply.reasoning, turn.doing) == ("Hi", "hm", "thinking")
+    assert (reply.text, reply.reasoning, control_of(turn).doing) == ("Hi", "hm", "thinking")
     assert asking.noted.shown == ["Hi"]
-    assert turn.progress_count > before
+    assert control_of(turn).progress_count > before
 
 
 async def test_an_endpoint_that_does_not_count_is_asked_not_to(asking: Asking):
@@ -278,7 +279,7 @@ async def test_what_waits_says_so(asking: Asking):
     turn = asking.turn()
     asking.model.scripts.extend([refuses(503, headers={"retry-after": "7"}), says("Hi")])
     await asking.agent.run_turn(turn)
-    assert turn.doing == "waiting for the model"
+    assert control_of(turn).doing == "waiting for the model"
 
 
 async def test_nobody_is_asked_for_ever(asking: Asking):
@@ -473,7 +474,7 @@ async def test_whoever_is_stopped_closes_the_connection_at_once(begun: list[byte
         turn = asyncio.ensure_future(agent.run_turn(given))
         await asyncio.wait_for(model.asked.wait(), PATIENCE)
         await asyncio.sleep(0.05)
-        given.fence()  # as by /stop: what was spent counts all the same
+        control_of(given).fence()  # as by /stop: what was spent counts all the same
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn

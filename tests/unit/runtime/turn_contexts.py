@@ -14,7 +14,7 @@ from gateway_sessions.core.sessions.agent_validity import AgentValidity
 from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.core.usage.usage_events import Usage
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts
+from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnControl, TurnPorts
 from gateway_sessions.testing import FakeClock
 
 NOW = FakeClock().now()
@@ -83,12 +83,13 @@ def turn_of(
     noted: RecordedTurn | None = None,
     clock: Clock | None = None,
     entry: SessionEntry | None = None,
+    ports: TurnPorts | None = None,
     **members: Any,
 ) -> TurnContext:
     return TurnContext(
         entry=entry or entry_of(),
         messages=messages or (said(),),
         clock=clock or FakeClock(),
-        ports=(noted or RecordedTurn()).ports(),
+        control=TurnControl(ports or (noted or RecordedTurn()).ports()),
         **{"seq": 3, "token": 7, **members},
     )

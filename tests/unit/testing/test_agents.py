@@ -10,6 +10,7 @@ import pytest
 from gateway_sessions.core.delivery.outbound import Reply
 from gateway_sessions.core.usage.usage_events import make_usage
 from gateway_sessions.runtime.agents.protocol import Closable, Farewelling, SessionEnding, Steerable, run_turn
+from gateway_sessions.runtime.agents.turn_context import control_of
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import (
     Gate,
@@ -85,10 +86,10 @@ class TestSteps:
         agent, turn = ScriptedAgent([waits_at(gate, sub_work=sub_work), answers("on")]), turn_of()
         task = asyncio.create_task(run_turn(agent, turn))
         await gate.reached()
-        assert turn.has_sub_work is sub_work
+        assert bool(control_of(turn).side_work) is sub_work
         gate.open()
         assert await task == Reply("on")
-        assert not turn.has_sub_work
+        assert not control_of(turn).side_work
 
     async def test_it_hangs_until_it_is_stopped(self):
         agent = ScriptedAgent([hangs(), answers("never")])

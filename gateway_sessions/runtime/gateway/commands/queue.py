@@ -8,6 +8,7 @@ from gateway_sessions.core.notices.command_replies import Situation, queue_liste
 from gateway_sessions.core.notices.units import counted
 from gateway_sessions.core.queue.commands import QueueAsked, QueueWish, queue_asked, to_be_queued
 from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.runtime.agents.turn_context import control_of
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 
 
@@ -54,7 +55,7 @@ async def _status(call: CommandCall) -> str:
             messages=record.message_count if record is not None else 0,
             model=(seen.entry.model_override or {}).get("model"),
             running_for=seen.now - running.started_at if running is not None and works else None,
-            doing=context.doing if context is not None else None,
+            doing=control_of(context).doing if context is not None else None,
             stopping=running is not None and running.stop_reason is not None,
             waiting=waiting,
             next_reset=seen.next_reset_local,

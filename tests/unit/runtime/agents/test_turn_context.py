@@ -11,7 +11,7 @@ from gateway_sessions import Message
 from gateway_sessions.core.delivery.outbound import Reply
 from gateway_sessions.core.usage.usage_events import Usage, make_usage
 from gateway_sessions.errors import FencedError, InvalidInputError
-from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts
+from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts, control_of
 from tests.unit.runtime.turn_contexts import RecordedTurn, entry_of, nothing_said, said, turn_of
 
 
@@ -46,7 +46,7 @@ class TestWhatItSees:
             made.append("## Where you are")
             return made[0]
 
-        turn = turn_of(make_prompt=make)
+        turn = turn_of(ports=structs.replace(RecordedTurn().ports(), prompt=make))
         assert made == []
         assert turn.prompt == "## Where you are"
         assert turn_of().prompt == ""
@@ -81,7 +81,7 @@ class TestSay:
     @pytest.mark.parametrize("nothing", ["", "  ", Reply("hush", silent=True)])
     async def test_nothing_is_not_said(self, turn, noted, nothing):
         await turn.say(nothing)
-        assert (noted.said, turn.said) == ([], [])
+        assert (noted.said, control_of(turn).said) == ([], [])
 
 
 class TestHistory:
@@ -92,8 +92,7 @@ class TestHistory:
             asked.append(limit)
             return [{"role": "user", "content": "hello"}]
 
-        turn = turn_of()
-        turn.ports = TurnPorts(append=noted.append, say=noted.say, read=read)
+        turn = turn_of(ports=TurnPorts(append=noted.append, say=noted.say, read=read))
         assert await turn.history() == await turn.history(limit=5) == [{"role": "user", "content": "hello"}]
         assert asked == [None, 5]
 
@@ -104,13 +103,12 @@ class TestHistory:
         async def read(_):
             return [row]
 
-        turn = turn_of()
-        turn.ports = TurnPorts(append=noted.append, say=noted.say, read=read)
+        turn = turn_of(ports=TurnPorts(append=noted.append, say=noted.say, read=read))
         assert await turn.history() == [{"role": "user", "content": "[Ann Lee] hi"}]
         assert await turn.history(details=True) == [row]
 
     async def test_a_turn_that_is_over_has_none(self, turn):
-        turn.end()
+        control_of(turn).end()
         with pytest.raises(FencedError):
             await turn.history()
 
@@ -121,14 +119,17 @@ class TestShow:
         assert stream.text == ""
         for piece in ("He", "llo", "!"):
             await stream.write(piece)
-        assert (noted.shown, stream.text, turn.shown) == (["He", "Hello", "Hello!"], "Hello!", "Hello!")
+        assert (noted.shown, stream.text, control_of(turn).shown) == (
+            ["He", "Hello", "Hello!"],
+            "Hello!",
+            "Hello!",
+        )
 
     async def test_where_nothing_can_be_changed_a_growing_reply_is_remembered_all_the_same(self, noted):
-        turn = turn_of()
-        turn.ports = TurnPorts(append=noted.append, say=noted.say, read=nothing_said)
+        turn = turn_of(ports=TurnPorts(append=noted.append, say=noted.say, read=nothing_said))
         await turn.show("so far")
         turn.report_usage(model="m")
-        assert (turn.shown, noted.shown, noted.used) == ("so far", [], [])
+        assert (control_of(turn).shown, noted.shown, noted.used) == ("so far", [], [])
 
 
 class TestUsage:
@@ -153,19 +154,19 @@ class TestUsage:
         assert noted.used == []
 
     def test_whoever_has_lost_the_lane_can_still_tell_what_was_spent(self, turn, noted):
-        turn.fence()
+        control_of(turn).fence()
         turn.report_usage(model="m")
         assert (len(noted.used), turn.is_over) == (1, True)
 
     def test_whoever_is_over_is_counted_by_nobody(self, turn, noted):
-        turn.end()
+        control_of(turn).end()
         with pytest.raises(FencedError):
             turn.report_usage(model="m")
         assert noted.used == []
 
 
 class TestSignsOfLife:
-    async def test_everything_that_an_agent_does_is_one(self, turn, fake_clock):
+    async def test_everything_that_an_agent_does_is_one(self, turn):
         deeds = [
             lambda: turn.append(Message("assistant", "x")),
             lambda: turn.say("x"),
@@ -174,45 +175,44 @@ class TestSignsOfLife:
             turn.progress,
         ]
         for count, deed in enumerate(deeds, 1):
-            fake_clock.step(seconds=1)
             if (waiting := deed()) is not None:
                 await waiting
-            assert (turn.progress_count, turn.last_progress_at) == (count, fake_clock.now())
+            assert control_of(turn).progress_count == count
 
-    def test_none_yet_counts_from_the_beginning(self, turn, fake_clock):
-        assert (turn.progress_count, turn.last_progress_at) == (0, fake_clock.now())
+    def test_there_is_none_at_the_beginning(self, turn):
+        assert control_of(turn).progress_count == 0
 
     def test_setting_the_clock_back_loses_none(self, turn, fake_clock):
         turn.progress()
         fake_clock.step(timedelta(days=-1))
         turn.progress()
-        assert turn.progress_count == 2
+        assert control_of(turn).progress_count == 2
 
     def test_what_is_being_done_stays_until_something_else_is(self, turn):
         turn.progress("searching")
         turn.progress()
-        assert turn.doing == "searching"
+        assert control_of(turn).doing == "searching"
         turn.progress("writing")
-        assert turn.doing == "writing"
+        assert control_of(turn).doing == "writing"
 
 
 class TestSubWork:
     def test_it_counts_until_the_last_of_it_has_ended(self, turn):
         with turn.sub_work():
             with turn.sub_work():
-                assert turn.has_sub_work
-            assert turn.has_sub_work
-        assert not turn.has_sub_work
+                assert control_of(turn).side_work
+            assert control_of(turn).side_work
+        assert not control_of(turn).side_work
 
     def test_it_ends_by_a_failure_as_well(self, turn):
         with pytest.raises(LookupError), turn.sub_work():
             raise LookupError
-        assert not turn.has_sub_work
+        assert not control_of(turn).side_work
 
 
 class TestTheEnd:
     async def test_a_task_that_outlives_its_turn_can_do_nothing_with_it(self, turn, noted):
-        turn.end()
+        control_of(turn).end()
         assert turn.is_over
         stream = turn.stream()
         for deed in (
@@ -232,8 +232,7 @@ class TestTheEnd:
         async def fenced(rows):
             raise FencedError("lane", 7)
 
-        turn = turn_of()
-        turn.ports = structs.replace(noted.ports(), append=fenced)
+        turn = turn_of(ports=structs.replace(noted.ports(), append=fenced))
         with pytest.raises(FencedError):
             await turn.append(Message("assistant", "x"))
-        assert turn.progress_count == 0
+        assert control_of(turn).progress_count == 0
