@@ -5,6 +5,7 @@
 - ``contract``: Contract tests that every database and adapter must pass, as classes to inherit from.
 - ``fake_platform``: A messaging platform for tests: people who write on it, an adapter to it, and
   everything that can go wrong.
+- ``fakes``: Servers on loopback that behave like platforms, also at their worst, for any client library.
 - ``faults``: Faults on purpose: file calls that fail, and crashes at named failpoints.
 - ``inside``: The inside of an open store, which contract tests look at: its queue, transactions and rows.
 """

@@ -1,0 +1,8 @@
+"""Servers on loopback that behave like platforms, also at their worst, for any client library.
+
+- ``faults``: Faults that a test plans: what a platform answers instead of doing what it was asked, and how
+  often.
+- ``http_server``: An HTTP server on loopback for fakes of platforms: it keeps connections open, and can cut
+  them.
+- ``telegram``: A Bot API server that behaves like Telegram, with its people, rules and faults.
+"""
