@@ -79,9 +79,7 @@ MODULES = {
             "Somebody's turn on a lane. `with` releases it if nothing else has ended it.",
             attributes={"entry": "SessionEntry"},
             # What a gateway does with a turn that it runs.
-            left_out=frozenset(
-                {"held", "steer", "take_in", "hear", "owe", "abandon", "cut_short", "growing", "note_growing"}
-            ),
+            left_out=frozenset({"steer", "owe", "cut_short", "growing", "note_growing"}),
             dropped=frozenset({"go_on"}),
         ),
         Made(

@@ -108,11 +108,6 @@ class BlockingTurn(BlockingScope[Turn]):
         return self._call_on_loop(lambda: self._target.messages)
 
     @property
-    def is_internal(self) -> bool:
-        """Whether the program has said all that the turn is about, and no person has joined it."""
-        return self._call_on_loop(lambda: self._target.is_internal)
-
-    @property
     def session_key(self) -> str:
         """The lane."""
         return self._call_on_loop(lambda: self._target.session_key)

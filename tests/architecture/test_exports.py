@@ -1,15 +1,18 @@
 """`__all__` is the public surface, complete and true. Its order is ruff's business (RUF022)."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import gateway_sessions
+from gateway_sessions import SessionStore, Turn
 from tests.architecture.sources import PUBLIC_MODULES, modules
 
 ROOT_NAMES = 50
@@ -62,6 +65,13 @@ def test_everything_that_a_list_of_names_imports_is_public(name: str):
     listed = import_module(f"gateway_sessions.{name}")
     tree = next(module.tree for module in modules() if module.name == f"{name}.py")
     assert sorted(imported_names(tree)) == sorted(exported(listed))
+
+
+@pytest.mark.parametrize("kind", [SessionStore, Turn], ids=lambda one: one.__name__)
+def test_what_users_can_see_of_a_class_is_on_the_page_of_the_api(kind: type):
+    page = (Path(__file__).parents[2] / "docs/reference/api.md").read_text("utf-8")
+    members = {name for name in dir(kind) if not name.startswith("_")}
+    assert {name for name in members if not re.search(rf"`{name}\b", page)} == set()
 
 
 def test_a_part_that_is_imported_by_its_module_brings_along_what_it_needs_only():

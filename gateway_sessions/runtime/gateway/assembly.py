@@ -28,7 +28,7 @@ from gateway_sessions.runtime.gateway.runner import TurnRunner, TurnTasks
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.gateway.watchdog import Watchdog
 from gateway_sessions.runtime.queue.edits import EditListener
-from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.runtime.queue.turn import GatewayTurn
 from gateway_sessions.runtime.session_prompt import SystemPrompts
 from gateway_sessions.runtime.store.open_store import parts_of, queue_of
 
@@ -107,7 +107,7 @@ class GatewayParts:
             only=self._options.lanes,
         )
 
-    def _start_turn(self, turn: Turn) -> None:
+    def _start_turn(self, turn: GatewayTurn) -> None:
         self._runner.start(turn)  # the runner needs the scheduler, so it is made after that
 
     def _delivery(self, adapter: Adapter) -> Delivery:

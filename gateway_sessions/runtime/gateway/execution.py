@@ -42,7 +42,7 @@ from gateway_sessions.runtime.gateway.running_turn import PUT_OFF, RunningTurn, 
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.gateway.streaming import GrowingTurn, Streaming
 from gateway_sessions.runtime.gateway.watchdog import Watchdog
-from gateway_sessions.runtime.queue.turn import Ended, Turn
+from gateway_sessions.runtime.queue.turn import Ended, GatewayTurn, Turn
 from gateway_sessions.runtime.session_prompt import SystemPrompts
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.storage.transactions.queue.outbox import Owed
@@ -99,7 +99,7 @@ class _Work:
 class TurnExecution:
     """Works on one turn."""
 
-    def __init__(self, parts: TurnParts, turn: Turn, running: RunningTurn) -> None:
+    def __init__(self, parts: TurnParts, turn: GatewayTurn, running: RunningTurn) -> None:
         self._parts = parts
         self._turn = turn
         self._running = running

@@ -93,7 +93,7 @@ class RemoteTurns:
         if (running := self._lanes.running.get(session_key)) is not None:
             await running.hear(message)
         elif (turn := self._queue.given_on(session_key)) is not None:
-            turn.hear(message)  # it was given out, and is about to run
+            turn.apply_edit(message)  # it was given out, and is about to run
         else:
             await self._write(Signal.TELL, session_key, message)
 
@@ -118,7 +118,7 @@ class RemoteTurns:
         epoch, before = self._db.ownership.epoch, list(self._lanes.running.values())
         post = await self._db.read(partial(transactions.post_of, epoch))
         for one in before:
-            if one.turn.held.epoch != epoch or (one.turn.session_key, one.turn.token) not in post.leases:
+            if one.turn.lease.epoch != epoch or (one.turn.session_key, one.turn.token) not in post.leases:
                 self._lose(one)
         await self._take_back(post.leases)
         await self._read_all(post.signals)

@@ -12,7 +12,7 @@ from gateway_sessions.errors import FencedError, StoreStoppedError
 from gateway_sessions.runtime.gateway.execution import TurnExecution, TurnParts
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn
 from gateway_sessions.runtime.observability.events import EventKind, Events
-from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.runtime.queue.turn import GatewayTurn
 
 logger: Final = logging.getLogger(__name__)
 
@@ -26,11 +26,11 @@ class TurnRunner:
         self._events = events
         self._tasks = tasks
 
-    def start(self, turn: Turn) -> None:
+    def start(self, turn: GatewayTurn) -> None:
         """Run a claimed turn, and those of its lane that follow it at once, in a task of its own."""
         self._tasks.start(self._run_with_following(self._begin(turn)))
 
-    def _begin(self, turn: Turn) -> RunningTurn:
+    def _begin(self, turn: GatewayTurn) -> RunningTurn:
         running = RunningTurn(turn, self._parts.clock.now())
         self._lanes.began(running)
         return running
@@ -66,7 +66,7 @@ class TurnRunner:
             self._lanes.ended(running)
             self._tell_of(running, outcome)
 
-    def _followed(self, running: RunningTurn, following: Turn) -> RunningTurn | None:
+    def _followed(self, running: RunningTurn, following: GatewayTurn) -> RunningTurn | None:
         """Begin the next turn before this one is over: its place never looks free, nor its lane idle.
 
         One of another lane has a task of its own: what an agent leaves in its context is for nobody else.

@@ -21,7 +21,7 @@ from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.protocol import Agent, Steerable
 from gateway_sessions.runtime.agents.turn_context import TurnContext, control_of
-from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.runtime.queue.turn import GatewayTurn
 from gateway_sessions.runtime.user_code import problem_within, told_to_end
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 
@@ -71,7 +71,7 @@ class ReadyTurn(NamedTuple):
 class RunningTurn:
     """One running turn. It is stopped once, and the first reason stands, unless it loses its lane."""
 
-    def __init__(self, turn: Turn, started_at: datetime) -> None:
+    def __init__(self, turn: GatewayTurn, started_at: datetime) -> None:
         self.turn = turn
         self.started_at = started_at
         self.context: TurnContext | None = None
@@ -154,7 +154,7 @@ class RunningTurn:
     async def hear(self, edit: InboundMessage) -> None:
         """A message of the turn says something else: the agent begins with that, or is told of it."""
         if self.agent is None:
-            self.turn.hear(edit)
+            self.turn.apply_edit(edit)
         else:
             await self.steer(edit)
 
@@ -186,7 +186,7 @@ class RunningTurn:
         if seq is None:
             return
         try:
-            said = await self.turn.take_in(seq)
+            said = await self.turn.take_in_message(seq)
         except GatewaySessionsError:
             facts = {"action": "steer_failed", "session_key": self.turn.session_key, "seq": seq}
             logger.exception("a message could not be made part of a turn", extra=facts)

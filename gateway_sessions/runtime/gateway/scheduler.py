@@ -27,7 +27,7 @@ from gateway_sessions.runtime.duty import repeat
 from gateway_sessions.runtime.gateway.running_turn import ReadyTurn, RunningTurn, StopReason
 from gateway_sessions.runtime.queue.admission import LaneHere
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
-from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.runtime.queue.turn import GatewayTurn
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 
 logger: Final = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class LaneScheduler:
         *,
         max_turns: int,
         max_turns_per_owner: int,
-        start: Callable[[Turn], object],
+        start: Callable[[GatewayTurn], object],
         cluster: Cluster | None = None,
         only: Collection[str] | None = None,
     ) -> None:

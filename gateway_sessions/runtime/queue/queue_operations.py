@@ -41,7 +41,7 @@ from gateway_sessions.runtime.queue.admission import (
     unfit,
 )
 from gateway_sessions.runtime.queue.routing import MAX_TRIES, RoutedMessage, Routing
-from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.runtime.queue.turn import GatewayTurn
 from gateway_sessions.runtime.queue.waiting import WaitingTurns
 from gateway_sessions.storage.tables.change import Actor, Change, keep_result
 from gateway_sessions.storage.tables.lanes import KnownLane, LaneRow, load_lane
@@ -131,7 +131,7 @@ class QueueOperations(WaitingTurns):
         self._on_turned = on_turned
         self._speakers = speakers
         self._admissions = Admissions(self, routing, limits, context.clock)
-        self._given: WeakValueDictionary[tuple[str, int], Turn] = WeakValueDictionary()
+        self._given: WeakValueDictionary[tuple[str, int], GatewayTurn] = WeakValueDictionary()
         """The turns that somebody has, by lane and token."""
         self._others = others
         self._shown = shown
@@ -147,7 +147,7 @@ class QueueOperations(WaitingTurns):
         *,
         solo: bool = False,
         here: LaneHere = NOT_HERE,
-    ) -> tuple[Receipt, Turn | None]:
+    ) -> tuple[Receipt, GatewayTurn | None]:
         """Take a message in, or say why not; without *rules* by those of its session or place.
 
         If its turn may begin *here*, it begins in the same commit, unless it has to wait.
@@ -168,7 +168,7 @@ class QueueOperations(WaitingTurns):
             return await self.refuse(message, receipt), None
         return receipt, turn
 
-    async def _take_in(self, wish: Wish, entered: Entered) -> tuple[Receipt, Turn | None]:
+    async def _take_in(self, wish: Wish, entered: Entered) -> tuple[Receipt, GatewayTurn | None]:
         message, routed = wish.message, wish.routed
         payload = payload_of(message, self._limits)
         if isinstance(payload, Rejected):
@@ -273,7 +273,7 @@ class QueueOperations(WaitingTurns):
 
     # Going out
 
-    async def claim(self, session_key: str | None = None) -> Turn | None:
+    async def claim(self, session_key: str | None = None) -> GatewayTurn | None:
         """The next turn of a lane, or of the lane that has waited longest; None if none is ready."""
         if session_key is not None:
             return await self._claim(session_key)
@@ -315,7 +315,7 @@ class QueueOperations(WaitingTurns):
         at = await self.look(partial(waiting.next_ready, now))
         return None if at is None else at - now
 
-    async def _claim(self, session_key: str) -> Turn | None:
+    async def _claim(self, session_key: str) -> GatewayTurn | None:
         found: list[ClaimedTurn | None] = []
 
         async def claim() -> ClaimedTurn | None:
@@ -339,7 +339,9 @@ class QueueOperations(WaitingTurns):
         """Return whether no other process runs turns of this database; its transactions then run in a row."""
         return self._context.db.ownership.membership is None
 
-    async def settle(self, settlement: Settlement, *, go_on: bool | str) -> tuple[Settled, Turn | None]:
+    async def settle(
+        self, settlement: Settlement, *, go_on: bool | str
+    ) -> tuple[Settled, GatewayTurn | None]:
         """End a turn; if *go_on*, begin the lane's next one in the same commit, or that of another lane.
 
         Another one has to be named, and only a store that `is_alone` begins that: two transactions that have
@@ -355,7 +357,9 @@ class QueueOperations(WaitingTurns):
             # Perhaps it is the other lane that cannot be read: nothing keeps this turn from its end.
             return await self._settle(settlement, go_on=False)
 
-    async def _settle(self, settlement: Settlement, *, go_on: bool | str) -> tuple[Settled, Turn | None]:
+    async def _settle(
+        self, settlement: Settlement, *, go_on: bool | str
+    ) -> tuple[Settled, GatewayTurn | None]:
         key, found = settlement.held.session_key, list[Settled]()
         next_lane = go_on if isinstance(go_on, str) else None
 
@@ -410,7 +414,7 @@ class QueueOperations(WaitingTurns):
         with suppress(StorageError, FencedError):
             self.note_lane(await self.change(look))
 
-    async def _show(self, session_key: str, turn: Turn | None) -> None:
+    async def _show(self, session_key: str, turn: GatewayTurn | None) -> None:
         """Wait until the files that tell of a lane may be read. Those that cannot be written stop nothing."""
         noted = session_key in self._tries.noted
         if self._shown is None and not noted:
@@ -426,7 +430,7 @@ class QueueOperations(WaitingTurns):
                 await asyncio.shield(turn.release())
             raise
 
-    def _after(self, session_key: str, settled: Settled) -> Turn | None:
+    def _after(self, session_key: str, settled: Settled) -> GatewayTurn | None:
         if settled.entry is not None:
             self.routing.keep(settled.entry)
         following = self._begun(settled.next) if settled.next is not None else None
@@ -445,17 +449,17 @@ class QueueOperations(WaitingTurns):
         if len(self._calm) > self._limits.remembered_lanes:
             del self._calm[next(iter(self._calm))]
 
-    def _begun(self, claimed: ClaimedTurn) -> Turn:
+    def _begun(self, claimed: ClaimedTurn) -> GatewayTurn:
         self._note(claimed.held.session_key, claimed.waiting, claimed.entry.owner)
         self.routing.keep(claimed.entry)
-        turn = self._given[claimed.held.session_key, claimed.held.token] = Turn(self, claimed)
+        turn = self._given[claimed.held.session_key, claimed.held.token] = GatewayTurn(self, claimed)
         return turn
 
     def knows(self, session_key: str, token: int) -> bool:
         """Whether somebody in this process has that turn."""
         return (session_key, token) in self._given
 
-    def given_on(self, session_key: str) -> Turn | None:
+    def given_on(self, session_key: str) -> GatewayTurn | None:
         """The turn of a lane that somebody in this process has and has not ended."""
         turns = (turn for (key, _), turn in self._given.items() if key == session_key)
         return next((turn for turn in turns if not turn.ended), None)

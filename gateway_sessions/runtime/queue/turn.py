@@ -58,7 +58,9 @@ class TurnKeeper(Protocol):
         """Run a transaction that changes nothing."""
         ...
 
-    async def settle(self, settlement: Settlement, *, go_on: bool | str) -> tuple[Settled, Turn | None]:
+    async def settle(
+        self, settlement: Settlement, *, go_on: bool | str
+    ) -> tuple[Settled, GatewayTurn | None]:
         """End a turn; if *go_on*, begin the lane's next one in the same commit, or that of another lane."""
         ...
 
@@ -85,7 +87,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     version: Version
     """The state of the transcript after it."""
     waiting: int
-    next: Turn | None = None
+    next: GatewayTurn | None = None
     """The turn that has begun with this one's end."""
 
 
@@ -107,16 +109,6 @@ class Turn:
     def messages(self) -> tuple[InboundMessage, ...]:
         """What the turn is about: one message, or several that were merged."""
         return self._messages
-
-    @property
-    def is_internal(self) -> bool:
-        """Whether the program has said all that the turn is about, and no person has joined it."""
-        return self._is_internal
-
-    @property
-    def held(self) -> Held:
-        """The proof that this turn has the lane."""
-        return self._claimed.held
 
     @property
     def session_key(self) -> str:
@@ -176,52 +168,34 @@ class Turn:
     async def transcript(self, limit: int | None = None) -> list[Chat]:
         """What goes to a model: the conversation, with what the turn is about at its end."""
         session_id = self.entry.session_id
-        return await self._keeper.look(partial(transactions.conversation, self.held, session_id, limit))
+        return await self._keeper.look(
+            partial(transactions.conversation, self._claimed.held, session_id, limit)
+        )
 
     async def append(self, *messages: Message | Mapping[str, Any]) -> list[int]:
         """Add to the transcript at once, behind what the turn is about; returns the ids."""
         self._check()
         rows = [message_from(one) for one in messages]
         self._added = True
-        ids = await self._keeper.change(lambda change: transactions.append(self.held, rows, change))
+        ids = await self._keeper.change(lambda change: transactions.append(self._claimed.held, rows, change))
         failpoint("turn_appended")
         return ids
 
     async def steer(self, seq: int) -> bool:
         """Let a waiting message be part of this turn; False if it does not wait any more."""
-        return await self.take_in(seq) is not None
-
-    async def take_in(self, seq: int) -> InboundMessage | None:
-        """Let a waiting message be part of this turn: what it says now, None if it does not wait any more."""
-        self._check()
-        self._added = True
-        joined = await self._keeper.change(lambda change: transactions.steer(self.held, seq, change))
-        if joined is None:
-            return None
-        self._is_internal = False
-        self._keeper.note_lane(joined.lane)
-        return joined.message
-
-    def hear(self, edit: InboundMessage) -> None:
-        """One of the turn's messages says something else, and nobody has worked with it yet."""
-        self._messages = tuple(
-            one.with_text(edit.text, edit.attachments or one.attachments, max(one.revision, edit.revision))
-            if one.original_key == edit.original_key
-            else one
-            for one in self._messages
-        )
+        return await self._take_in(seq) is not None
 
     async def owe(self, *replies: Owed, growing: Growing | None = None) -> tuple[int, ...]:
         """Owe people something now, before the turn's own reply, in the place of what was *growing*."""
         self._check()
         return await self._keeper.change(
-            lambda change: transactions.owe_now(self.held, replies, change, growing)
+            lambda change: transactions.owe_now(self._claimed.held, replies, change, growing)
         )
 
     async def note_growing(self, growing: Growing) -> None:
         """Write down in which message of the platform the reply grows: the next try goes on there."""
         self._check()
-        await self._keeper.change(lambda _: transactions.note_growing(self.held, growing))
+        await self._keeper.change(lambda _: transactions.note_growing(self._claimed.held, growing))
         failpoint("growing_noted")
 
     async def commit(
@@ -289,14 +263,10 @@ class Turn:
         """Stop the turn and take back all that it has put into the transcript."""
         return await self._end(Outcome.ROLLED_BACK, go_on=go_on, by=by, usages=usages, replies=replies)
 
-    def abandon(self) -> None:
-        """The lane is somebody else's already: there is nothing to end."""
-        self._ended = True
-
     async def release(self, *, retry_at: datetime | None = None, counted: bool = False) -> None:
         """Let the messages wait again in their old place; if *counted*, this was a try that failed."""
         self._check()
-        give_back = partial(transactions.give_back, self.held, retry_at, counted=counted)
+        give_back = partial(transactions.give_back, self._claimed.held, retry_at, counted=counted)
         lane = await self._keeper.change(lambda change: give_back(change=change))
         self._ended = True
         self._keeper.note_lane(lane)
@@ -310,7 +280,7 @@ class Turn:
         ended, it becomes a dead letter instead, its session is suspended, and *notices* are owed.
         """
         self._check()
-        cut = await self._keeper.cut_short(self.held, reason, notices)
+        cut = await self._keeper.cut_short(self._claimed.held, reason, notices)
         self._ended = True
         self._keeper.note_lane(cut.lane)
         return cut
@@ -344,11 +314,21 @@ class Turn:
             case _:
                 return
 
+    async def _take_in(self, seq: int) -> InboundMessage | None:
+        self._check()
+        self._added = True
+        joined = await self._keeper.change(lambda change: transactions.steer(self._claimed.held, seq, change))
+        if joined is None:
+            return None
+        self._is_internal = False
+        self._keeper.note_lane(joined.lane)
+        return joined.message
+
     async def _end(self, outcome: Outcome, *, go_on: bool | str, by: str = "turn", **left: Any) -> Ended:
         self._check()
         begun = None if self._added else self._claimed
         settlement = Settlement(
-            held=self.held, outcome=outcome, by=by, begun=begun, internal=self.is_internal, **left
+            held=self._claimed.held, outcome=outcome, by=by, begun=begun, internal=self._is_internal, **left
         )
         settled, following = await self._keeper.settle(settlement, go_on=go_on)
         self._ended = True
@@ -367,3 +347,34 @@ class Turn:
 
     def _facts(self) -> dict[str, object]:
         return {"session_key": self.session_key, "token": self.token}
+
+
+class GatewayTurn(Turn):
+    """A turn as the queue gives it out: with what a gateway needs beyond what programs do with a turn."""
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether all messages of the turn are the program's own, and no person has joined it."""
+        return self._is_internal
+
+    @property
+    def lease(self) -> Held:
+        """The lane, and the token by which the database knows who has it."""
+        return self._claimed.held
+
+    async def take_in_message(self, seq: int) -> InboundMessage | None:
+        """Let a waiting message be part of this turn; return it as it is now, None if it waits no more."""
+        return await self._take_in(seq)
+
+    def apply_edit(self, edit: InboundMessage) -> None:
+        """Change one of the turn's messages, with which nobody has worked yet."""
+        self._messages = tuple(
+            one.with_text(edit.text, edit.attachments or one.attachments, max(one.revision, edit.revision))
+            if one.original_key == edit.original_key
+            else one
+            for one in self._messages
+        )
+
+    def abandon(self) -> None:
+        """Count the turn as ended without a write: its lane belongs to another turn already."""
+        self._ended = True

@@ -13,11 +13,12 @@ from typing import Final
 
 import pytest
 
-from gateway_sessions import GatewaySessionsError, StorageError, Turn
+from gateway_sessions import GatewaySessionsError, StorageError
 from gateway_sessions.core.delivery.outbound import Growing, OutboundMessage, ReplyTarget
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.errors import FencedError
 from gateway_sessions.queue import Owed
+from gateway_sessions.runtime.queue.turn import GatewayTurn
 from tests.crash.kills.store_workload import START, key
 from tests.crash.storage.test_cancellation import cancel_this_task, nothing_stays_held, run
 from tests.crash.storage.test_failing_storage import ALONE, FAULTS, FaultyDriver, fault, snapshot
@@ -28,16 +29,16 @@ from tests.crash.suspensions import Suspensions
 SAID: Final = {"role": "assistant", "content": "hi"}
 
 
-def owed(turn: Turn) -> Owed:
+def owed(turn: GatewayTurn) -> Owed:
     target = ReplyTarget.answering(turn.messages[0])
     return Owed(target=target, message=OutboundMessage(text="hi"), owner=turn.entry.owner)
 
 
-CALLS: Final[dict[str, Callable[[Turn], Awaitable[object]]]] = {
+CALLS: Final[dict[str, Callable[[GatewayTurn], Awaitable[object]]]] = {
     "transcript": lambda turn: turn.transcript(),
     "append": lambda turn: turn.append(SAID),
     "steer": lambda turn: turn.steer(turn.seq + 1),
-    "take_in": lambda turn: turn.take_in(turn.seq + 1),
+    "take_in_message": lambda turn: turn.take_in_message(turn.seq + 1),
     "note_growing": lambda turn: turn.note_growing(Growing(number=1, message_id="7")),
     "owe": lambda turn: turn.owe(owed(turn)),
     "commit": lambda turn: turn.commit([SAID], replies=[owed(turn)]),
@@ -56,7 +57,7 @@ each_call: Final = pytest.mark.parametrize("name", CALLS)
 def test_every_method_of_a_turn_is_called_here():
     public = {
         name
-        for name, method in inspect.getmembers(Turn, inspect.iscoroutinefunction)
+        for name, method in inspect.getmembers(GatewayTurn, inspect.iscoroutinefunction)
         if not name.startswith("_")
     }
     assert set(CALLS) == public
@@ -75,7 +76,7 @@ async def opened(tmp_path: Path) -> AsyncIterator[tuple[DrivenStore, FaultyDrive
         yield store, drivers[0], clock
 
 
-async def begin(store: DrivenStore, clock: SteppedClock, *, known: bool) -> Turn:
+async def begin(store: DrivenStore, clock: SteppedClock, *, known: bool) -> GatewayTurn:
     """A turn on a lane of which nothing else is left; unless *known*, it has written something already."""
     clock.advance(minutes=1)
     await store.stop_turn(key("q"))
@@ -89,7 +90,7 @@ async def begin(store: DrivenStore, clock: SteppedClock, *, known: bool) -> Turn
     return turn
 
 
-def visible_rows(home: Path, turn: Turn) -> int:
+def visible_rows(home: Path, turn: GatewayTurn) -> int:
     """How often what the turn is about can be seen in transcripts."""
     with closing(sqlite3.connect(home / "sessions.db")) as connection:
         question = "SELECT count(*) FROM messages WHERE platform_message_id = ? AND hidden_because IS NULL"
