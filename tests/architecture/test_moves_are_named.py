@@ -11,17 +11,24 @@ NAMING = {"moving", "move_items", "_move"}
 
 
 def statements_in(module: Module, *, named: bool) -> Iterator[str]:
-    """The statements that a module speaks of, within the calls that name a move, or anywhere else."""
-    inside = {
+    """The statements that a module runs, within the calls that name a move, or anywhere else."""
+    inside, columns = arguments_of(module, NAMING), arguments_of(module, {"record_of"})
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Constant) or node.value not in MOVES or id(node) in columns:
+            continue
+        if (id(node) in inside) == named:
+            yield f"{module.name}: {node.value}"
+
+
+def arguments_of(module: Module, functions: set[str]) -> set[int]:
+    """The nodes within the first argument of each call of these functions."""
+    return {
         id(part)
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NAMING
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions
         for argument in node.args[:1]
         for part in ast.walk(argument)
     }
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Constant) and node.value in MOVES and (id(node) in inside) == named:
-            yield f"{module.name}: {node.value}"
 
 
 def runs_statements(module: Module) -> bool:

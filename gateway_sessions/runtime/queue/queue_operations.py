@@ -47,7 +47,7 @@ from gateway_sessions.storage.tables.change import Actor, Change, keep_result
 from gateway_sessions.storage.tables.lanes import KnownLane, LaneRow, load_lane
 from gateway_sessions.storage.transactions.queue import admit as admissions
 from gateway_sessions.storage.transactions.queue import claim as claims
-from gateway_sessions.storage.transactions.queue import recover, settle, slash_commands, waiting
+from gateway_sessions.storage.transactions.queue import recover, settle, undo_and_retry, waiting
 from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted, Noted, NotTakenError
 from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, IdTakenError, Starter
 from gateway_sessions.storage.transactions.queue.outbox import Owed
@@ -213,7 +213,7 @@ class QueueOperations(WaitingTurns):
         if isinstance(entered := await self._admissions.enter(wish), Rejected):
             return entered
         try:
-            return await self.change(partial(slash_commands.take_up_answered, session_key, asked))
+            return await self.change(partial(undo_and_retry.take_up_answered, session_key, asked))
         finally:
             self._admissions.leave(wish, entered)
 

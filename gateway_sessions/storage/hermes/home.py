@@ -235,7 +235,7 @@ class SessionReader:
             raise StorageCorruptError(str(self.database.path), problem)
         given = session_from(row, messages, self.database.usage(row["id"]), self._place(row, extent))
         rows = encoded(read_session(given), EPOCH)
-        return SessionToImport(rows, size=rows.totals[5])
+        return SessionToImport(rows, size=rows.totals.text_bytes)
 
     def _row(self, place: int) -> Row | StorageCorruptError:
         try:

@@ -25,7 +25,7 @@ from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.column_decoding import DAMAGE, leave_aside, tell_damage
 from gateway_sessions.storage.tables.locks import of_lane
-from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.sql_files import record_of, row_of
 
 
 @row_of(
@@ -56,6 +56,22 @@ class EntryRow(NamedTuple):
     updated_at: int
     last_interaction_at: int | None
     """None while it is the same instant as `updated_at`."""
+
+
+@record_of("put_entry")
+class EntryColumns(NamedTuple):
+    """The row of an entry without its clocks."""
+
+    entry_id: int
+    session_key: str
+    session_id: str
+    owner: str
+    platform: str | None
+    state: str
+    state_since: int | None
+    due_at: int | None
+    policy_fingerprint: str
+    record: str
 
 
 class Record(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -117,9 +133,9 @@ def load(
     """
     lock = of_lane(session_key) if locked else None
     if known is not None:
-        current = yield Statement("entry_version", (known.entry_id,), lock=lock)
-        if current and current[0][0] == known.version:
-            return known
+        for (version,) in (yield Statement("entry_version", (known.entry_id,), lock=lock)):
+            if version == known.version:
+                return known
     rows = yield Statement("entry_by_key", (session_key,), lock=lock)
     return decode(rows[0]) if rows else None
 
@@ -138,25 +154,26 @@ def load_by_session(session_id: str) -> Transaction[SessionEntry | None]:
 
 def put(entry: SessionEntry) -> Transaction[SessionEntry]:
     """Write all columns of the entry and its clocks."""
-    columns = (
-        entry.entry_id,
-        entry.session_key,
-        entry.session_id,
-        entry.owner,
-        entry.platform,
-        str(entry.state),
-        _micros(entry.state_since),
-        _micros(entry.due_at),
-        entry.policy_fingerprint,
+    columns = EntryColumns(
+        entry_id=entry.entry_id,
+        session_key=entry.session_key,
+        session_id=entry.session_id,
+        owner=entry.owner,
+        platform=entry.platform,
+        state=str(entry.state),
+        state_since=_micros(entry.state_since),
+        due_at=_micros(entry.due_at),
+        policy_fingerprint=entry.policy_fingerprint,
+        record=json_record(entry),
     )
-    yield Statement("put_entry", (*columns, record_of(entry)))
+    yield Statement("put_entry", columns)
     yield Statement("put_clocks", _clocks(entry))
     return entry
 
 
 def put_unqueried(entry: SessionEntry) -> Transaction[SessionEntry]:
     """Write the record and the clocks of an entry whose other columns are unchanged."""
-    yield Statement("put_record", (record_of(entry), entry.entry_id))
+    yield Statement("put_record", (json_record(entry), entry.entry_id))
     yield Statement("put_clocks", _clocks(entry))
     return entry
 
@@ -238,7 +255,7 @@ def _clocks(entry: SessionEntry) -> tuple[int, int, int, int | None]:
     return entry.entry_id, entry.version, to_micros(entry.updated_at), interaction
 
 
-def record_of(entry: SessionEntry) -> str:
+def json_record(entry: SessionEntry) -> str:
     """Return the record of an entry: the members that have no column."""
     return _text(Record(**_fields_of(entry, _IN_RECORD)))
 

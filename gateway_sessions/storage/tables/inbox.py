@@ -17,7 +17,7 @@ from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.lanes import LaneRow, count_waiting
 from gateway_sessions.storage.tables.moves import move_items
-from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.sql_files import record_of, row_of
 
 PLACES: Final = 1 << 20
 """Room behind each message for dead letters that are tried again and wait behind it."""
@@ -27,7 +27,7 @@ TRIED_AGAIN_APART: Final = 1 << 8
 _READ: Final = msgspec.json.Decoder(InboundMessage)
 
 
-@row_of("items_of_next", "items_of_turn", "waiting_half_answered")
+@row_of("items_of_next", "items_of_turn", "waiting_half_answered", "dead_turn")
 class InboxItem(NamedTuple):
     """A row of the queue: a message and its place."""
 
@@ -59,6 +59,47 @@ class InboxItem(NamedTuple):
         return author_on_lane(self.owner, self.sender)
 
 
+@record_of("add_item")
+class NewItem(NamedTuple):
+    """A message, a command or a change as it is added to the queue."""
+
+    item_id: int
+    session_key: str
+    seq: int
+    place: int
+    event: str | None
+    """The platform's key of it, by which a second delivery is known."""
+    owner: str
+    sender: str
+    kind: str
+    solo: int
+    media: int
+    merged_into: int | None
+    messages: int
+    characters: int
+    last_at: int
+    admitted_at: int
+    ready_at: int
+    token: int | None = None
+    payload: str | None = None
+    outcome: str | None = None
+    settled_at: int | None = None
+    settled_by: str | None = None
+
+
+@row_of("kept_event")
+class KeptItem(NamedTuple):
+    """An accepted message, found by its platform's event."""
+
+    item_id: int
+    session_key: str
+    seq: int
+    merged_into: int | None
+    token: int | None
+    outcome: str | None
+    payload: str | None
+
+
 @row_of("next_waiting")
 class NextTurn(NamedTuple):
     """The turn that begins next on a lane, identified by the message that leads it."""
@@ -76,6 +117,12 @@ def next_turn(session_key: str) -> Transaction[NextTurn | None]:
     """Return the turn that begins next on a lane; None if none waits."""
     rows = yield Statement("next_waiting", (session_key,))
     return NextTurn(*rows[0]) if rows else None
+
+
+def kept_item(event: str | None) -> Transaction[KeptItem | None]:
+    """Return the message that was accepted as that event of a platform; None if there is none."""
+    rows = yield Statement("kept_event", (event,))
+    return KeptItem._make(rows[0]) if rows else None
 
 
 def inbox_item(row: Row) -> InboxItem:
@@ -112,8 +159,8 @@ def place_of(seq: int) -> int:
 
 def last_place(lane: LaneRow) -> Transaction[int]:
     """Return a place behind all messages that wait or run, and before all that will ever come."""
-    rows = yield Statement("last_open_place", (lane.session_key,))
-    return max(int(rows[0][0]), place_of(lane.next_seq - 1)) + TRIED_AGAIN_APART
+    ((last,),) = yield Statement("last_open_place", (lane.session_key,))
+    return max(int(last), place_of(lane.next_seq - 1)) + TRIED_AGAIN_APART
 
 
 def waiting_turn(session_key: str, seq: int) -> Transaction[int | None]:
@@ -123,7 +170,7 @@ def waiting_turn(session_key: str, seq: int) -> Transaction[int | None]:
     """
     rows = yield Statement("turn_in_place", (session_key, place_of(seq), seq))
     rows = rows or (yield Statement("turn_anywhere", (session_key, seq)))
-    return rows[0][0] if rows else None
+    return next((int(item_id) for (item_id,) in rows), None)
 
 
 def is_ready(lane: LaneRow, now: datetime) -> bool:

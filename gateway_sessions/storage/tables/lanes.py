@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from gateway_sessions.errors import FencedError
-from gateway_sessions.ports import Rows, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.locks import of_lane
-from gateway_sessions.storage.tables.sql_files import row_of
-
-COLUMNS: Final = 8
-"""The number of columns of a lane besides its key."""
+from gateway_sessions.storage.tables.sql_files import record_of, row_of
 
 
+@record_of("put_lane_row")
 class LaneRow(msgspec.Struct, kw_only=True, gc=False):
     """The row of a lane. Transactions change the value and write it back."""
 
@@ -49,6 +47,20 @@ class LaneRow(msgspec.Struct, kw_only=True, gc=False):
         self.lease_token += 1
 
 
+@row_of("lane_row")
+class LaneColumns(NamedTuple):
+    """All columns of a lane besides its key."""
+
+    lease_epoch: int | None
+    lease_token: int
+    leased_at: int | None
+    attempts: int
+    moved_session_id: str | None
+    next_seq: int
+    waiting: int
+    ready_at: int | None
+
+
 @row_of("get_lane")
 class LaneLease(NamedTuple):
     """The columns of a lane for transactions that do not write them."""
@@ -72,7 +84,7 @@ def load_lane(session_key: str, *, locked: bool = False) -> Transaction[LaneRow]
     *Locked*, no other transaction decides on the lane until the commit.
     """
     rows = yield Statement("lane_row", (session_key,), lock=of_lane(session_key) if locked else None)
-    return (yield from lane_in(session_key, rows))
+    return (yield from lane_in(session_key, LaneColumns._make(rows[0]) if rows else None))
 
 
 def lane_lease(session_key: str) -> Transaction[LaneLease | None]:
@@ -81,23 +93,12 @@ def lane_lease(session_key: str) -> Transaction[LaneLease | None]:
     return LaneLease._make(rows[0]) if rows else None
 
 
-def lane_in(session_key: str, rows: Rows) -> Transaction[LaneRow]:
-    """Return the lane in these rows; a new one if there is none."""
-    if not rows:
+def lane_in(session_key: str, columns: LaneColumns | None) -> Transaction[LaneRow]:
+    """Return the lane with these columns; a new one if there are none."""
+    if columns is None:
         return LaneRow(session_key=session_key)
-    epoch, token, leased_at, attempts, moved, next_seq, stored, ready_at = rows[0][:COLUMNS]
-    waiting = yield from believable(session_key, stored, next_seq)
-    return LaneRow(
-        session_key=session_key,
-        lease_epoch=epoch,
-        lease_token=token,
-        leased_at=leased_at,
-        attempts=attempts,
-        moved_session_id=moved,
-        next_seq=next_seq,
-        waiting=waiting,
-        ready_at=ready_at,
-    )
+    waiting = yield from believable(session_key, columns.waiting, columns.next_seq)
+    return LaneRow(session_key=session_key, **columns._replace(waiting=waiting)._asdict())
 
 
 def believable(session_key: str, waiting: Any, next_seq: int) -> Transaction[int]:
@@ -113,8 +114,8 @@ def believable(session_key: str, waiting: Any, next_seq: int) -> Transaction[int
 
 def count_waiting(session_key: str) -> Transaction[int]:
     """Count the turns that wait on a lane."""
-    rows = yield Statement("count_waiting_turns", (session_key,))
-    return int(rows[0][0])
+    ((waiting,),) = yield Statement("count_waiting_turns", (session_key,))
+    return int(waiting)
 
 
 def put_lane(lane: LaneRow) -> Transaction[None]:
@@ -138,8 +139,8 @@ def held_lane(session_key: str, epoch: int, token: int) -> Transaction[LaneRow]:
 def lease_as_known(known: KnownLane, session_key: str, epoch: int, now: int) -> Transaction[LaneRow | None]:
     """Lease the lane to the message that comes next; None if the lane is not as it was known."""
     which = (epoch, now, session_key, known.next_seq, known.token)
-    leased = yield Statement("lease_calm_lane", which, lock=of_lane(session_key))
-    if not leased[0][0]:
+    ((leased,),) = yield Statement("lease_calm_lane", which, lock=of_lane(session_key))
+    if not leased:
         return None
     return LaneRow(
         session_key=session_key,
@@ -153,8 +154,8 @@ def lease_as_known(known: KnownLane, session_key: str, epoch: int, now: int) -> 
 def queue_as_known(known: KnownLane, session_key: str, ready_at: int) -> Transaction[LaneRow | None]:
     """Let the message that comes next wait alone on the lane; None if the lane is not as it was known."""
     which = (ready_at, session_key, known.next_seq, known.token)
-    queued = yield Statement("queue_on_calm_lane", which, lock=of_lane(session_key))
-    if not queued[0][0]:
+    ((queued,),) = yield Statement("queue_on_calm_lane", which, lock=of_lane(session_key))
+    if not queued:
         return None
     return LaneRow(
         session_key=session_key,
@@ -167,8 +168,8 @@ def queue_as_known(known: KnownLane, session_key: str, ready_at: int) -> Transac
 
 def free_if_calm(session_key: str, epoch: int, token: int) -> Transaction[LaneRow | None]:
     """Give the lane back if that turn still holds it and no turn waits; None if it was not given back."""
-    freed = yield Statement("free_calm_lane", (session_key, epoch, token), lock=of_lane(session_key))
-    return LaneRow(session_key=session_key, lease_token=token) if freed[0][0] else None
+    ((freed,),) = yield Statement("free_calm_lane", (session_key, epoch, token), lock=of_lane(session_key))
+    return LaneRow(session_key=session_key, lease_token=token) if freed else None
 
 
 def is_busy(session_key: str) -> Transaction[bool]:

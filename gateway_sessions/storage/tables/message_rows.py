@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -28,7 +27,7 @@ from gateway_sessions.core.transcript.messages import (
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Row
 from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
-from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.sql_files import record_of, row_of
 
 T = TypeVar("T")
 
@@ -61,9 +60,6 @@ _CALL_ID: Final = Message.__struct_fields__.index("tool_call_id")
 _PLATFORM_ID: Final = Message.__struct_fields__.index("platform_message_id")
 """The members from `tool_call_id` on, except `platform_message_id` and `extra`, are empty in a plain text."""
 
-_to_search = itemgetter(0, 1, 4, 5, 7, 22, 23)
-"""`role`, `content`, `tool_calls`, `tool_name`, `sent_at`, `author` and `from_lane`."""
-
 
 @row_of(
     "messages_after",
@@ -92,14 +88,70 @@ class MessageRow(NamedTuple):
     reasoning_content: str | None
 
 
-class Stored(msgspec.Struct, frozen=True, gc=False):
+@record_of("add_text", in_front=("message_id", "session_id"))
+class TextColumns(NamedTuple):
+    """The columns of a message that is nothing but text."""
+
+    role: str
+    content: str | None
+    sent_at: int
+    platform_message_id: str | None
+    observed: int
+    author: str | None
+    from_lane: str | None
+
+
+@row_of("messages_as_imported", in_front=("seq", "hidden_by"))
+@record_of("add_imported_message", in_front=("message_id", "session_id", "seq", "hidden_by"))
+@record_of("add_message", in_front=("message_id", "session_id"))
+class MessageColumns(NamedTuple):
+    """The columns of a message, without its place in its session."""
+
+    role: str
+    content: str | None
+    parts: str | None = None
+    tool_call_id: str | None = None
+    tool_calls: str | None = None
+    tool_name: str | None = None
+    effect_disposition: str | None = None
+    sent_at: int = 0
+    token_count: int | None = None
+    finish_reason: str | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    reasoning_details: str | None = None
+    codex_reasoning_items: str | None = None
+    codex_message_items: str | None = None
+    api_content: str | None = None
+    platform_message_id: str | None = None
+    observed: int = 0
+    hidden_because: str | None = None
+    edited_at: int | None = None
+    platform_messages: str | None = None
+    extra: str | None = None
+    author: str | None = None
+    from_lane: str | None = None
+    people: str | None = None
+
+    def searchable_in(self, session_id: str) -> Searchable:
+        """Return the searchable text of the message as one of that session."""
+        return Searchable(
+            session_id,
+            self.role,
+            self.sent_at,
+            self.content,
+            self.tool_name,
+            self.tool_calls,
+            self.author,
+            self.from_lane,
+        )
+
+
+class EncodedMessage(msgspec.Struct, frozen=True, gc=False):
     """A message as it is written to the database, with its share of the session's totals."""
 
-    text_columns: tuple[object, ...]
-    """The columns of a message that is nothing but text, in the order of `add_text`; else empty."""
-    other_columns: tuple[object, ...]
-    """All columns from `role` on of a message that has other columns as well; else empty."""
-    sent_at: int
+    stored: TextColumns | MessageColumns
+    """The columns that are written: few of a message that is nothing but text, else all."""
     active: bool
     calls: int
     size: int
@@ -108,28 +160,14 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     """True if the message held characters that no database can store."""
 
     @property
-    def columns(self) -> tuple[object, ...]:
-        """Return the columns from `role` on, in the order of the statement that adds any message."""
-        if self.other_columns:
-            return self.other_columns
-        role, content, sent_at, platform_message_id, observed, author, from_lane = self.text_columns
-        return (
-            *(role, content, *(None,) * 5, sent_at, *(None,) * 8),
-            *(platform_message_id, observed, *(None,) * 4, author, from_lane, None),
-        )
-
-    def said_in(self, session_id: str) -> Searchable:
-        """Return the searchable text of the message."""
-        return searchable(session_id, self.columns)
+    def columns(self) -> MessageColumns:
+        """Return the columns of the message, whether or not it is nothing but text."""
+        if isinstance(self.stored, MessageColumns):
+            return self.stored
+        return MessageColumns(**self.stored._asdict())
 
 
-def searchable(session_id: str, columns: Sequence[Any]) -> Searchable:
-    """Return the searchable text of a message with these columns, from `role` on."""
-    role, content, tool_calls, tool_name, sent_at, author, from_lane = _to_search(columns)
-    return Searchable(session_id, role, sent_at, content, tool_name, tool_calls, author, from_lane)
-
-
-def encode(message: Message, now: datetime) -> Stored:
+def encode(message: Message, now: datetime) -> EncodedMessage:
     """Return the message as it is stored; `InvalidInputError` if it cannot be."""
     fields = msgspec.structs.astuple(message)
     others = {*map(type, fields[_CALL_ID:_PLATFORM_ID]), *map(type, fields[_PLATFORM_ID + 1 : -1])}
@@ -138,7 +176,7 @@ def encode(message: Message, now: datetime) -> Stored:
     return _encode_any(message, now)
 
 
-def _encode_text(message: Message, now: datetime) -> Stored:
+def _encode_text(message: Message, now: datetime) -> EncodedMessage:
     """Encode a plain text with its author and time, as nearly every message is: the quick way."""
     intake = StorableEncoder()
     text = intake.text("content", message.content)
@@ -147,10 +185,8 @@ def _encode_text(message: Message, now: datetime) -> Stored:
     if type(role) is not str or role not in _ROLES:
         role = check_word("role", role, MAX_ROLE)
     platform_message_id = intake.text("platform_message_id", message.platform_message_id)
-    return Stored(
-        (role, text, sent_at, platform_message_id, int(message.observed), *_whose(message)),
-        (),
-        sent_at=sent_at,
+    return EncodedMessage(
+        TextColumns(role, text, sent_at, platform_message_id, int(message.observed), *_whose(message)),
         active=True,
         calls=0,
         size=intake.size,
@@ -159,40 +195,40 @@ def _encode_text(message: Message, now: datetime) -> Stored:
     )
 
 
-def _encode_any(message: Message, now: datetime) -> Stored:
+def _encode_any(message: Message, now: datetime) -> EncodedMessage:
     intake = StorableEncoder()
     text, parts = content_columns(intake, message.content)
-    calls = _calls(message.tool_calls)
-    sent_at, hidden = to_micros(message.sent_at or now), message.hidden_because
-    columns = (
-        check_word("role", message.role, MAX_ROLE),
-        text,
-        parts,
-        intake.text("tool_call_id", message.tool_call_id),
-        intake.json("tool_calls", calls),
-        intake.text("tool_name", message.tool_name),
-        intake.text("effect_disposition", message.effect_disposition),
-        sent_at,
-        None if message.token_count is None else check_tokens("token_count", message.token_count),
-        intake.text("finish_reason", message.finish_reason),
-        intake.text("reasoning", message.reasoning),
-        intake.text("reasoning_content", message.reasoning_content),
-        intake.json("reasoning_details", message.reasoning_details),
-        intake.json("codex_reasoning_items", message.codex_reasoning_items),
-        intake.json("codex_message_items", message.codex_message_items),
-        intake.json("api_content", message.api_content),
-        intake.text("platform_message_id", message.platform_message_id),
-        int(message.observed),
-        None if hidden is None else str(check_choice("hidden_because", hidden, Hidden)),
-        None if message.edited_at is None else to_micros(message.edited_at),
-        intake.json("platform_messages", kept_of(message)),
-        intake.json("extra", dict(message.extra) or None),
-        *(*_whose(message), _people(message.people)),
+    calls, hidden = _calls(message.tool_calls), message.hidden_because
+    author, from_lane = _whose(message)
+    columns = MessageColumns(
+        role=check_word("role", message.role, MAX_ROLE),
+        content=text,
+        parts=parts,
+        tool_call_id=intake.text("tool_call_id", message.tool_call_id),
+        tool_calls=intake.json("tool_calls", calls),
+        tool_name=intake.text("tool_name", message.tool_name),
+        effect_disposition=intake.text("effect_disposition", message.effect_disposition),
+        sent_at=to_micros(message.sent_at or now),
+        token_count=None if message.token_count is None else check_tokens("token_count", message.token_count),
+        finish_reason=intake.text("finish_reason", message.finish_reason),
+        reasoning=intake.text("reasoning", message.reasoning),
+        reasoning_content=intake.text("reasoning_content", message.reasoning_content),
+        reasoning_details=intake.json("reasoning_details", message.reasoning_details),
+        codex_reasoning_items=intake.json("codex_reasoning_items", message.codex_reasoning_items),
+        codex_message_items=intake.json("codex_message_items", message.codex_message_items),
+        api_content=intake.json("api_content", message.api_content),
+        platform_message_id=intake.text("platform_message_id", message.platform_message_id),
+        observed=int(message.observed),
+        hidden_because=None if hidden is None else str(check_choice("hidden_because", hidden, Hidden)),
+        edited_at=None if message.edited_at is None else to_micros(message.edited_at),
+        platform_messages=intake.json("platform_messages", kept_of(message)),
+        extra=intake.json("extra", dict(message.extra) or None),
+        author=author,
+        from_lane=from_lane,
+        people=_people(message.people),
     )
-    return Stored(
-        (),
+    return EncodedMessage(
         columns,
-        sent_at=sent_at,
         active=hidden is None,
         calls=len(calls or ()),
         size=intake.size,

@@ -46,8 +46,7 @@ NOT_ALL_THERE: Final = "not all of it has come yet; run the migration again, it 
 
 def get(name: str) -> Transaction[Any]:
     """Return one fact as it is stored, or None."""
-    rows = yield Statement("get_meta", (name,))
-    return rows[0][0] if rows else None
+    return next((value for (value,) in (yield Statement("get_meta", (name,)))), None)
 
 
 def number(name: str) -> Transaction[int]:
@@ -108,10 +107,10 @@ def open_store(secret: bytes) -> Transaction[StoreOpening]:
     if not kept:
         kept = secret
         yield from remember(OWN_SECRET, secret)
-    rows = yield Statement("last_change_id")
+    ((last_change_id,),) = yield Statement("last_change_id")
     return StoreOpening(
         epoch=before + 1,
-        last_change_id=int(rows[0][0] or 0),
+        last_change_id=int(last_change_id or 0),
         install_secret=kept,
         generation=(yield from generation()),
         settled=(yield from _settled()) == before,

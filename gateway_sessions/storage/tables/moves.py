@@ -89,6 +89,6 @@ def move_items(name: str, event: ItemEvent, rows: Sequence[Sequence[Any]]) -> Tr
     """
     if not rows:
         return
-    changed = yield moving(name, event, many=rows)
-    if changed[0][0] != len(rows):
+    ((changed,),) = yield moving(name, event, many=rows)
+    if changed != len(rows):
         raise InvalidTransitionError(ELSEWHERE, event, "a message")

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -60,22 +60,47 @@ class Migration:
     script: str
 
 
-ROW_TYPES: Final[dict[str, Callable[..., Any]]] = {}
+class Columns(NamedTuple):
+    """The columns of a query: those that stand for themselves in front, and the fields of a type."""
+
+    in_front: tuple[str, ...]
+    fields: Callable[..., Any]
+
+
+ROW_TYPES: Final[dict[str, Columns]] = {}
 """What a row of each query is made into, by the name of the query."""
+RECORD_TYPES: Final[dict[str, Columns]] = {}
+"""What the parameters of each `INSERT` of many columns are made of, by the name of the statement."""
 
 
-def row_of(*queries: str) -> Callable[[T], T]:
+def row_of(*queries: str, in_front: tuple[str, ...] = ()) -> Callable[[T], T]:
     """Register what a row of these queries is made into: the class stands beside its queries.
 
-    The names of its fields are the names of the columns, in their order. A test compares them with what the
-    database reports, so that a column which moves in a statement is found before anything reads it.
+    The names of its fields are the names of the columns behind those *in front*, in their order. A test
+    compares them with what the database reports, so that a column which moves in a statement is found before
+    anything reads it.
     """
+    return _registering(ROW_TYPES, queries, in_front)
 
-    def register(row_type: T) -> T:
-        for name in queries:
-            if ROW_TYPES.setdefault(name, row_type) is not row_type:
-                raise ValueError(f"a query has two row types: {name}")  # noqa: TRY003 -- only a developer meets it
-        return row_type
+
+def record_of(*statements: str, in_front: tuple[str, ...] = ()) -> Callable[[T], T]:
+    """Register what the parameters of these `INSERT` statements are made of.
+
+    The names of its fields are the names of the columns that the statement writes behind those *in front*, in
+    their order; a test compares them with the text of the statement.
+    """
+    return _registering(RECORD_TYPES, statements, in_front)
+
+
+def _registering(
+    types: dict[str, Columns], names: Iterable[str], in_front: tuple[str, ...]
+) -> Callable[[T], T]:
+    def register(fields: T) -> T:
+        for name in names:
+            columns = Columns(in_front, fields)
+            if types.setdefault(name, columns) != columns:
+                raise ValueError(f"a query has two types: {name}")  # noqa: TRY003 -- only a developer meets it
+        return fields
 
     return register
 

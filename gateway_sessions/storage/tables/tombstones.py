@@ -25,7 +25,7 @@ def erased_at(owner: str) -> Transaction[datetime | None]:
     """Return the time at which that owner was erased; messages sent until then must not come in."""
     secret = yield from meta.install_secret()
     rows = yield Statement("get_tombstone", (tombstone_of(secret, owner),))
-    return from_micros(rows[0][0]) if rows else None
+    return next((from_micros(instant) for (instant,) in rows), None)
 
 
 def erased_since(owner: str, instant: int) -> Transaction[datetime | None]:

@@ -180,10 +180,10 @@ class Importer:
         self.hidden += len(one.rows.messages) - one.rows.message_count if new else 0
         waiting = ChildToImport(session_id, outcome.relation, one.line, new)
         if outcome.title is not None:
-            detail = f"its title {one.rows.columns['title']!r} was taken; it is called {outcome.title!r}"
+            detail = f"its title {one.rows.columns.title!r} was taken; it is called {outcome.title!r}"
             self.find(FindingKind.RETITLED, detail, session_id, one.line)
         if outcome.branched:
-            self._branched(waiting, one.rows.columns["parent_session_id"])
+            self._branched(waiting, str(one.rows.columns.parent_session_id))
         if outcome.adrift is not None:
             self._detached(waiting, f"its parent {outcome.adrift} comes from it")
         if outcome.waits_for is not None:
@@ -242,7 +242,7 @@ def _candidate(number: int, line: object, owner: str | None) -> SessionToImport:
         raise InvalidInputError(problem)
     given = _decoded(line) if isinstance(line, str | bytes) else line
     rows = encoded(read_session(given, owner=owner), EPOCH)
-    return SessionToImport(rows, number, _length(line) or rows.totals[5])
+    return SessionToImport(rows, number, _length(line) or rows.totals.text_bytes)
 
 
 def _decoded(line: str | bytes) -> object:

@@ -18,7 +18,7 @@ EMBEDDED = load_queries("sqlite")
 SERVER = load_queries("mysql")
 SEARCH = load_queries("mysql", "store", "search_column")
 """The same with what only a database is asked for that keeps the search index itself."""
-TELLING = frozenset({"add_message", "add_text", "take_in_message", "move_in_messages"})
+TELLING = frozenset({"add_message", "add_text", "add_imported_message", "move_in_messages"})
 """Also tell the index of the messages they write."""
 FOUND_BY = ("messages", "tokens", "longtext", "YES", "ascii_bin")
 INDEXES_OF_SEARCH = frozenset({"messages_by_tokens", "messages_without_tokens"})

@@ -18,6 +18,7 @@ from gateway_sessions.storage.engines.postgresql.locks import number_of
 from gateway_sessions.storage.engines.server import batching
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables.locks import of_lane, of_session
+from gateway_sessions.storage.transactions.sessions.session_rows import NewSessionRow
 from tests.integration.servers.running_drivers import running_driver
 
 LANES = [f"lane-{number}" for number in range(6)]
@@ -66,8 +67,8 @@ def make(lane: str, session: str | None = None, error: Exception | None = None) 
     found = yield Statement("lane_row", (lane,), lock=of_lane(lane))
     yield Statement("mark_moved", (lane, "elsewhere"))
     if session is not None:
-        row = (session, lane, "o", "cli", None, None, None, 1)
-        yield Statement("add_session", row, lock=of_session(session))
+        row = NewSessionRow(session, lane, "o", "cli", None, None, None, 1)
+        yield Statement("add_session_row", row, lock=of_session(session))
     if error is not None:
         raise error
     return not found

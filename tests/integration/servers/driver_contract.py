@@ -22,6 +22,7 @@ from gateway_sessions.errors import (
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.engines.server.driver import USUAL, ServerLimits
 from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.transactions.sessions.session_rows import NewSessionRow
 
 SECRET = bytes(range(32))
 
@@ -229,7 +230,7 @@ def make_session(session_id: str = "s") -> Transaction[bool]:
     """Whether it was this transaction that made it."""
     if (yield Statement("session_exists", (session_id,))):
         return False
-    yield Statement("add_session", (session_id, None, "o", "cli", None, None, None, 1))
+    yield Statement("add_session_row", NewSessionRow(session_id, None, "o", "cli", None, None, None, 1))
     return True
 
 

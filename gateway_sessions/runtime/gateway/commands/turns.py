@@ -13,8 +13,8 @@ from gateway_sessions.errors import NothingToUndoError
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.storage.tables.lanes import LaneRow
-from gateway_sessions.storage.transactions.queue import slash_commands as transactions
-from gateway_sessions.storage.transactions.queue.slash_commands import TakenBack
+from gateway_sessions.storage.transactions.queue import undo_and_retry as transactions
+from gateway_sessions.storage.transactions.queue.undo_and_retry import TakenBack
 
 
 async def _undo(call: CommandCall) -> str:

@@ -25,8 +25,8 @@ message_id, sent_at, {json_text:{json_array}(role, tool_call_id, tool_name, effe
 
 -- fragment: owed_reply
 -- The next reply of each lane on an account, if it is due, except some replies.
-reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, unclear,
-    created_at, next_try_at, CASE WHEN state = 'sending' THEN epoch END AS sent_by
+reply_id, session_key, session_id, seq, owner, platform, account, target, content, attempts, unclear, created_at,
+    next_try_at AS due_at, NULL AS problem, CASE WHEN state = 'sending' THEN epoch END AS sent_by
 FROM outbox AS reply
 WHERE platform = ? AND account = ? AND state IN ('owed', 'sending') AND next_try_at <= ?
   AND reply_id NOT IN ({each_number_of})

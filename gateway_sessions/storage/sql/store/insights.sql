@@ -59,13 +59,13 @@ WHERE {of_few}
 
 -- name: insight_usage
 -- What models were used for since then, by source, model and task.
-SELECT source, usage_events.model, provider, task, {used}
+SELECT usage_events.model, provider, task, {used}, source
 FROM usage_events {then_join} sessions USING (session_id)
 WHERE at >= ? AND ({a_text} IS NULL OR source = ?) GROUP BY source, usage_events.model, provider, task
 
 -- name: insight_usage_of_owners
 -- The same for a few owners or one lane.
-SELECT source, usage_events.model, provider, task, {used}
+SELECT usage_events.model, provider, task, {used}, source
 FROM sessions {then_join} usage_events USING (session_id)
 WHERE {of_few}
   AND at >= ? AND ({a_text} IS NULL OR source = ?) GROUP BY source, usage_events.model, provider, task

@@ -57,8 +57,8 @@ SELECT lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq
         AS entry_version,
     head.seq AS head_seq, head.ready_at AS head_ready_at, head.last_at AS head_last_at, head.item_id AS head_item_id,
     head.tries AS head_tries,
-    last.seq, last.sender, last.solo, last.media, last.kind, last.messages, last.characters, last.admitted_at,
-    last.last_at, last.tries, last.item_id
+    last.seq AS last_seq, last.sender, last.solo, last.media, last.kind, last.messages, last.characters,
+    last.admitted_at AS first_at, last.last_at, last.tries AS last_tries, last.item_id AS last_item_id
 FROM lanes
 LEFT JOIN inbox AS head ON head.item_id = (
     SELECT item_id FROM inbox WHERE {turn_that_waits} AND kind IN ('message', 'internal')

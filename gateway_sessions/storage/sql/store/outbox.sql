@@ -71,20 +71,20 @@ WHERE reply_id = ? AND attempts = ? AND (state = 'owed' OR (state = 'sending' AN
 
 -- name: dead_replies
 -- Replies that were given up, the newest first.
-SELECT reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, unclear,
-    created_at, settled_at, problem
+SELECT reply_id, session_key, session_id, seq, owner, platform, account, target, content, attempts, unclear, created_at,
+    settled_at AS due_at, problem
 FROM outbox WHERE state = 'dead' AND reply_id < ? ORDER BY reply_id DESC LIMIT ?
 
 -- name: all_owed_replies
 -- All owed replies, due or not, in the order of their ids.
-SELECT reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, unclear,
-    created_at, next_try_at, problem
+SELECT reply_id, session_key, session_id, seq, owner, platform, account, target, content, attempts, unclear, created_at,
+    next_try_at AS due_at, problem
 FROM outbox WHERE state IN ('owed', 'sending') ORDER BY reply_id LIMIT ?
 
 -- name: all_owed_to_lane
 -- All owed replies of one lane.
-SELECT reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, unclear,
-    created_at, next_try_at, problem
+SELECT reply_id, session_key, session_id, seq, owner, platform, account, target, content, attempts, unclear, created_at,
+    next_try_at AS due_at, problem
 FROM outbox WHERE session_key = ? AND state IN ('owed', 'sending') ORDER BY reply_id LIMIT ?
 
 -- name: revive_reply

@@ -10,7 +10,7 @@ FROM sessions AS s JOIN totals AS t ON t.session_id = s.session_id
 WHERE s.session_id = ?
 
 -- name: add_session_row
--- Add a session that was created by hand.
+-- Add a session without any message.
 INSERT INTO sessions (session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at, model,
     model_config, system_prompt, extra)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

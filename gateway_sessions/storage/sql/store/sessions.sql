@@ -10,11 +10,6 @@ SELECT 1 FROM sessions LIMIT 1
 -- The lane and owner of a session, and its end.
 SELECT session_key, owner, ended_at, end_reason, ends, entry FROM sessions WHERE session_id = ?
 
--- name: add_session
--- Add a lane's session.
-INSERT INTO sessions (session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-
 -- name: add_totals
 -- Add the totals of a session without messages.
 INSERT INTO totals (session_id, last_active) VALUES (?, ?)

@@ -31,21 +31,21 @@ SELECT event_id, at, task, model, provider, base_url, billing_mode, input_tokens
     pricing_version
 FROM usage_events WHERE session_id = ? ORDER BY at, event_id
 
--- name: take_in_session
+-- name: add_imported_session
 -- Add a session from a file.
 INSERT INTO sessions (session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at,
     ended_at, end_reason, ends, entry, title, title_by, model, model_config, system_prompt, billing_provider,
     billing_base_url, billing_mode, pinned, archived, extra, title_owner)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
--- name: take_in_totals
+-- name: add_imported_totals
 -- Add the totals of a session from a file.
 INSERT INTO totals (session_id, last_active, last_seq, message_count, tool_call_count, text_bytes, rewind_count, preview,
     input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, api_call_count,
     estimated_cost_usd, actual_cost_usd, cost_status, cost_source, pricing_version)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
--- name: take_in_message
+-- name: add_imported_message
 -- Add a message from a file, at its place.
 INSERT INTO messages (message_id, session_id, seq, hidden_by, role, content, parts, tool_call_id, tool_calls, tool_name,
     effect_disposition, sent_at, token_count, finish_reason, reasoning, reasoning_content, reasoning_details,
@@ -53,18 +53,18 @@ INSERT INTO messages (message_id, session_id, seq, hidden_by, role, content, par
     platform_messages, extra, author, from_lane, people{and_tokens})
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?{and_what_it_says})
 
--- name: take_in_version
+-- name: add_imported_version
 -- Add an earlier version of a message from a file.
 INSERT INTO message_versions (message_id, version, content, parts, replaced_at) VALUES (?, ?, ?, ?, ?)
 
--- name: session_as_taken_in
+-- name: session_as_imported
 -- The columns of a session that an import writes.
 SELECT session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at, ended_at, end_reason,
     ends, entry, title, title_by, model, model_config, system_prompt, billing_provider, billing_base_url, billing_mode,
     pinned, archived, extra, title_owner
 FROM sessions WHERE session_id = ?
 
--- name: messages_as_taken_in
+-- name: messages_as_imported
 -- The columns of messages behind a place that an import writes.
 SELECT seq, hidden_by, role, content, parts, tool_call_id, tool_calls, tool_name, effect_disposition, sent_at,
     token_count, finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items,

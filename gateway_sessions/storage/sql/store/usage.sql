@@ -4,9 +4,9 @@ SELECT session_id, task, estimated_cost_usd, actual_cost_usd, cost_status FROM u
 
 -- name: add_usage
 -- Add one use of a model.
-INSERT INTO usage_events (event_id, session_id, at, task, model, provider, base_url, billing_mode, input_tokens, output_tokens,
+INSERT INTO usage_events (event_id, at, task, model, provider, base_url, billing_mode, input_tokens, output_tokens,
     cache_read_tokens, cache_write_tokens, reasoning_tokens, api_calls, estimated_cost_usd, actual_cost_usd, cost_status,
-    cost_source, pricing_version)
+    cost_source, pricing_version, session_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: price_usage

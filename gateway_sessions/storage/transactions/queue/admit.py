@@ -30,6 +30,7 @@ from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.inbox import (
     InboxItem,
+    NewItem,
     is_next,
     is_ready,
     items_of_next,
@@ -57,6 +58,7 @@ from gateway_sessions.storage.transactions.queue.claim import (
 from gateway_sessions.storage.transactions.queue.growing_replies import owe_unfinished
 from gateway_sessions.storage.transactions.queue.lane_and_queue_lookup import (
     Queue,
+    duplicate_in,
     look_around,
     look_at_head,
     look_at_oldest,
@@ -284,7 +286,7 @@ def known_event(event: str | None, session_key: str | None = None) -> Transactio
     rows = yield Statement(
         "known_event", (event,), lock=of_lane(session_key) if session_key is not None else None
     )
-    return Duplicate(seq=rows[0][1], session_key=rows[0][0]) if rows else None
+    return duplicate_in(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,11 +313,26 @@ def note(
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     item_id = next(change.ids)
     now = to_micros(change.now)
-    event, place = message.idempotency_key, place_of(seq)
-    sender = sender_of(message, request)
-    what = (item_id, found, seq, place, event, request.owner, sender, str(kind), 1, 0)
-    row = (*what, None, 1, 0, now, now, now, None, payload, None, None, None)
-    yield moving("add_item", ItemEvent.NOTED, params=row)
+    item = NewItem(
+        item_id=item_id,
+        session_key=found,
+        seq=seq,
+        place=place_of(seq),
+        event=message.idempotency_key,
+        owner=request.owner,
+        sender=sender_of(message, request),
+        kind=str(kind),
+        solo=1,
+        media=0,
+        merged_into=None,
+        messages=1,
+        characters=0,
+        last_at=now,
+        admitted_at=now,
+        ready_at=now,
+        payload=payload,
+    )
+    yield moving("add_item", ItemEvent.NOTED, params=item)
     yield from put_lane(lane)
     return Noted(item_id=item_id, seq=seq, session_key=found, owner=request.owner)
 
@@ -356,7 +373,7 @@ def _load(admission: Admission, queue: Queue) -> Transaction[LaneLoad]:
     if lane.waiting:
         last = queue.last_turn
         if turn.can_steer:
-            deferred = (yield Statement("count_deferred", (lane.session_key,)))[0][0]
+            ((deferred,),) = yield Statement("count_deferred", (lane.session_key,))
     return LaneLoad(
         running=lane.running,
         can_steer=turn.can_steer,
@@ -444,15 +461,28 @@ def _written(
     """Return the message as a row, and the statement that adds it; with a *token*, as part of that turn."""
     admission, message = arrived.admission, arrived.admission.message
     now, ready, owner = to_micros(change.now), to_micros(plan.ready_at), arrived.entry.owner
-    kind = ItemKind.INTERNAL if message.internal else ItemKind.MESSAGE
-    size, media = len(message.text), int(message.has_media)
+    sender, payload, place = arrived.arrival.sender, admission.payload, place_of(seq)
     into = plan.into if isinstance(plan, Merge) else None
-    item_id, place = next(change.ids), place_of(seq)
-    what = (item_id, lane.session_key, seq, place, message.idempotency_key)
-    row = (*what, owner, arrived.arrival.sender, str(kind), int(admission.solo), media, into, 1, size)
-    rest = (now, now, ready, token, admission.payload, None, None, None)
-    sender = arrived.arrival.sender
-    item = InboxItem(item_id, seq, owner, into, now, None, admission.payload, place, sender)
+    new = NewItem(
+        item_id=next(change.ids),
+        session_key=lane.session_key,
+        seq=seq,
+        place=place,
+        event=message.idempotency_key,
+        owner=owner,
+        sender=sender,
+        kind=str(ItemKind.of(message)),
+        solo=int(admission.solo),
+        media=int(message.has_media),
+        merged_into=into,
+        messages=1,
+        characters=len(message.text),
+        last_at=now,
+        admitted_at=now,
+        ready_at=ready,
+        token=token,
+        payload=payload,
+    )
+    item = InboxItem(new.item_id, seq, owner, into, now, None, payload, place, sender)
     queued = ItemEvent.QUEUED if into is None else ItemEvent.JOINED
-    event = queued if token is None else ItemEvent.BEGUN
-    return item, moving("add_item", event, params=(*row, *rest))
+    return item, moving("add_item", queued if token is None else ItemEvent.BEGUN, params=new)

@@ -11,8 +11,8 @@ from gateway_sessions.storage.tables import meta
 
 def was_ahead(now: datetime, ended_at: datetime | None) -> Transaction[bool]:
     """Return whether a row was written, or a process ended at *ended_at*, at a time that has yet to come."""
-    rows = yield Statement("latest_stamp")
-    latest = max(rows[0][0] or 0, (yield from meta.number(meta.LIVED_AT)))
+    ((stamp,),) = yield Statement("latest_stamp")
+    latest = max(stamp or 0, (yield from meta.number(meta.LIVED_AT)))
     return latest > to_micros(now) or (ended_at is not None and ended_at > now)
 
 

@@ -18,10 +18,18 @@ from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, rew
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.queue.receipts import Duplicate, RejectReason
 from gateway_sessions.core.queue.state_machine import ItemEvent
-from gateway_sessions.ports import Row, Rows, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load
-from gateway_sessions.storage.tables.inbox import InboxItem, decode_message, inbox_item, place_of
+from gateway_sessions.storage.tables.inbox import (
+    InboxItem,
+    KeptItem,
+    NewItem,
+    decode_message,
+    inbox_item,
+    kept_item,
+    place_of,
+)
 from gateway_sessions.storage.tables.lanes import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.tables.moves import move_items, moving
 from gateway_sessions.storage.transactions.queue import turn_rows
@@ -84,14 +92,14 @@ def change_message(
     Raise `NotTakenError` if no message is known to which it belongs: no row of it is kept, so it is no
     duplicate when it is delivered again.
     """
-    item = yield Statement("kept_event", (message.original_key,))  # without a lock: it may concern any lane
+    kept = yield from kept_item(message.original_key)  # without a lock: it may concern any lane
     if (known := (yield from known_event(_event_of(message)))) is not None:
         return known
     found = yield from lane_of(request)
     if isinstance(found, AliasesFirst):
         return found
     yield from refuse_erased(message, request, request.owner, found)
-    reworded = yield from _reword(item, message, found, "person", change)
+    reworded = yield from _reword(kept, message, found, "person", change)
     if reworded is None:
         raise NotTakenError(found, RejectReason.UNKNOWN)
     lane = yield from load_lane(found)
@@ -107,28 +115,28 @@ def reword(
     message: InboundMessage, session_key: str, by: str, change: Change
 ) -> Transaction[Reworded | None]:
     """Carry out an edit or a deletion that came in on a lane; None if its message is not known."""
-    item = yield Statement("kept_event", (message.original_key,))
-    return (yield from _reword(item, message, session_key, by, change))
+    kept = yield from kept_item(message.original_key)
+    return (yield from _reword(kept, message, session_key, by, change))
 
 
 def _reword(
-    rows: Rows, message: InboundMessage, session_key: str, by: str, change: Change
+    kept: KeptItem | None, message: InboundMessage, session_key: str, by: str, change: Change
 ) -> Transaction[Reworded | None]:
-    kept: Reworded | None = None
-    if rows:
-        kept = yield from _reword_kept(rows[0], message, by, change)
-    said_on = rows[0][1] if rows else session_key
+    reworded = None if kept is None else (yield from _reword_kept(kept, message, by, change))
+    said_on = session_key if kept is None else kept.session_key
     effect = yield from rewrite.change_said(said_on, rewording_of(message), change)
-    if kept is not None:
-        return kept
+    if reworded is not None:
+        return reworded
     if effect is Effect.NONE:
         return None
-    return Reworded(said_on, rows[0][2] if rows else None, stands=effect is Effect.STANDS)
+    return Reworded(said_on, None if kept is None else kept.seq, stands=effect is Effect.STANDS)
 
 
-def _reword_kept(row: Row, message: InboundMessage, by: str, change: Change) -> Transaction[Reworded | None]:
+def _reword_kept(
+    kept: KeptItem, message: InboundMessage, by: str, change: Change
+) -> Transaction[Reworded | None]:
     """Change a message that waits, runs or has failed; None if it is settled otherwise."""
-    item_id, session_key, seq, merged_into, token, outcome, payload = row
+    item_id, session_key, seq, merged_into, token, outcome, payload = kept
     if outcome not in (None, Outcome.DEAD):
         return None
     part = TurnMessage(item_id, seq, seq if merged_into is None else merged_into, payload)
@@ -160,9 +168,28 @@ def _noted(
 ) -> Statement:
     """Return the statement that writes down a change, so that a second delivery of it is known."""
     now = to_micros(change.now)
-    what = (next(change.ids), session_key, seq, place_of(seq), _event_of(message), request.owner)
-    how = (sender_of(message, request), str(ItemKind.CHANGE), 1, 0, None, 1, 0, now, now, now, None, None)
-    return moving("add_item", ItemEvent.APPLIED, params=(*what, *how, str(Outcome.APPLIED), now, "person"))
+    item = NewItem(
+        item_id=next(change.ids),
+        session_key=session_key,
+        seq=seq,
+        place=place_of(seq),
+        event=_event_of(message),
+        owner=request.owner,
+        sender=sender_of(message, request),
+        kind=str(ItemKind.CHANGE),
+        solo=1,
+        media=0,
+        merged_into=None,
+        messages=1,
+        characters=0,
+        last_at=now,
+        admitted_at=now,
+        ready_at=now,
+        outcome=str(Outcome.APPLIED),
+        settled_at=now,
+        settled_by="person",
+    )
+    return moving("add_item", ItemEvent.APPLIED, params=item)
 
 
 class _Turn(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -26,6 +26,7 @@ from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.tables.inbox import NextTurn, next_turn, readable, recount
 from gateway_sessions.storage.tables.lanes import load_lane, put_lane
 from gateway_sessions.storage.tables.moves import moving
+from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.transcripts import rewrite
 
 PAGE: Final = 500
@@ -34,17 +35,50 @@ SCRUBBED: Final = "scrubbed"
 """The name, in a receipt, of rows of other owners from which the person's name was taken."""
 
 
+@row_of("open_items_of_person", "items_of_person_until")
+class ItemOfPerson(NamedTuple):
+    """A message in the queue that is a person's."""
+
+    item_id: int
+    session_key: str
+    event: str | None
+    transcript_id: int | None
+    token: int | None = None
+
+
+@row_of("kept_items_of_person")
+class KeptItemOfPerson(NamedTuple):
+    """A message of a person that waits, runs or was given up."""
+
+    session_key: str
+    seq: int
+    token: int | None
+    outcome: str | None
+    admitted_at: int
+    payload: str | None
+
+
+@row_of("kept_replies_of_person")
+class KeptReplyOfPerson(NamedTuple):
+    """A reply to a person that is owed or was given up."""
+
+    session_key: str
+    state: str
+    created_at: int
+    content: str | None
+
+
 def erase_waiting(subject: Subject, lanes: Sequence[str], ids: Iterator[int]) -> Transaction[Counter[str]]:
     """Remove the person's messages from all queues; `SessionBusyError` while one is being answered."""
-    rows = yield Statement("open_items_of_person", _whose(subject, lanes))
-    for _, session_key, _, _, token in rows:
-        if token is not None:
-            entry = yield from load(session_key)
-            raise SessionBusyError(session_key, entry.session_id if entry is not None else "")
-    gone, heads = {row[0] for row in rows}, dict[str, NextTurn | None]()
-    for session_key in sorted({row[1] for row in rows}):
+    items = [ItemOfPerson(*row) for row in (yield Statement("open_items_of_person", _whose(subject, lanes)))]
+    for one in items:
+        if one.token is not None:
+            entry = yield from load(one.session_key)
+            raise SessionBusyError(one.session_key, entry.session_id if entry is not None else "")
+    gone, heads = {one.item_id for one in items}, dict[str, NextTurn | None]()
+    for session_key in sorted({one.session_key for one in items}):
         heads[session_key] = yield from next_turn(session_key)
-    removed = yield from _forget_items(rows, lanes, ids)
+    removed = yield from _forget_items(items, lanes, ids)
     for session_key, head in heads.items():
         lane = yield from load_lane(session_key)
         yield from recount(lane, another=head is not None and head.item_id in gone)
@@ -58,10 +92,10 @@ def erase_settled(
     """Remove some of the person's settled messages and replies; an empty count means that none is left."""
     whose = (until, *_whose(subject, lanes), PAGE)
     # First the replies: in rooms, only the messages that they answer tell that they are the person's.
-    replies = yield moving("delete_replies_of_person", ReplyEvent.ERASED, params=whose)
-    if replies[0][0]:
-        return Counter(outbox=replies[0][0])
-    items = yield Statement("items_of_person_until", whose)
+    ((replies,),) = yield moving("delete_replies_of_person", ReplyEvent.ERASED, params=whose)
+    if replies:
+        return Counter(outbox=replies)
+    items = [ItemOfPerson(*row) for row in (yield Statement("items_of_person_until", whose))]
     return (yield from _forget_items(items, lanes, ids))
 
 
@@ -70,41 +104,40 @@ def waiting_of(
 ) -> Transaction[dict[str, dict[str, list[dict[str, Any]]]]]:
     """Return, by lane, the person's messages that wait or were given up, and the replies they are owed."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: {"queue": [], "replies": []})
-    for row in (yield Statement("kept_items_of_person", _whose(subject, lanes))):
-        found[row[0]]["queue"].append(_item(row))
-    for session_key, state, created_at, content in (
-        yield Statement("kept_replies_of_person", _whose(subject, lanes))
-    ):
+    items = yield Statement("kept_items_of_person", _whose(subject, lanes))
+    for item in map(KeptItemOfPerson._make, items):
+        found[item.session_key]["queue"].append(_item(item))
+    replies = yield Statement("kept_replies_of_person", _whose(subject, lanes))
+    for reply in map(KeptReplyOfPerson._make, replies):
         owed = {
-            "state": state,
-            "created_at": _shown(created_at),
-            "message": from_json(f"a reply on lane {session_key!r}", content, object),
+            "state": reply.state,
+            "created_at": _shown(reply.created_at),
+            "message": from_json(f"a reply on lane {reply.session_key!r}", reply.content, object),
         }
-        found[session_key]["replies"].append(owed)
+        found[reply.session_key]["replies"].append(owed)
     return dict(found)
 
 
 def _forget_items(
-    items: Sequence[Row], lanes: Sequence[str], ids: Iterator[int]
+    items: Sequence[ItemOfPerson], lanes: Sequence[str], ids: Iterator[int]
 ) -> Transaction[Counter[str]]:
     """Remove messages; before them their rows in rooms, which do not name an author."""
     removed = 0
-    for row in items:
-        if row[1] not in lanes:
-            removed += yield from _forget_rows(row, ids)
-    yield moving("delete_item", ItemEvent.ERASED, many=[(row[0],) for row in items])
+    for one in items:
+        if one.session_key not in lanes:
+            removed += yield from _forget_rows(one, ids)
+    yield moving("delete_item", ItemEvent.ERASED, many=[(one.item_id,) for one in items])
     return Counter(inbox=len(items), messages=removed) if items else Counter()
 
 
-def _forget_rows(item: Row, ids: Iterator[int]) -> Transaction[int]:
+def _forget_rows(item: ItemOfPerson, ids: Iterator[int]) -> Transaction[int]:
     """Remove the transcript rows of a message that name no author themselves."""
-    _, session_key, event, transcript_id, *_ = item
     found: defaultdict[str, set[int]] = defaultdict(set)
     rows: list[Row] = []
-    if transcript_id is not None:
-        rows += yield Statement("row_without_author", (transcript_id,))
-    if (message_id := message_id_in(event)) is not None:
-        rows += yield Statement("rows_without_author", (session_key, message_id))
+    if item.transcript_id is not None:
+        rows += yield Statement("row_without_author", (item.transcript_id,))
+    if (message_id := message_id_in(item.event)) is not None:
+        rows += yield Statement("rows_without_author", (item.session_key, message_id))
     for row_id, session_id in rows:
         found[session_id].add(row_id)
     for session_id, chosen in found.items():
@@ -112,13 +145,12 @@ def _forget_rows(item: Row, ids: Iterator[int]) -> Transaction[int]:
     return sum(map(len, found.values()))
 
 
-def _item(row: Row) -> dict[str, Any]:
-    session_key, seq, token, outcome, admitted_at, payload = row
-    message = readable(session_key, payload)
+def _item(item: KeptItemOfPerson) -> dict[str, Any]:
+    message = readable(item.session_key, item.payload)
     return {
-        "seq": seq,
-        "state": outcome or ("running" if token is not None else "waiting"),
-        "admitted_at": _shown(admitted_at),
+        "seq": item.seq,
+        "state": item.outcome or ("running" if item.token is not None else "waiting"),
+        "admitted_at": _shown(item.admitted_at),
         "message": None if message is None else msgspec.to_builtins(message, enc_hook=plain_value),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.busy_modes import LastWaitingTurn
@@ -10,16 +10,83 @@ from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import ItemKind
 from gateway_sessions.core.queue.receipts import Duplicate
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.ports import Row, Rows, Statement, Transaction, together
+from gateway_sessions.ports import Rows, Statement, Transaction, together
 from gateway_sessions.storage.tables.entries import decode, load
 from gateway_sessions.storage.tables.inbox import NextTurn, next_turn
-from gateway_sessions.storage.tables.lanes import COLUMNS, LaneRow, lane_in
+from gateway_sessions.storage.tables.lanes import LaneColumns, LaneRow, lane_in
 from gateway_sessions.storage.tables.locks import of_lane
+from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.sessions.find_or_create import SessionRequest
 
-_ITEM_ID: Final = -1
-_TRIES: Final = -2
-"""The places of these columns in the part of `lane_and_queue` about the last turn."""
+
+@row_of("lane_and_queue")
+class LaneAndQueueRow(NamedTuple):
+    """All columns of a lane, the version of its entry, its next turn, and the turn that would begin last."""
+
+    lease_epoch: int | None
+    lease_token: int
+    leased_at: int | None
+    attempts: int
+    moved_session_id: str | None
+    next_seq: int
+    waiting: int
+    ready_at: int | None
+    entry_version: int | None
+    head_seq: int | None
+    head_ready_at: int
+    head_last_at: int
+    head_item_id: int
+    head_tries: int
+    last_seq: int | None
+    sender: str
+    solo: int
+    media: int
+    kind: str
+    messages: int
+    characters: int
+    first_at: int
+    last_at: int
+    last_tries: int
+    last_item_id: int
+
+    @property
+    def lane(self) -> LaneColumns:
+        """Return the columns of the lane."""
+        return LaneColumns(**{name: getattr(self, name) for name in LaneColumns._fields})
+
+    @property
+    def head(self) -> NextTurn | None:
+        """Return the turn that begins next."""
+        if self.head_seq is None:
+            return None
+        times = (self.head_ready_at, self.head_last_at)
+        return NextTurn(self.head_seq, *times, self.head_item_id, self.head_tries)
+
+    @property
+    def last(self) -> LastTurn | None:
+        """Return the turn that would begin last."""
+        if self.last_seq is None:
+            return None
+        turn = LastWaitingTurn(
+            seq=self.last_seq,
+            sender=self.sender,
+            solo=bool(self.solo) or self.kind != ItemKind.MESSAGE,
+            has_media=bool(self.media),
+            has_text=self.characters > 0,
+            messages=self.messages,
+            characters=self.characters,
+            first_at=from_micros(self.first_at),
+            last_at=from_micros(self.last_at),
+        )
+        return LastTurn(turn, self.last_item_id, self.last_tries)
+
+
+class LastTurn(NamedTuple):
+    """The turn that would begin last, the id of the message that leads it, and its cut-off tries."""
+
+    turn: LastWaitingTurn
+    item_id: int
+    tries: int
 
 
 class Oldest(NamedTuple):
@@ -33,7 +100,7 @@ class Queue(NamedTuple):
     """A lane and the ends of its queue."""
 
     lane: LaneRow
-    last: Row | None = None
+    last: LastTurn | None = None
     head: NextTurn | None = None
     oldest: Oldest | None = None
     """The turn that may have to make room."""
@@ -50,13 +117,13 @@ class Queue(NamedTuple):
         if self.last is None:
             return None
         alone = self.lane.waiting == 1 and not self.lane.running
-        tries = self.lane.attempts if alone else self.last[_TRIES]
-        return None if tries else _waiting(self.last)
+        tries = self.lane.attempts if alone else self.last.tries
+        return None if tries else self.last.turn
 
     @property
     def last_id(self) -> int | None:
         """Return the id of the message that leads the last turn."""
-        return None if self.last is None else int(self.last[_ITEM_ID])
+        return None if self.last is None else self.last.item_id
 
     def ready_with(self, ready_at: int, into: int | None) -> int:
         """Return when the next turn may begin, with a message that is ready then or joins the turn *into*."""
@@ -88,17 +155,24 @@ def look_around(message: InboundMessage, request: SessionRequest) -> Transaction
     )
     answers = yield together(*looks, *erased)
     events, found, *others = answers
-    if events:
-        duplicate = Duplicate(seq=events[0][1], session_key=events[0][0])
+    if (duplicate := duplicate_in(events)) is not None:
         return Sight(duplicate, None, erasures=False, queue=Queue(LaneRow(session_key=key)))
     queue = yield from _queue(key, found)
     if known is None:
-        entry = decode(others[0][0]) if others[0] else None
+        entries, *_ = others
+        entry = decode(entries[0]) if entries else None
     elif queue.shows(known):
         entry = known
     else:  # it was touched since, as by a message that came just before
         entry = yield from load(key)
     return Sight(None, entry, erasures=any(answers[len(looks) :]), queue=queue)
+
+
+def duplicate_in(events: Rows) -> Duplicate | None:
+    """Return the place of an event that came before, from the rows of `known_event`; None if it is new."""
+    for session_key, seq in events:
+        return Duplicate(seq=seq, session_key=session_key)
+    return None
 
 
 def look_at_queue(session_key: str) -> Transaction[Queue]:
@@ -123,29 +197,8 @@ def _look(session_key: str) -> Statement:
 
 
 def _queue(session_key: str, rows: Rows) -> Transaction[Queue]:
-    lane = yield from lane_in(session_key, rows)
     if not rows:
-        return Queue(lane)
-    version, *row = rows[0][COLUMNS:]
-    head, last = row[: len(NextTurn._fields)], row[len(NextTurn._fields) :]
-    return Queue(
-        lane,
-        last if last[_ITEM_ID] is not None else None,
-        NextTurn(*head) if head[0] is not None else None,
-        version=version,
-    )
-
-
-def _waiting(row: Row) -> LastWaitingTurn:
-    seq, sender, solo, media, kind, messages, characters, first_at, last_at, *_ = row
-    return LastWaitingTurn(
-        seq=seq,
-        sender=sender,
-        solo=bool(solo) or kind != ItemKind.MESSAGE,
-        has_media=bool(media),
-        has_text=characters > 0,
-        messages=messages,
-        characters=characters,
-        first_at=from_micros(first_at),
-        last_at=from_micros(last_at),
-    )
+        return Queue((yield from lane_in(session_key, None)))
+    found = LaneAndQueueRow._make(rows[0])
+    lane = yield from lane_in(session_key, found.lane)
+    return Queue(lane, found.last, found.head, version=found.entry_version)

@@ -14,11 +14,12 @@ from gateway_sessions.core.queue.state_machine import ReplyEvent, ReplyState, ad
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.storable_text import record_as_json, truncated_text
 from gateway_sessions.errors import NotGivenUpError, StorageCorruptError
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.locks import of_reply
 from gateway_sessions.storage.tables.moves import moving
+from gateway_sessions.storage.tables.sql_files import record_of, row_of
 
 T = TypeVar("T")
 
@@ -26,6 +27,10 @@ FIRST: Final = 1 << 62
 """An id above that of every reply: the newest page begins below it."""
 MAX_PROBLEM: Final = 500
 """The longest problem that is stored: an error may repeat a whole request."""
+_STATES: Final = {
+    event: str(advance_reply(ReplyState.NEW, event)) for event in (ReplyEvent.OWED, ReplyEvent.STARTED)
+}
+"""The states that a new reply begins in."""
 _TARGET: Final = msgspec.json.Decoder(ReplyTarget)
 _MESSAGE: Final = msgspec.json.Decoder(OutboundMessage)
 
@@ -73,6 +78,57 @@ class OwedReply(msgspec.Struct, frozen=True, kw_only=True):
         return f"reply:{self.reply_id}"
 
 
+@record_of("add_reply")
+class NewReply(NamedTuple):
+    """A reply as it is added to the outbox."""
+
+    reply_id: int
+    session_key: str
+    session_id: str | None
+    seq: int | None
+    owner: str
+    platform: str
+    account: str
+    target: str
+    content: str
+    state: str
+    epoch: int | None
+    """The opening of the store that begins to send it at once."""
+    created_at: int
+    next_try_at: int
+
+
+@row_of("owed_replies", "owed_replies_among", "dead_replies", "all_owed_replies", "all_owed_to_lane")
+class ReplyRow(NamedTuple):
+    """The row of a reply, as the queries for owed replies and for dead letters return it."""
+
+    reply_id: int
+    session_key: str
+    session_id: str | None
+    seq: int | None
+    owner: str
+    platform: str
+    account: str
+    target: str | None
+    content: str | None
+    attempts: int
+    unclear: int
+    created_at: int
+    due_at: int
+    """The time of the next try; of a dead letter, the time at which it was given up."""
+    problem: str | None
+    sent_by: int | None = None
+
+
+@row_of("accounts_owing")
+class AccountOwing(NamedTuple):
+    """The number of replies that are owed on an account."""
+
+    platform: str
+    account: str
+    replies: int
+
+
 def owe(
     owed: Sequence[Owed], entry: SessionEntry | None, session_key: str, change: Change
 ) -> Transaction[tuple[int, ...]]:
@@ -83,28 +139,31 @@ def owe(
     ids: list[int] = []
     for one in owed:
         reply_id = next(change.ids) if change.id_above is None else change.id_above(last)
-        target = record_as_json("target", one.target, one.target.metadata)
-        content = record_as_json("reply", one.message, {})
         event, sender = (ReplyEvent.STARTED, change.epoch) if one.under_way else (ReplyEvent.OWED, None)
-        state = str(advance_reply(ReplyState.NEW, event))
-        where = (
-            reply_id,
-            session_key,
-            session_id,
-            one.seq,
-            one.owner,
-            one.target.platform,
-            one.target.account,
+        reply = NewReply(
+            reply_id=reply_id,
+            session_key=session_key,
+            session_id=session_id,
+            seq=one.seq,
+            owner=one.owner,
+            platform=one.target.platform,
+            account=one.target.account,
+            target=record_as_json("target", one.target, one.target.metadata),
+            content=record_as_json("reply", one.message, {}),
+            state=_STATES[event],
+            epoch=sender,
+            created_at=now,
+            next_try_at=now,
         )
-        yield moving("add_reply", event, params=(*where, target, content, state, sender, now, now))
+        yield moving("add_reply", event, params=reply)
         ids.append(reply_id)
     return tuple(ids)
 
 
 def _last_owed(session_key: str) -> Transaction[int]:
     """Return the id of the last reply that a lane is owed, or 0: new replies get higher ids on any node."""
-    rows = yield Statement("last_owed", (session_key,))
-    return int(rows[0][0] or 0)
+    ((reply_id,),) = yield Statement("last_owed", (session_key,))
+    return int(reply_id or 0)
 
 
 class Due(NamedTuple):
@@ -130,13 +189,12 @@ def due(
     sent = msgspec.json.encode(list(but_not)).decode()
     if lanes is None:
         rows = yield Statement("owed_replies", (*at, sent, limit))
-        later = yield Statement("next_reply_due", at)
+        ((next_at,),) = yield Statement("next_reply_due", at)
     else:
         listed = msgspec.json.encode(sorted(lanes)).decode()
         rows = yield Statement("owed_replies_among", (*at, sent, listed, limit))
-        later = yield Statement("next_reply_due_among", (*at, listed))
-    replies = [_reply(row[:14], sent_by=row[14]) for row in rows]
-    return Due(replies, None if later[0][0] is None else clamp_to_calendar(later[0][0]))
+        ((next_at,),) = yield Statement("next_reply_due_among", (*at, listed))
+    return Due(_replies(rows), None if next_at is None else clamp_to_calendar(next_at))
 
 
 def lane_is_owed(session_key: str) -> Transaction[bool]:
@@ -152,14 +210,13 @@ def reword(reply_id: int, message: OutboundMessage, now: datetime) -> Transactio
 
 def lanes_owed(platform: str, account: str) -> Transaction[set[str]]:
     """Return the lanes that are owed a reply on an account."""
-    rows = yield Statement("lanes_owed", (platform, account))
-    return {row[0] for row in rows}
+    return {session_key for (session_key,) in (yield Statement("lanes_owed", (platform, account)))}
 
 
 def owing() -> Transaction[dict[tuple[str, str], int]]:
     """Return the number of owed replies, by platform and account."""
     rows = yield Statement("accounts_owing")
-    return {(row[0], row[1]): row[2] for row in rows}
+    return {(one.platform, one.account): one.replies for one in map(AccountOwing._make, rows)}
 
 
 def mark_sending(reply: OwedReply, epoch: int) -> Transaction[bool]:
@@ -169,8 +226,8 @@ def mark_sending(reply: OwedReply, epoch: int) -> Transaction[bool]:
     """
     what = (epoch, reply.reply_id, reply.attempts, epoch)
     lock = of_reply(reply.reply_id)
-    rows = yield moving("mark_sending", ReplyEvent.STARTED, params=what, lock=lock)
-    return bool(rows[0][0])
+    ((marked,),) = yield moving("mark_sending", ReplyEvent.STARTED, params=what, lock=lock)
+    return bool(marked)
 
 
 class SentReply(NamedTuple):
@@ -205,8 +262,7 @@ def give_up(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> T
 
 def dead(limit: int, before: int = FIRST) -> Transaction[list[OwedReply]]:
     """Return replies that were given up, the newest first."""
-    rows = yield Statement("dead_replies", (before, limit))
-    return [_reply(row[:14], problem=row[14]) for row in rows]
+    return _replies((yield Statement("dead_replies", (before, limit))))
 
 
 def owed(limit: int, session_key: str | None = None) -> Transaction[list[OwedReply]]:
@@ -215,39 +271,45 @@ def owed(limit: int, session_key: str | None = None) -> Transaction[list[OwedRep
         rows = yield Statement("all_owed_replies", (limit,))
     else:
         rows = yield Statement("all_owed_to_lane", (session_key, limit))
-    return [_reply(row[:14], problem=row[14]) for row in rows]
+    return _replies(rows)
 
 
 def revive(reply_id: int, now: datetime) -> Transaction[None]:
     """Owe a reply again that was given up."""
-    rows = yield moving("revive_reply", ReplyEvent.REVIVED, params=(to_micros(now), reply_id))
-    if not rows[0][0]:
+    ((revived,),) = yield moving("revive_reply", ReplyEvent.REVIVED, params=(to_micros(now), reply_id))
+    if not revived:
         problem = f"reply {reply_id} was not given up"
         raise NotGivenUpError(problem)
 
 
-def _reply(row: Row, problem: str | None = None, sent_by: int | None = None) -> OwedReply:
-    reply_id, key, session_id, seq, owner, platform, account, *rest = row
-    target, content, _, attempts, unclear, created, due_at = rest
+def _replies(rows: Rows) -> list[OwedReply]:
+    return [_reply(ReplyRow(*row)) for row in rows]
+
+
+def _reply(row: ReplyRow) -> OwedReply:
+    problem = row.problem
     try:
-        where, what = _read(_TARGET, reply_id, target), _read(_MESSAGE, reply_id, content)
+        target, message = (
+            _read(_TARGET, row.reply_id, row.target),
+            _read(_MESSAGE, row.reply_id, row.content),
+        )
     except StorageCorruptError as error:
-        where, what = ReplyTarget(platform=platform, account=account), OutboundMessage()
+        target, message = ReplyTarget(platform=row.platform, account=row.account), OutboundMessage()
         problem = str(error)
     return OwedReply(
-        reply_id=reply_id,
-        session_key=key,
-        session_id=session_id,
-        seq=seq,
-        owner=owner,
-        target=where,
-        message=what,
-        attempts=attempts,
-        unclear=unclear,
-        created_at=clamp_to_calendar(created),
-        due_at=clamp_to_calendar(due_at),
+        reply_id=row.reply_id,
+        session_key=row.session_key,
+        session_id=row.session_id,
+        seq=row.seq,
+        owner=row.owner,
+        target=target,
+        message=message,
+        attempts=row.attempts,
+        unclear=row.unclear,
+        created_at=clamp_to_calendar(row.created_at),
+        due_at=clamp_to_calendar(row.due_at),
         problem=problem,
-        sent_by=sent_by,
+        sent_by=row.sent_by,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.instants import from_micros, to_micros
@@ -30,6 +30,7 @@ from gateway_sessions.storage.tables.inbox import (
 from gateway_sessions.storage.tables.lanes import LaneRow, held_lane, load_lane, put_lane
 from gateway_sessions.storage.tables.moves import move_items, moving
 from gateway_sessions.storage.tables.nodes import Census
+from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.admit import settling_noted
 from gateway_sessions.storage.transactions.queue.edits import reword
@@ -43,6 +44,17 @@ TOO_OLD: Final = "its turn was cut off too long ago to begin again by itself"
 TRIED: Final = "its turn was cut off {attempts} times"
 PAGE = 25
 """The number of lanes taken over in one commit: few, because the transaction runs alone."""
+
+
+@row_of("open_commands")
+class OpenCommand(NamedTuple):
+    """A command or a change that was noted and not settled."""
+
+    item_id: int
+    session_key: str
+    seq: int
+    owner: str
+    payload: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +99,8 @@ def adopt(
     rows = yield Statement("lanes_left_behind", (living.listed, PAGE))
     if not rows:
         return []
-    heard = max((yield Statement("last_heard_of"))[0][0] or 0, (yield from meta.number(meta.LIVED_AT)))
+    ((last_write,),) = yield Statement("last_heard_of")
+    heard = max(last_write or 0, (yield from meta.number(meta.LIVED_AT)))
     found: list[CutOff] = []
     for (session_key,) in rows:
         lane = yield from load_lane(session_key)
@@ -108,8 +121,8 @@ def cut_short(held: Held, end: TurnCut, change: Change) -> Transaction[CutOff]:
 def doubt_replies(census: Census) -> Transaction[int]:
     """Note that replies which processes that are gone were sending may have been sent; return how many."""
     living = yield from census()
-    rows = yield moving("doubt_replies", ReplyEvent.DOUBTED, params=(living.listed,))
-    return int(rows[0][0])
+    ((doubted,),) = yield moving("doubt_replies", ReplyEvent.DOUBTED, params=(living.listed,))
+    return int(doubted)
 
 
 def abandon_commands(change: Change, census: Census) -> Transaction[list[Abandoned]]:
@@ -120,21 +133,21 @@ def abandon_commands(change: Change, census: Census) -> Transaction[list[Abandon
     living = yield from census()
     rows = yield Statement("open_commands")
     found: list[Abandoned] = []
-    for item_id, session_key, seq, owner, payload in rows:
-        if living.has_made(item_id):
+    for one in map(OpenCommand._make, rows):
+        if living.has_made(one.item_id):
             continue
-        message = readable(session_key, payload)
+        message = readable(one.session_key, one.payload)
         if message is not None and message.kind is not MessageKind.NEW:
-            yield from _carry_out_change(item_id, session_key, message, change)
+            yield from _carry_out_change(one.item_id, one.session_key, message, change)
             continue
         problem = "the process ended while it was carried out"
-        yield settling_noted(item_id, ItemEvent.ABANDONED, "recovery", change.now, problem)
+        yield settling_noted(one.item_id, ItemEvent.ABANDONED, "recovery", change.now, problem)
         if message is None:
             continue
-        found.append(Abandoned(session_key=session_key, seq=seq, owner=owner, message=message))
+        found.append(Abandoned(session_key=one.session_key, seq=one.seq, owner=one.owner, message=message))
         if not message.internal:
             text = NOT_CARRIED_OUT.format(command=f"/{message.command}")
-            yield from owe([_notice(message, text, owner, seq)], None, session_key, change)
+            yield from owe([_notice(message, text, one.owner, one.seq)], None, one.session_key, change)
     return found
 
 
@@ -251,7 +264,7 @@ def put_aside_stale(
     Their sessions go on, with the messages of such a turn in the transcript, and people get a notice. Look at
     a page of lanes, at *only* those if given; return the key to go on behind, or None at the end.
     """
-    tried = [row[0] for row in (yield Statement("tried_lanes")) if row[0] > after]
+    tried = [key for key, _ in (yield Statement("tried_lanes")) if key > after]
     page = tried[:PAGE]
     found: list[PutAside] = []
     for session_key in page:

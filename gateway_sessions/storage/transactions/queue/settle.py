@@ -270,8 +270,8 @@ def _answered_as_known(
         return None
     if not merely_answered(change, entry, settlement.last_prompt_tokens):
         return None
-    moved = yield touching(entry, change.now, alone=False)
-    return entry.evolve(change.now, last_interaction_at=change.now) if moved[0][0] else None
+    ((moved,),) = yield touching(entry, change.now, alone=False)
+    return entry.evolve(change.now, last_interaction_at=change.now) if moved else None
 
 
 def give_back(
@@ -335,10 +335,10 @@ def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Tran
     # An edited message has a row by now, and the one just written has its old text: the count tells.
     as_begun = begun is not None and not begun.recorded
     if as_begun:
-        ended = yield moving("settle_turn_as_begun", event, params=params)
+        ((ended,),) = yield moving("settle_turn_as_begun", event, params=params)
     else:
-        ended = yield moving("settle_turn", event, params=params)
-    if begun is not None and ended[0][0] != len(begun.items):
+        ((ended,),) = yield moving("settle_turn", event, params=params)
+    if begun is not None and ended != len(begun.items):
         raise NotAsKnownError(held.session_key)
 
 

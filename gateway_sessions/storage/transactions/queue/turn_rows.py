@@ -16,7 +16,7 @@ from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage, user_row
 from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState, advance_item
 from gateway_sessions.core.transcript.messages import Hidden, Message
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.inbox import InboxItem, decode_message, inbox_item
 from gateway_sessions.storage.tables.locks import of_session
@@ -119,10 +119,10 @@ def record_steered(
 def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Transaction[None]:
     """Hide all rows that the turn has written in the session, and the rows of its messages."""
     which = (held.session_key, held.token, session_id)
-    rows = yield Statement("first_row_of_turn", which, lock=of_session(session_id))
-    if rows[0][0] is not None:
-        hidden = yield from hide_from(session_id, rows[0][0], Hidden.REWOUND, ids)
-        calls = sum(row[1] for row in hidden)
+    ((seq,),) = yield Statement("first_row_of_turn", which, lock=of_session(session_id))
+    if seq is not None:
+        hidden = yield from hide_from(session_id, seq, Hidden.REWOUND, ids)
+        calls = sum(one.calls for one in hidden)
         yield from adjust(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
     # A message edited during a turn of over a day may stand in the session that replaced the turn's own.
     yield from withdraw((yield from items_of(held)))
@@ -157,8 +157,8 @@ def say_anew(
 def stands_in(items: Sequence[InboxItem], session_id: str) -> Transaction[bool]:
     """Return whether all transcript rows of messages are visible in that session."""
     for message_id in {one.transcript_id for one in items} - {None}:
-        rows: Sequence[Row] = yield Statement("message_that_stands", (message_id,))
-        if not rows or rows[0][0] != session_id:
+        rows = yield Statement("message_that_stands", (message_id,))
+        if [found for found, _ in rows] != [session_id]:
             return False
     return True
 

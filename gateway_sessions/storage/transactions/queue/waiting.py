@@ -17,7 +17,7 @@ from gateway_sessions.core.instants import clamp_to_calendar, first_change_id, f
 from gateway_sessions.core.queue.items import DeadLetter, Outcome, QueuedMessage
 from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState, ReplyEvent, outcome_after
 from gateway_sessions.errors import InvalidInputError, NotGivenUpError
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.inbox import (
     InboxItem,
@@ -43,8 +43,72 @@ FIRST: Final = 1 << 62
 """An id above that of every message: the newest page begins below it."""
 FORGET_AT_ONCE: Final = 500
 """The number of settled rows of each kind that one commit forgets."""
-_SEQ, _INTO, _TOKEN, _PLACE, _TRIES = 1, 3, 4, 7, 8
-"""The places of these columns in the rows of `open_items`."""
+
+
+@row_of("open_items")
+class OpenItem(NamedTuple):
+    """A message that waits or runs on a lane."""
+
+    item_id: int
+    seq: int
+    solo: int
+    merged_into: int | None
+    token: int | None
+    admitted_at: int
+    payload: str | None
+    place: int
+    tries: int
+
+
+@row_of("waiting_item")
+class WaitingItem(NamedTuple):
+    """A waiting message, by its seq."""
+
+    item_id: int
+    merged_into: int | None
+    payload: str | None
+
+
+@row_of("dead_items")
+class DeadItem(NamedTuple):
+    """A message whose turn failed for good."""
+
+    item_id: int
+    seq: int
+    session_key: str
+    owner: str
+    payload: str | None
+    admitted_at: int
+    settled_at: int
+    problem: str | None
+
+
+@row_of("dead_item")
+class DeadItemPlace(NamedTuple):
+    """The lane of a dead letter, and the turn that it was part of."""
+
+    session_key: str
+    seq: int
+    merged_into: int | None
+
+
+@row_of("waiting_lanes")
+class WaitingLane(NamedTuple):
+    """A lane with waiting turns."""
+
+    session_key: str
+    waiting: int
+    next_seq: int
+    owner: str | None
+
+
+@row_of("ready_lanes", "waiting_among")
+class ReadyLaneRow(NamedTuple):
+    """A lane with the time at which its next turn may begin."""
+
+    session_key: str
+    owner: str | None
+    ready_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +137,22 @@ def overtake(change: Change, session_key: str, by: str) -> Transaction[Overtaken
     if lane.running:
         yield from settle.record_stopped(lane, change)
         stopped = (str(Outcome.INTERRUPTED), moment, by, None, session_key, token)
-        rows = yield moving("settle_turn", ItemEvent.STOPPED, params=stopped)
-        ended = rows[0][0]
+        ((ended,),) = yield moving("settle_turn", ItemEvent.STOPPED, params=stopped)
     was_running = lane.running
     lane.fence_off()
     lane.attempts = 0
     if lane.waiting:
         yield from owe_unfinished_waiting(session_key, change)
     settled = (str(Outcome.CANCELLED), moment, by, session_key)
-    cancelled = yield moving("settle_waiting", ItemEvent.CANCELLED, params=settled)
+    ((cancelled,),) = yield moving("settle_waiting", ItemEvent.CANCELLED, params=settled)
     lane.waiting, lane.ready_at = 0, None
     yield from put_lane(lane)
-    return Overtaken(token if was_running else None, ended, cancelled[0][0])
+    return Overtaken(token if was_running else None, ended, cancelled)
 
 
 def listed(session_key: str) -> Transaction[list[QueuedMessage]]:
     """Return all messages that wait or run on a lane, in the order of its turns."""
-    return [_queued(session_key, row) for row in (yield from _open_items(session_key))]
+    return [_queued(session_key, item) for item in (yield from _open_items(session_key))]
 
 
 def depth(session_key: str) -> Transaction[int]:
@@ -103,12 +166,12 @@ def cancel(session_key: str, seq: int, by: str, change: Change) -> Transaction[i
     if not rows:
         return 0
     lane = yield from load_lane(session_key)
-    item_id, merged_into, payload = rows[0]
-    if merged_into is not None:
-        part = TurnMessage(item_id, seq, merged_into, payload)
+    item = WaitingItem._make(rows[0])
+    if item.merged_into is not None:
+        part = TurnMessage(item.item_id, seq, item.merged_into, item.payload)
         yield from take_from_turn(lane, part, by, change, event=ItemEvent.CANCELLED)
         return 1
-    gone = yield from take_out(lane, seq, item_id, ItemEvent.CANCELLED, by, change)
+    gone = yield from take_out(lane, seq, item.item_id, ItemEvent.CANCELLED, by, change)
     yield from put_lane(lane)
     return len(gone)
 
@@ -120,34 +183,34 @@ def clear(session_key: str, by: str, change: Change) -> Transaction[int]:
         return 0
     yield from owe_unfinished_waiting(session_key, change)
     settled = (str(Outcome.CANCELLED), to_micros(change.now), by, session_key)
-    rows = yield moving("settle_waiting", ItemEvent.CANCELLED, params=settled)
+    ((cancelled,),) = yield moving("settle_waiting", ItemEvent.CANCELLED, params=settled)
     lane.waiting, lane.ready_at = 0, None
     lane.attempts = lane.attempts if lane.running else 0
     yield from put_lane(lane)
-    return int(rows[0][0])
+    return int(cancelled)
 
 
 def move(session_key: str, seq: int, to: int) -> Transaction[list[int]]:
     """Let a waiting turn begin as the *to*-th of them, counted from 1; return the new order."""
     lane = yield from load_lane(session_key)
-    rows = yield from _open_items(session_key)
-    heads = [row for row in rows if row[_INTO] is None and row[_TOKEN] is None]
-    moved = next((row for row in heads if row[_SEQ] == seq), None)
+    items = yield from _open_items(session_key)
+    heads = [one for one in items if one.merged_into is None and one.token is None]
+    moved = next((one for one in heads if one.seq == seq), None)
     if moved is None:
         problem = f"no message {seq} waits on lane {session_key!r}"
         raise InvalidInputError(problem)
-    rest = [row for row in heads if row is not moved]
+    rest = [one for one in heads if one is not moved]
     at = min(max(to, 1), len(heads)) - 1
     order = [*rest[:at], moved, *rest[at:]]
     if not lane.running and order[0] is not heads[0]:
-        yield Statement("set_tries", (lane.attempts, heads[0][0]))
-        lane.attempts = order[0][_TRIES]
-    places = sorted(row[_PLACE] for row in heads)
+        yield Statement("set_tries", (lane.attempts, heads[0].item_id))
+        lane.attempts = order[0].tries
+    places = sorted(one.place for one in heads)
     pairs = zip(places, order, strict=True)
-    yield Statement("set_place", many=[(place, row[0]) for place, row in pairs])
+    yield Statement("set_place", many=[(place, one.item_id) for place, one in pairs])
     yield from reckon_ready(lane)
     yield from put_lane(lane)
-    return [row[_SEQ] for row in order]
+    return [one.seq for one in order]
 
 
 def dead_letters(limit: int, before: int = FIRST) -> Transaction[list[DeadLetter]]:
@@ -155,16 +218,16 @@ def dead_letters(limit: int, before: int = FIRST) -> Transaction[list[DeadLetter
     rows = yield Statement("dead_items", (before, limit))
     return [
         DeadLetter(
-            item_id=item_id,
-            seq=seq,
-            session_key=key,
-            owner=owner,
-            message=readable(key, payload),
-            admitted_at=from_micros(admitted_at),
-            given_up_at=from_micros(settled_at),
-            problem=problem or "",
+            item_id=one.item_id,
+            seq=one.seq,
+            session_key=one.session_key,
+            owner=one.owner,
+            message=readable(one.session_key, one.payload),
+            admitted_at=from_micros(one.admitted_at),
+            given_up_at=from_micros(one.settled_at),
+            problem=one.problem or "",
         )
-        for item_id, seq, key, owner, payload, admitted_at, settled_at, problem in rows
+        for one in map(DeadItem._make, rows)
     ]
 
 
@@ -174,7 +237,7 @@ def requeue(item_id: int, change: Change) -> Transaction[LaneRow]:
     if not rows:
         problem = f"there is no dead letter {item_id}"
         raise NotGivenUpError(problem)
-    session_key, seq, merged_into = rows[0]
+    session_key, seq, merged_into = DeadItemPlace._make(rows[0])
     head = seq if merged_into is None else merged_into
     lane = yield from load_lane(session_key)
     items = yield Statement("dead_turn", (session_key, head, head))
@@ -190,24 +253,24 @@ def requeue(item_id: int, change: Change) -> Transaction[LaneRow]:
 def forget(before: datetime) -> Transaction[int]:
     """Forget some rows that were settled before that time; return how many, 0 when none is left."""
     until = (first_change_id(before, 0), to_micros(before), FORGET_AT_ONCE)
-    items = yield moving("forget_items", ItemEvent.FORGOTTEN, params=until)
-    replies = yield moving("forget_replies", ReplyEvent.FORGOTTEN, params=until)
-    return int(items[0][0] + replies[0][0])
+    ((items,),) = yield moving("forget_items", ItemEvent.FORGOTTEN, params=until)
+    ((replies,),) = yield moving("forget_replies", ReplyEvent.FORGOTTEN, params=until)
+    return int(items + replies)
 
 
 def first_settled() -> Transaction[datetime | None]:
     """Return when the oldest of what can be forgotten was settled; None if there is no such thing."""
-    rows = yield Statement("first_settled")
-    return None if rows[0][0] is None else clamp_to_calendar(rows[0][0])
+    ((instant,),) = yield Statement("first_settled")
+    return None if instant is None else clamp_to_calendar(instant)
 
 
 def waiting_lanes() -> Transaction[dict[str, tuple[int, str | None]]]:
     """Return the number of waiting turns of each lane and the lane's owner."""
     found: dict[str, tuple[int, str | None]] = {}
-    for session_key, stored, next_seq, owner in (yield Statement("waiting_lanes")):
-        waiting = yield from believable(session_key, stored, next_seq)
+    for one in map(WaitingLane._make, (yield Statement("waiting_lanes"))):
+        waiting = yield from believable(one.session_key, one.waiting, one.next_seq)
         if waiting:
-            found[session_key] = (waiting, owner)
+            found[one.session_key] = (waiting, one.owner)
     return found
 
 
@@ -236,26 +299,28 @@ class ReadyLane(NamedTuple):
 def ready(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Transaction[list[ReadyLane]]:
     """Return the ready lanes that have waited longest, except those of the owners in *but_not*."""
     owners = msgspec.json.encode(list(but_not)).decode()
-    rows = yield Statement("ready_lanes", (to_micros(now), owners, limit))
-    return [ReadyLane(row[0], row[1], clamp_to_calendar(row[2])) for row in rows]
+    return _ready_lanes((yield Statement("ready_lanes", (to_micros(now), owners, limit))))
 
 
 def waiting_among(lanes: Iterable[str]) -> Transaction[list[ReadyLane]]:
     """Return those of some lanes on which turns wait, ready or not; the earliest first."""
-    rows = yield Statement("waiting_among", (msgspec.json.encode(list(lanes)).decode(),))
-    return [ReadyLane(row[0], row[1], clamp_to_calendar(row[2])) for row in rows]
+    return _ready_lanes((yield Statement("waiting_among", (msgspec.json.encode(list(lanes)).decode(),))))
+
+
+def _ready_lanes(rows: Rows) -> list[ReadyLane]:
+    found = map(ReadyLaneRow._make, rows)
+    return [ReadyLane(one.session_key, one.owner, clamp_to_calendar(one.ready_at)) for one in found]
 
 
 def next_ready(now: datetime) -> Transaction[datetime | None]:
     """Return the time at which the next lane becomes ready; None if none will by itself."""
-    rows = yield Statement("next_ready", (to_micros(now),))
-    return None if rows[0][0] is None else clamp_to_calendar(rows[0][0])
+    ((instant,),) = yield Statement("next_ready", (to_micros(now),))
+    return None if instant is None else clamp_to_calendar(instant)
 
 
 def outcomes(session_key: str) -> Transaction[dict[str, int]]:
     """Return the number of messages of a lane by outcome, as far as the rows are still there."""
-    rows = yield Statement("lane_outcomes", (session_key,))
-    return {row[0]: row[1] for row in rows}
+    return {outcome: int(number) for outcome, number in (yield Statement("lane_outcomes", (session_key,)))}
 
 
 class TurnMessage(NamedTuple):
@@ -313,23 +378,22 @@ def unwrite(session_key: str, part: TurnMessage) -> Transaction[list[InboxItem]]
     return items
 
 
-def _open_items(session_key: str) -> Transaction[list[Row]]:
-    """Return all rows that wait or run on a lane, in the order of its turns."""
-    rows = yield Statement("open_items", (session_key,))
-    places = {row[_SEQ]: row[_PLACE] for row in rows}
-    return sorted(rows, key=lambda row: (places.get(row[_INTO], row[_PLACE]), row[_SEQ]))
+def _open_items(session_key: str) -> Transaction[list[OpenItem]]:
+    """Return all messages that wait or run on a lane, in the order of its turns."""
+    items = list(map(OpenItem._make, (yield Statement("open_items", (session_key,)))))
+    places: dict[int | None, int] = {one.seq: one.place for one in items}
+    return sorted(items, key=lambda one: (places.get(one.merged_into, one.place), one.seq))
 
 
-def _queued(session_key: str, row: Row) -> QueuedMessage:
-    _, seq, solo, merged_into, token, admitted_at, payload, *_ = row
+def _queued(session_key: str, item: OpenItem) -> QueuedMessage:
     return QueuedMessage(
-        seq=seq,
+        seq=item.seq,
         session_key=session_key,
-        message=decode_message(session_key, payload),
-        admitted_at=from_micros(admitted_at),
-        solo=bool(solo),
-        merged_into=merged_into,
-        running=token is not None,
+        message=decode_message(session_key, item.payload),
+        admitted_at=from_micros(item.admitted_at),
+        solo=bool(item.solo),
+        merged_into=item.merged_into,
+        running=item.token is not None,
     )
 
 

@@ -25,14 +25,46 @@ from gateway_sessions.core.search.results import (
 )
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.transcript.messages import Hidden
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
+from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.search.scan import Candidate
 
 CONTEXT_CHARACTERS: Final = 200
 """The number of characters that a hit shows of itself and of each neighbour."""
-_NOTHING_AROUND: Final = (None, None, None, None)
+
+
+@row_of("search_hits")
+class HitRow(NamedTuple):
+    """The columns of a found message that a hit shows."""
+
+    message_id: int
+    session_id: str
+    seq: int
+    role: str
+    content: str | None
+    tool_name: str | None
+    tool_calls: str | None
+    sent_at: int
+    hidden_because: str | None
+    session_key: str | None
+    source: str
+    model: str | None
+    started_at: int
+    title: str | None
+    from_lane: str | None
+
+
+@row_of("said_around")
+class Surroundings(NamedTuple):
+    """The messages before a found message and behind it, as far as there are any."""
+
+    message_id: int
+    role_before: str | None
+    text_before: str | None
+    role_behind: str | None
+    text_behind: str | None
 
 
 class Order(StrEnum):
@@ -130,7 +162,8 @@ def _shown(placed: Sequence[MessagePlace], wanted: Wanted) -> Transaction[list[S
     ids = msgspec.json.encode([one.candidate.message_id for one in placed]).decode()
     rows = yield Statement("search_hits", (ids,))
     around = yield Statement("said_around", (CONTEXT_CHARACTERS, CONTEXT_CHARACTERS, ids))
-    by_id, near = {row[0]: row for row in rows}, {row[0]: row[1:] for row in around}
+    by_id = {one.message_id: one for one in map(HitRow._make, rows)}
+    near = {one.message_id: one for one in map(Surroundings._make, around)}
     return [
         _hit(by_id[one.candidate.message_id], one, wanted, near[one.candidate.message_id])
         for one in placed
@@ -138,38 +171,38 @@ def _shown(placed: Sequence[MessagePlace], wanted: Wanted) -> Transaction[list[S
     ]
 
 
-def _hit(row: Row, placed: MessagePlace, wanted: Wanted, around: Row) -> SearchHit:
-    message_id, session_id = row[:2]
+def _hit(row: HitRow, placed: MessagePlace, wanted: Wanted, around: Surroundings) -> SearchHit:
     try:
         if placed.candidate.alone:
-            return _alone(_made_of(row, placed.score, wanted, _NOTHING_AROUND), row[-1])
+            return _alone(_made_of(row, placed.score, wanted, None), row.from_lane)
         return _made_of(row, placed.score, wanted, around)
     except DAMAGE as error:
-        tell_damage(f"message {message_id} of session {session_id!r}", error)
+        tell_damage(f"message {row.message_id} of session {row.session_id!r}", error)
 
 
-def _made_of(row: Row, score: float | None, wanted: Wanted, around: Row) -> SearchHit:
-    message_id, session_id, seq, role, content, tool_name, tool_calls, sent_at, hidden, *session = row
-    session_key, source, model, started_at, title, _ = session
-    fields = texts_of(content, tool_name, tool_calls)
-    here = (role, fields[0][:CONTEXT_CHARACTERS] if fields else "")
-    lines = [one for one in (around[:2], here, around[2:]) if one[0] is not None]
+def _made_of(row: HitRow, score: float | None, wanted: Wanted, around: Surroundings | None) -> SearchHit:
+    fields = texts_of(row.content, row.tool_name, row.tool_calls)
+    lines = [(row.role, fields[0][:CONTEXT_CHARACTERS] if fields else "")]
+    if around is not None and around.role_before is not None:
+        lines.insert(0, (around.role_before, around.text_before or ""))
+    if around is not None and around.role_behind is not None:
+        lines.append((around.role_behind, around.text_behind or ""))
     return SearchHit(
-        id=message_id,
-        session_id=session_id,
-        session_key=session_key,
-        seq=seq,
-        role=role,
+        id=row.message_id,
+        session_id=row.session_id,
+        session_key=row.session_key,
+        seq=row.seq,
+        role=row.role,
         snippet=_snippet(fields, wanted),
-        context=tuple(ContextLine(who, said or "") for who, said in lines),
-        timestamp=from_micros(sent_at),
-        tool_name=tool_name,
-        source=source,
-        model=model,
-        session_started=from_micros(started_at),
-        title=title,
+        context=tuple(ContextLine(who, said) for who, said in lines),
+        timestamp=from_micros(row.sent_at),
+        tool_name=row.tool_name,
+        source=row.source,
+        model=row.model,
+        session_started=from_micros(row.started_at),
+        title=row.title,
         score=score,
-        hidden_because=None if hidden is None else Hidden(hidden),
+        hidden_because=None if row.hidden_because is None else Hidden(row.hidden_because),
     )
 
 

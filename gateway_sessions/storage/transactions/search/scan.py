@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -23,19 +23,76 @@ from gateway_sessions.core.search.filters import SearchFilter
 from gateway_sessions.core.search.ranking import READ_CHARACTERS, Features
 from gateway_sessions.core.search.stems import NO_STEMS
 from gateway_sessions.core.search.tokenizer import TOKENISER
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.sql_files import row_of
 
 BEYOND: Final = (1 << 63) - 1
 """An id above that of every message."""
-_ALONE: Final = 14
-"""The place, behind the columns of a row, of the flag that only the message may be shown."""
 TOGETHER_CHARACTERS: Final = 1 << 20
 """The number of characters that are searched together: it bounds the memory of their copy."""
 LIGHT: Final = 1_000
 """The average number of characters up to which a page of messages is searched in milliseconds."""
 MOST_PENDING: Final = 5_000
 """The largest number of changed messages that one search reads."""
+
+
+row_of("messages_to_index", "messages_to_index_again")(IndexedMessage)
+
+
+@row_of("index_limits")
+class IndexLimitsRow(NamedTuple):
+    """The latest rows that concern the search index, each None if there was none yet."""
+
+    message_id: int | None
+    change_id: int | None
+    cleared: int | None
+
+
+@row_of("texts_between")
+class TextRow(NamedTuple):
+    """The searched texts of a message."""
+
+    message_id: int
+    content: str | None
+    tool_name: str | None
+    tool_calls: str | None
+
+
+@row_of("unindexed_messages", "changed_messages", "search_candidates", "whole_search_candidates")
+class CandidateRow(NamedTuple):
+    """A message that a search may find, with the columns that decide about it."""
+
+    message_id: int
+    session_id: str
+    role: str
+    content: str | None
+    tool_name: str | None
+    tool_calls: str | None
+    sent_at: int
+    owner: str
+    session_key: str | None
+    source: str
+    hidden_because: str | None
+    relation: str | None
+    author: str | None
+    from_lane: str | None
+
+    @property
+    def fields(self) -> tuple[str | None, str | None, str | None]:
+        """Return the columns of the searched texts."""
+        return self.content, self.tool_name, self.tool_calls
+
+    def as_indexed(self) -> IndexedMessage:
+        """Return the message as the index reads it."""
+        return IndexedMessage(**{name: getattr(self, name) for name in IndexedMessage._fields})
+
+
+class ShownRow(NamedTuple):
+    """A message that may be shown, and whether nothing else of its session may be."""
+
+    row: CandidateRow
+    alone: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +153,10 @@ class Fresh:
 
 def limits() -> Transaction[ScanLimits]:
     """Return the latest rows of the database, as far as the search index is concerned."""
-    ((message_id, change_id, cleared),) = yield Statement("index_limits")
-    last_change = max(int(change_id or 0), int(cleared or 0))
-    return ScanLimits(max(int(message_id or 0), last_change), int(cleared or 0), last_change)
+    (row,) = yield Statement("index_limits")
+    message_id, change_id, cleared = (int(one or 0) for one in IndexLimitsRow._make(row))
+    last_change = max(change_id, cleared)
+    return ScanLimits(max(message_id, last_change), cleared, last_change)
 
 
 def identity() -> Transaction[str]:
@@ -113,12 +171,10 @@ def identity() -> Transaction[str]:
 def work_after(position: IndexPosition, size: int) -> Transaction[IndexWork]:
     """Return what an index has to read next: all changed messages before any new one, as they are now."""
     changes = yield Statement("index_changes_after", (position.changes, size))
-    known = [(row[0], row[1]) for row in changes if row[1] <= position.watermark]
-    rows = yield from _by_id(message_id for _, message_id in known)
-    now = {row[0]: IndexedMessage(*row) for row in rows}
-    latest = {message_id: change_id for change_id, message_id in known}
+    latest = {message_id: change_id for change_id, message_id in changes if message_id <= position.watermark}
+    now = {one.message_id: one for one in (yield from _by_id(latest))}
     changed = tuple((change, message, now.get(message)) for message, change in latest.items())
-    seen = changes[-1][0] if changes else position.changes
+    seen = max((change_id for change_id, _ in changes), default=position.changes)
     if len(changes) == size:
         return IndexWork(IndexPosition(position.watermark, seen), (), changed, complete=False)
     rows = yield Statement("messages_to_index", (LONGEST_INDEXED, position.watermark, size))
@@ -131,9 +187,11 @@ def samples(watermark: int, size: int) -> Transaction[list[IndexedMessage]]:
     """Return messages that an index has to find: the first ones and the last ones."""
     oldest = yield Statement("messages_to_index", (LONGEST_INDEXED, 0, size))
     newest = yield Statement("unindexed_messages", (0, watermark + 1, size))
-    rows = {row[0]: IndexedMessage(*row[:10], *row[-2:]) for row in (*oldest, *newest) if row[0] <= watermark}
-    changed = yield Statement("pending_changes", (0, watermark, MOST_PENDING))
-    return [one for message_id, one in rows.items() if (message_id,) not in {tuple(row) for row in changed}]
+    messages = [*map(IndexedMessage._make, oldest), *(CandidateRow._make(row).as_indexed() for row in newest)]
+    pending = yield Statement("pending_changes", (0, watermark, MOST_PENDING))
+    changed = {message_id for (message_id,) in pending}
+    by_id = {one.message_id: one for one in messages if one.message_id <= watermark}
+    return [one for message_id, one in by_id.items() if message_id not in changed]
 
 
 def clear_changes(last: int) -> Transaction[None]:
@@ -148,8 +206,8 @@ def changed(
 ) -> Transaction[ChangedMessages]:
     """Return the messages that changed since an index at that position read them."""
     rows = yield Statement("pending_changes", (position.changes, position.watermark, MOST_PENDING + 1))
-    stale = frozenset(row[0] for row in rows)
-    found: Sequence[Row] = ()
+    stale = frozenset(message_id for (message_id,) in rows)
+    found: Rows = ()
     if stale:
         found = yield Statement("changed_messages", (position.changes, position.watermark, MOST_PENDING))
     return ChangedMessages(_matching(found, wanted, shown), stale, len(stale) <= MOST_PENDING)
@@ -171,9 +229,9 @@ def scan(
 
     Only the texts are read at first, because few messages match.
     """
-    rows = yield Statement("texts_between", (after, before, size))
-    texts = [text_of(*row[1:]) for row in rows]
-    near = [rows[at][0] for at in _promising(texts, wanted)]
+    rows = [TextRow._make(row) for row in (yield Statement("texts_between", (after, before, size)))]
+    texts = [text_of(one.content, one.tool_name, one.tool_calls) for one in rows]
+    near = [rows[at].message_id for at in _promising(texts, wanted)]
     found: list[Candidate] = []
     if near:
         ids = msgspec.json.encode(near).decode()
@@ -187,11 +245,11 @@ def scan_without_tokens(
 ) -> Transaction[Scanned]:
     """Search a page of messages for which the index in the database has no tokens."""
     rows = yield Statement("without_tokens", (before, size))
-    return Scanned(_matching(rows, wanted, shown), _last(rows, size))
+    return Scanned(_matching(rows, wanted, shown), _last(list(map(CandidateRow._make, rows)), size))
 
 
-def _last(rows: Sequence[Row], size: int) -> int | None:
-    return rows[-1][0] if len(rows) == size else None
+def _last(rows: Sequence[TextRow | CandidateRow], size: int) -> int | None:
+    return rows[-1].message_id if len(rows) == size else None
 
 
 def select(
@@ -202,20 +260,21 @@ def select(
     if not sure or not isinstance(wanted, Words):
         return _matching((yield Statement("whole_search_candidates", (ids, *shown.span))), wanted, shown)
     rows = yield Statement("search_candidates", (READ_CHARACTERS, ids, *shown.span))
-    return _candidates(_showable(rows, shown), wanted)
+    return _candidates(_showable(list(map(CandidateRow._make, rows)), shown), wanted)
 
 
-def _by_id(message_ids: Iterable[int]) -> Transaction[Sequence[Row]]:
-    ids = sorted(set(message_ids))
+def _by_id(message_ids: Iterable[int]) -> Transaction[list[IndexedMessage]]:
+    ids = sorted(message_ids)
     if not ids:
-        return ()
-    return (yield Statement("messages_to_index_again", (LONGEST_INDEXED, msgspec.json.encode(ids).decode())))
+        return []
+    which = (LONGEST_INDEXED, msgspec.json.encode(ids).decode())
+    return [IndexedMessage._make(row) for row in (yield Statement("messages_to_index_again", which))]
 
 
-def _matching(rows: Sequence[Row], wanted: Wanted | Vocabulary, shown: SearchFilter) -> list[Candidate]:
-    texts = [text_of(*row[3:6]) for row in rows]
-    near = [rows[at] for at in _promising(texts, wanted)]
-    found = [row for row in _showable(near, shown) if wanted.found_in(texts_of(*row[3:6]))]
+def _matching(rows: Rows, wanted: Wanted | Vocabulary, shown: SearchFilter) -> list[Candidate]:
+    messages = [CandidateRow._make(row) for row in rows]
+    near = [messages[at] for at in _promising([text_of(*one.fields) for one in messages], wanted)]
+    found = [one for one in _showable(near, shown) if wanted.found_in(texts_of(*one.row.fields))]
     return _candidates(found, wanted)
 
 
@@ -245,33 +304,32 @@ def _together(texts: Sequence[str]) -> Iterator[list[int]]:
     yield from filter(None, alike.values())
 
 
-def _candidates(rows: Sequence[Row], wanted: Wanted | Vocabulary) -> list[Candidate]:
-    features = wanted.features([row[3] or row[4] or row[5] or "" for row in rows])
+def _candidates(found: Sequence[ShownRow], wanted: Wanted | Vocabulary) -> list[Candidate]:
+    texts = [row.content or row.tool_name or row.tool_calls or "" for row, _ in found]
     return [
-        Candidate(row[0], row[1], row[11], row[6], one, bool(row[_ALONE]))
-        for row, one in zip(rows, features, strict=True)
+        Candidate(row.message_id, row.session_id, row.relation, row.sent_at, features, alone)
+        for (row, alone), features in zip(found, wanted.features(texts), strict=True)
     ]
 
 
-def _showable(rows: Sequence[Row], shown: SearchFilter) -> list[Row]:
+def _showable(rows: Sequence[CandidateRow], shown: SearchFilter) -> list[ShownRow]:
     """Return the rows that may be shown, each with a flag that its session may not be."""
-    sessions = {row[1]: row[7:10] for row in rows}
+    sessions = {row.session_id: row for row in rows}
     whole = {
         session_id
-        for session_id, (owner, session_key, source) in sessions.items()
-        if shown.shows(owner=owner, session_key=session_key, session_id=session_id, source=source)
+        for session_id, row in sessions.items()
+        if shown.shows(owner=row.owner, session_key=row.session_key, session_id=session_id, source=row.source)
     }
     return [
-        (*row, row[1] not in whole)
+        ShownRow(row, row.session_id not in whole)
         for row in rows
-        if (row[1] in whole or _is_theirs(row, shown))
-        and shown.admits(role=row[2], sent_at=row[6], hidden_because=row[10])
+        if (row.session_id in whole or _is_theirs(row, shown))
+        and shown.admits(role=row.role, sent_at=row.sent_at, hidden_because=row.hidden_because)
     ]
 
 
-def _is_theirs(row: Row, shown: SearchFilter) -> bool:
+def _is_theirs(row: CandidateRow, shown: SearchFilter) -> bool:
     """Return whether a message is the caller's, in another owner's session."""
-    author, from_lane = row[12:_ALONE]
-    return shown.scope.sees_message(author=author, from_lane=from_lane) and shown.covers(
-        session_key=row[8], session_id=row[1], source=row[9]
+    return shown.scope.sees_message(author=row.author, from_lane=row.from_lane) and shown.covers(
+        session_key=row.session_key, session_id=row.session_id, source=row.source
     )

@@ -113,8 +113,8 @@ def access(request: SessionRequest, change: Change, *, alone: bool = True) -> Tr
     """
     known = request.known
     if known is not None and merely_goes_on(request, change, known):
-        moved = yield touching(known, change.now, alone=alone)
-        if moved[0][0]:
+        ((moved,),) = yield touching(known, change.now, alone=alone)
+        if moved:
             return Granted(known.evolve(change.now, last_interaction_at=change.now))
         known = None
     holder = yield from load(request.key, known, locked=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -28,7 +28,7 @@ from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.index_notes import note_lane
 from gateway_sessions.storage.tables.locks import of_session
 from gateway_sessions.storage.tables.sessions import ancestor
-from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.sql_files import record_of, row_of
 from gateway_sessions.storage.transactions.sessions.remove import make_way
 
 UNKNOWN_SOURCE: Final = "unknown"
@@ -94,15 +94,40 @@ class NewSession:
         )
 
 
+@record_of("add_session_row")
+class NewSessionRow(NamedTuple):
+    """A session as it is added, without any message."""
+
+    session_id: str
+    session_key: str | None
+    owner: str
+    source: str
+    user_id: str | None
+    parent_session_id: str | None
+    relation: str | None
+    started_at: int
+    model: str | None = None
+    model_config: str | None = None
+    system_prompt: str | None = None
+    extra: str | None = None
+
+
 def add_row(
     entry: SessionEntry, started_at: datetime, parent: str | None, relation: Relation = Relation.SUCCESSION
 ) -> Transaction[None]:
     """Add the row of a lane's new session, without any message."""
-    micros = to_micros(started_at)
-    who = (entry.owner, entry.platform or UNKNOWN_SOURCE, entry.origin and entry.origin.participant_id)
-    came = (parent, str(relation)) if parent is not None else (None, None)
-    yield Statement("add_session", (entry.session_id, entry.session_key, *who, *came, micros))
-    yield Statement("add_totals", (entry.session_id, micros))
+    row = NewSessionRow(
+        session_id=entry.session_id,
+        session_key=entry.session_key,
+        owner=entry.owner,
+        source=entry.platform or UNKNOWN_SOURCE,
+        user_id=None if entry.origin is None else entry.origin.participant_id,
+        parent_session_id=parent,
+        relation=None if parent is None else str(relation),
+        started_at=to_micros(started_at),
+    )
+    yield Statement("add_session_row", row)
+    yield Statement("add_totals", (row.session_id, row.started_at))
 
 
 def create(new: NewSession, ids: Iterator[int]) -> Transaction[str]:
@@ -124,9 +149,9 @@ def create(new: NewSession, ids: Iterator[int]) -> Transaction[str]:
     started = to_micros(new.started_at)
     if not new.is_new:
         yield from tombstones.refuse_earlier(new.session_id, owner, started)
-    who = (new.session_id, key, owner, source, user)
+    row = NewSessionRow(new.session_id, key, owner, source, user, parent, relation, started, *settings)
     yield from make_way(new.session_id, ids)
-    yield Statement("add_session_row", (*who, parent, relation, started, *settings))
+    yield Statement("add_session_row", row)
     yield Statement("add_totals", (new.session_id, started))
     return new.session_id
 
@@ -180,39 +205,31 @@ def count(
     """Count the sessions that *scope* may see."""
     wanted = (source, source, min_message_count, include_archived)
     if scope.sees_everything:
-        rows = yield Statement("count_sessions", wanted)
+        ((sessions,),) = yield Statement("count_sessions", wanted)
     else:
         owners = msgspec.json.encode(sorted(scope.owners)).decode()
-        rows = yield Statement("count_sessions_of_owners", (owners, scope.session_key, *wanted))
-    return int(rows[0][0])
+        ((sessions,),) = yield Statement("count_sessions_of_owners", (owners, scope.session_key, *wanted))
+    return int(sessions)
 
 
 def decode_record(row: Row) -> SessionRecord:
     """Return the record in a row of the columns that `session_record` asks for."""
+    stored: Any = _make_record(*row)  # its fields hold what the columns hold
     try:
-        return _record(*row)
+        record: SessionRecord = msgspec.structs.replace(
+            stored,
+            started_at=from_micros(stored.started_at),
+            last_active=from_micros(stored.last_active),
+            relation=None if stored.relation is None else _RELATIONS[stored.relation],
+            ended_at=None if stored.ended_at is None else from_micros(stored.ended_at),
+            model_config=NO_EXTRA if stored.model_config is None else _read_json(stored.model_config),
+            pinned=stored.pinned != 0,
+            archived=stored.archived != 0,
+            extra=NO_EXTRA if stored.extra is None else _read_json(stored.extra),
+        )
     except DAMAGE as error:
-        tell_damage(f"session {row[0]!r}", error, "its row")
-
-
-def _record(*row: Any) -> SessionRecord:
-    started_at, last_active, relation, ended_at = row[3], row[4], row[8], row[9]
-    model_config, pinned, archived, extra = row[14], *row[19:22]
-    return _make_record(
-        *row[:3],
-        from_micros(started_at),
-        from_micros(last_active),
-        *row[5:8],
-        None if relation is None else _RELATIONS[relation],
-        None if ended_at is None else from_micros(ended_at),
-        *row[10:14],
-        NO_EXTRA if model_config is None else _read_json(model_config),
-        *row[15:19],
-        pinned != 0,
-        archived != 0,
-        NO_EXTRA if extra is None else _read_json(extra),
-        *row[22:],
-    )
+        tell_damage(f"session {stored.session_id!r}", error, "its row")
+    return record
 
 
 def _owner(new: NewSession, key: str | None, parent: str | None) -> Transaction[str]:
@@ -232,13 +249,13 @@ def _descent(new: NewSession, *, there: bool) -> Transaction[tuple[str | None, s
     yield from _is_no_descendant(parent, new.session_id)
     relation = new.stated_relation or (yield from _usual_relation(parent, new))
     if relation == Relation.CONTINUATION:
-        taken = yield Statement("continuation_of_session", (parent,))
-        if taken and taken[0][0] != new.session_id:
-            problem = f"session {parent!r} goes on in {taken[0][0]!r} already"
-            raise InvalidInputError(problem)
+        for (taken,) in (yield Statement("continuation_of_session", (parent,))):
+            if taken != new.session_id:
+                problem = f"session {parent!r} goes on in {taken!r} already"
+                raise InvalidInputError(problem)
     if there:
-        rows = yield Statement("parent_of_session", (new.session_id,))
-        if rows[0][0] is not None:
+        ((has, _),) = yield Statement("parent_of_session", (new.session_id,))
+        if has is not None:
             return None, None
     return parent, str(relation)
 
@@ -249,7 +266,7 @@ def _usual_relation(parent: str, new: NewSession) -> Transaction[Relation]:
     if ended is None or ended.end_reason != EndReason.COMPRESSION or new.source == TOOL_SOURCE:
         return Relation.SUCCESSION
     taken = yield Statement("continuation_of_session", (parent,))
-    return Relation.CONTINUATION if not taken or taken[0][0] == new.session_id else Relation.SUCCESSION
+    return Relation.SUCCESSION if any(one != new.session_id for (one,) in taken) else Relation.CONTINUATION
 
 
 def _is_no_descendant(parent: str, session_id: str) -> Transaction[None]:
@@ -262,7 +279,7 @@ def _is_no_descendant(parent: str, session_id: str) -> Transaction[None]:
         rows = yield Statement("parent_of_session", (current,))
         if not rows and current == parent:
             raise SessionNotFoundError(parent)
-        current = rows[0][0] if rows else None
+        current = next((came_from for came_from, _ in rows), None)
         if current is None:
             return
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,8 +16,38 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.entries import archive, put, remove
 from gateway_sessions.storage.tables.sessions import stored_session
+from gateway_sessions.storage.tables.sql_files import record_of
 from gateway_sessions.storage.transactions.sessions import titles
 from gateway_sessions.storage.transactions.sessions.session_rows import add_row
+
+
+@record_of("add_transition")
+class TransitionColumns(NamedTuple):
+    """A row of the transition log."""
+
+    change_id: int
+    session_key: str
+    session_id: str
+    at: int
+    event: str
+    from_state: str | None
+    to_state: str
+    reason: str | None
+    actor: str
+
+
+@record_of("add_hook_call")
+class NewHookCall(NamedTuple):
+    """A call of a hook as it is owed."""
+
+    idempotency_key: str
+    hook: str
+    session_key: str
+    session_id: str
+    event: str
+    payload: str
+    created_at: int
+    next_try_at: int
 
 
 def interaction_at(entry: SessionEntry, change: Change) -> datetime:
@@ -122,9 +153,18 @@ def transition(
 
 def logged(change_id: int, row: Transition) -> Statement:
     """Write a row of the transition log. No other function writes one."""
-    where = (change_id, row.session_key, row.session_id, to_micros(row.at))
-    what = (row.event, row.from_state, row.to_state, row.reason, row.actor)
-    return Statement("add_transition", (*where, *what), news=row)
+    columns = TransitionColumns(
+        change_id=change_id,
+        session_key=row.session_key,
+        session_id=row.session_id,
+        at=to_micros(row.at),
+        event=row.event,
+        from_state=row.from_state,
+        to_state=row.to_state,
+        reason=row.reason,
+        actor=row.actor,
+    )
+    return Statement("add_transition", columns, news=row)
 
 
 def end_of(entry: SessionEntry, at: datetime, reason: str) -> Statement:
@@ -138,13 +178,20 @@ def _text(word: str | None) -> str | None:
     return str(word) if word is not None else None
 
 
-def _hook_call(
-    change: Change, entry: SessionEntry, reason: EndReason, hook: str, ends: int
-) -> tuple[object, ...]:
+def _hook_call(change: Change, entry: SessionEntry, reason: EndReason, hook: str, ends: int) -> NewHookCall:
     now = to_micros(change.now)
     payload = msgspec.json.encode(
         {"reason": str(reason), "platform": entry.platform, "chat_type": entry.chat_type, "ended_at": now}
     ).decode()
     # The key counts the session's ends. The entry's version would not do: each lane counts its own.
     key = f"{entry.session_id}:{ends + 1}:{hook}"
-    return (key, hook, entry.session_key, entry.session_id, "session_finalized", payload, now, now)
+    return NewHookCall(
+        idempotency_key=key,
+        hook=hook,
+        session_key=entry.session_key,
+        session_id=entry.session_id,
+        event="session_finalized",
+        payload=payload,
+        created_at=now,
+        next_try_at=now,
+    )

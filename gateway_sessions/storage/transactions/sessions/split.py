@@ -56,11 +56,12 @@ def split(descent: Descent, messages: Sequence[Message]) -> Transaction[str]:
         raise InvalidInputError(problem)
     parent = yield from _parent(descent.session_id)
     there = yield Statement("continuation_of_session", (descent.session_id,))
-    compressed = parent[3] == EndReason.COMPRESSION
-    if compressed and there:
-        return str(there[0][0])
-    if parent[2] is not None and not compressed:
-        raise SessionEndedError(descent.session_id, parent[3])
+    compressed = parent.end_reason == EndReason.COMPRESSION
+    for (continuation,) in there:
+        if compressed:
+            return str(continuation)
+    if parent.ended_at is not None and not compressed:
+        raise SessionEndedError(descent.session_id, parent.end_reason)
     if there:
         # A person went back to the original, so the old continuation is a conversation of its own by now.
         yield Statement("continuation_to_branch", (descent.session_id,))

@@ -15,7 +15,7 @@ from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.locks import of_session
-from gateway_sessions.storage.tables.message_rows import Stored, decode_all, encode
+from gateway_sessions.storage.tables.message_rows import EncodedMessage, TextColumns, decode_all, encode
 from gateway_sessions.storage.tables.sessions import ancestor
 
 EVERYTHING: Final = 1 << 62
@@ -73,7 +73,7 @@ def append(
         return Appended([], 0)
     # A message without a time is new: it must come in even if the clock was set back since an erasure.
     pairs = () if copied else tuple(zip(stored, messages, strict=True))
-    sent = [(row.sent_at, one.author) for row, one in pairs if one.sent_at is not None]
+    sent = [(row.stored.sent_at, one.author) for row, one in pairs if one.sent_at is not None]
     yield from _advance(session_id, stored, to_micros(now), sent)
     message_ids = [next(ids) for _ in stored]
     yield _added(session_id, message_ids, stored)
@@ -95,26 +95,25 @@ def must_exist(session_id: str) -> Transaction[None]:
         raise SessionNotFoundError(session_id)
 
 
-def _added(session_id: str, message_ids: Sequence[int], stored: Sequence[Stored]) -> Statement:
+def _added(session_id: str, message_ids: Sequence[int], stored: Sequence[EncodedMessage]) -> Statement:
     """Return the statement that adds the messages; for plain texts a shorter one, in half of the time."""
-    name, columns = "add_text", [one.text_columns for one in stored]
-    if not all(columns):
-        name, columns = "add_message", [one.columns for one in stored]
+    plain = all(isinstance(one.stored, TextColumns) for one in stored)
+    columns: list[tuple[object, ...]] = [one.stored if plain else one.columns for one in stored]
     last = len(stored) - 1
     rows = [
         (message_id, session_id, session_id, last - at, *values)
         for at, (message_id, values) in enumerate(zip(message_ids, columns, strict=True))
     ]
-    said = partial(_said, session_id, stored)
+    name, said = "add_text" if plain else "add_message", partial(_said, session_id, stored)
     return Statement(name, many=rows, said=said) if last else Statement(name, rows[0], said=said)
 
 
-def _said(session_id: str, stored: Sequence[Stored]) -> list[Searchable]:
-    return [one.said_in(session_id) for one in stored]
+def _said(session_id: str, stored: Sequence[EncodedMessage]) -> list[Searchable]:
+    return [one.columns.searchable_in(session_id) for one in stored]
 
 
 def _advance(
-    session_id: str, stored: Sequence[Stored], now: int, sent: Sequence[tuple[int, str | None]]
+    session_id: str, stored: Sequence[EncodedMessage], now: int, sent: Sequence[tuple[int, str | None]]
 ) -> Transaction[None]:
     first_sent = min((instant for instant, _ in sent), default=tombstones.ANY_TIME)
     active = [one for one in stored if one.active]
@@ -124,12 +123,12 @@ def _advance(
         sum(one.calls for one in active),
         sum(one.size for one in stored),
         next((one.preview for one in active if one.preview is not None), None),
-        min(now, max(one.sent_at for one in stored)),  # a platform's clock may be ahead of ours
+        min(now, max(one.stored.sent_at for one in stored)),  # a platform's clock may be ahead of ours
     )
-    changed = yield Statement(
+    ((changed,),) = yield Statement(
         "advance_totals", (*brought, session_id, first_sent), lock=of_session(session_id)
     )
-    if changed[0][0]:
+    if changed:
         return
     session = yield from ancestor(session_id)
     if session is None:
@@ -138,6 +137,6 @@ def _advance(
     for instant, author in sent:
         if author is not None:
             yield from tombstones.refuse_earlier(session_id, author, instant)
-    changed = yield Statement("advance_totals", (*brought, session_id, tombstones.ANY_TIME))
-    if not changed[0][0]:
+    ((changed,),) = yield Statement("advance_totals", (*brought, session_id, tombstones.ANY_TIME))
+    if not changed:
         raise SessionNotFoundError(session_id)

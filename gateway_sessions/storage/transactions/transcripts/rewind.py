@@ -103,7 +103,7 @@ def _rewind_to(session_id: str, target: UserTurnRow, ids: Iterator[int]) -> Tran
         turns_undone=sum(one.begins_turn for one in hidden),
         target_text=target.content or "",
         target_message_id=target.message_id,
-        new_head_id=head[0][0] if head else None,
+        new_head_id=next((message_id for (message_id,) in head), None),
     )
 
 

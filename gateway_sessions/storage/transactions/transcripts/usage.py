@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -50,7 +50,7 @@ from gateway_sessions.ports import Row, Rows, Statement, Transaction
 from gateway_sessions.storage.tables.entries import archive, load, load_by_session, put_unqueried, unarchive
 from gateway_sessions.storage.tables.locks import of_session
 from gateway_sessions.storage.tables.sessions import stored_session
-from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.sql_files import record_of, row_of
 
 
 @row_of("usage_event")
@@ -73,6 +73,60 @@ class UsedRow(NamedTuple):
     cost_status: str | None
     model: str | None
     billing_provider: str | None
+
+
+@record_of("add_usage")
+@row_of("usage_to_export")
+class UsageRow(NamedTuple):
+    """A usage event as it is stored, by the names of the fields of `Usage`."""
+
+    event_id: str
+    at: int
+    task: str
+    model: str | None
+    provider: str | None
+    base_url: str | None
+    billing_mode: str | None
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    api_calls: int
+    estimated_cost_usd: float | None
+    actual_cost_usd: float | None
+    cost_status: str
+    cost_source: str | None
+    pricing_version: str | None
+    session_id: str = ""
+
+
+@row_of("usage_of_session", "insight_usage", "insight_usage_of_owners")
+class ModelUsageRow(NamedTuple):
+    """The sum of the use of a model for a task; without events, its sums are NULL."""
+
+    model: str | None
+    provider: str | None
+    task: str
+    events: int | None
+    api_calls: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    reasoning_tokens: int | None
+    cost_nanos: int | None
+    unknown: int | None
+    estimated: int | None
+    actual: int | None
+    included: int | None
+    source: str = ""
+
+    @property
+    def part(self) -> ModelUsage:
+        """Return the sum as a part of a report."""
+        used = used_in([getattr(self, name) for name in UsageSum.__struct_fields__])
+        return ModelUsage(model=self.model, provider=self.provider, task=self.task, used=used)
 
 
 row_of("spent_by_session", "spent_by_owner", "spent_by_all")(UsageSum)
@@ -132,12 +186,7 @@ def record(session_id: str, usage: Usage, now: datetime) -> Transaction[bool]:
     used = yield Statement("get_used", (session_id,), lock=of_session(session_id))
     if not used:
         raise SessionNotFoundError(session_id)
-    words = (usage.model, usage.provider, usage.base_url, usage.billing_mode)
-    counts = tuple(getattr(usage, name) for name in COUNTS)
-    costs = (usage.estimated_cost_usd, usage.actual_cost_usd, str(usage.cost_status))
-    source = (usage.cost_source, usage.pricing_version)
-    row = (usage.event_id, session_id, to_micros(usage.at), usage.task, *words, *counts, *costs, *source)
-    yield Statement("add_usage", row)
+    yield Statement("add_usage", usage_row(usage, session_id))
     if usage.task == TURN:
         before = UsedRow._make(used[0])
         yield from _note_route(session_id, usage, before.model, before.billing_provider)
@@ -145,9 +194,18 @@ def record(session_id: str, usage: Usage, now: datetime) -> Transaction[bool]:
         status = usage.cost_status
         if before.cost_status is not None:
             status = least_certain_status(before.cost_status, usage.cost_status)
+        counts = tuple(getattr(usage, name) for name in COUNTS)
+        source = (usage.cost_source, usage.pricing_version)
         yield Statement("add_used", (*counts, *after, str(status), *source, session_id))
         yield from _count_in_entry(session_id, sum_of_event(usage), status, now)
     return True
+
+
+def usage_row(usage: Usage, session_id: str = "") -> UsageRow:
+    """Return a usage event as it is stored."""
+    columns: dict[str, Any] = {name: getattr(usage, name, session_id) for name in UsageRow._fields}
+    columns |= {"at": to_micros(usage.at), "cost_status": str(usage.cost_status)}
+    return UsageRow(**columns)
 
 
 def record_spent(session_id: str, usages: Sequence[Usage], now: datetime) -> Transaction[None]:
@@ -191,11 +249,9 @@ def usage_of_session(session_id: str) -> Transaction[SessionUsage]:
     if not (yield Statement("session_exists", (session_id,))):
         raise SessionNotFoundError(session_id)
     rows = yield Statement("usage_of_session", (session_id,))
-    parts = [
-        ModelUsage(model=model, provider=provider, task=task, used=used_in(sums))
-        for model, provider, task, *sums in rows
-    ]
-    return SessionUsage(session_id=session_id, parts=rank_by_tokens(parts))
+    return SessionUsage(
+        session_id=session_id, parts=rank_by_tokens([ModelUsageRow(*row).part for row in rows])
+    )
 
 
 def spent(session_id: str, day: tuple[datetime, datetime]) -> Transaction[Spent]:
@@ -353,9 +409,8 @@ def _add_messages(counts: PeriodCounts, rows: Rows) -> None:
 
 
 def _count_usage(question: Question, counts: PeriodCounts) -> Transaction[None]:
-    for source, model, provider, task, *sums in (yield question.asked("insight_usage")):
-        part = ModelUsage(model=model, provider=provider, task=task, used=used_in(sums))
-        counts.used.setdefault(source, []).append(part)
+    for one in map(ModelUsageRow._make, (yield question.asked("insight_usage"))):
+        counts.used.setdefault(one.source, []).append(one.part)
 
 
 def _top(question: Question) -> Transaction[TopSessions]:

@@ -27,6 +27,7 @@ from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.sessions.session_rows import decode_record
 from gateway_sessions.storage.transactions.sessions.titles import in_scope
 from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING
+from gateway_sessions.storage.transactions.transcripts.usage import UsageRow
 
 PAGE: Final = 200
 """The largest number of messages in a page."""
@@ -85,30 +86,6 @@ class EarlierVersion(NamedTuple):
     replaced_at: int
 
 
-@row_of("usage_to_export")
-class UsageRow(NamedTuple):
-    """A usage event as it is stored, by the names of the fields of `Usage`."""
-
-    event_id: str
-    at: int
-    task: str
-    model: str | None
-    provider: str | None
-    base_url: str | None
-    billing_mode: str | None
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    reasoning_tokens: int
-    api_calls: int
-    estimated_cost_usd: float | None
-    actual_cost_usd: float | None
-    cost_status: str
-    cost_source: str | None
-    pricing_version: str | None
-
-
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """A session with its first messages."""
@@ -154,7 +131,7 @@ def head(session_id: str, scope: Scope) -> Transaction[Head]:
     entry: Any = from_json(f"session {session_id!r}", more.entry, object)
     members = session_members(record, ends=more.ends, entry=entry)
     usage = yield Statement("usage_to_export", (session_id,))
-    members["usage_events"] = [usage_members(_usage(UsageRow._make(row))) for row in usage]
+    members["usage_events"] = [usage_members(_usage(UsageRow(*row))) for row in usage]
     acts = yield Statement("acts_of_hiding", (session_id,))
     average = record.text_bytes // max(record.last_seq, 1)
     page = max(1, min(PAGE, PAGE_BYTES // max(average, 1)))
@@ -213,6 +190,7 @@ def whole_if_there(session_id: str, wanted: ExportQuery) -> Transaction[Members 
 
 def _usage(row: UsageRow) -> Usage:
     columns = row._asdict()
+    del columns["session_id"]
     columns["at"] = from_micros(row.at)
     columns["cost_status"] = member(f"use {row.event_id!r}", CostStatus, row.cost_status)
     return Usage(**columns)

@@ -15,11 +15,11 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.column_decoding import from_json
-from gateway_sessions.storage.tables.entries import put
+from gateway_sessions.storage.tables.entries import EntryRow, put
 from gateway_sessions.storage.tables.meta import remember
 from gateway_sessions.storage.transactions.sessions.session_rows import add_row
 from gateway_sessions.storage.transactions.sessions.session_transitions import transition
-from gateway_sessions.storage.transactions.transfer.import_session import columns_of, note_in
+from gateway_sessions.storage.transactions.transfer.import_session import note_in, session_here
 
 IMPORTED = "index_imported"
 """The fact that the file found at the first start was imported, or that there was none."""
@@ -85,14 +85,13 @@ def known(session_ids: Sequence[str], member: str) -> Transaction[dict[str, Know
     """Return those of the sessions that the store has already."""
     found: dict[str, KnownSession] = {}
     for session_id in session_ids:
-        rows = yield Statement("session_as_taken_in", (session_id,))
-        if not rows:
+        columns = yield from session_here(session_id)
+        if columns is None:
             continue
-        columns = columns_of(rows[0])
-        extra = from_json(f"session {session_id!r}", columns["extra"] or "{}", dict[str, Any])
+        extra = from_json(f"session {session_id!r}", columns.extra or "{}", dict[str, Any])
         counts = yield Statement("stored_messages_of_session", (session_id,))
-        note = note_in(columns)
-        empty = not counts or counts[0][1] == 0
+        note = note_in(columns.extra)
+        empty = not any(stored for _, stored in counts)
         found[session_id] = KnownSession(
             extra.get(member), empty, note.get("parent_session_id"), note.get("relation")
         )
@@ -103,9 +102,10 @@ def lane_states(entries: Sequence[SessionEntry]) -> Transaction[list[LaneState]]
     """Return the obstacles to an import for each lane."""
     states: list[LaneState] = []
     for entry in entries:
-        here = yield Statement("entry_by_key", (entry.session_key,))
-        holder = yield Statement("lane_of_session", (entry.session_id,))
+        rows = yield Statement("entry_by_key", (entry.session_key,))
+        session_id = EntryRow._make(rows[0]).session_id if rows else None
+        holders = yield Statement("lane_of_session", (entry.session_id,))
+        holder = next((session_key for (session_key,) in holders), None)
         erased = yield from tombstones.erased_since(entry.owner, to_micros(entry.created_at))
-        there = here[0][2] if here else None
-        states.append(LaneState(there, holder[0][0] if holder else None, erased is not None))
+        states.append(LaneState(session_id, holder, erased is not None))
     return states

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -22,84 +22,140 @@ from gateway_sessions.core.search.documents import Searchable
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.sessions.titles import MAX_TITLE, base_title, next_number, numbered, one_line
 from gateway_sessions.core.storable_text import StorableEncoder
-from gateway_sessions.core.usage.usage_events import COUNTS, Usage
 from gateway_sessions.errors import InvalidInputError, StorageCorruptError
-from gateway_sessions.ports import Row, Statement, Transaction
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.column_decoding import from_json
 from gateway_sessions.storage.tables.entries import archive, unarchive
-from gateway_sessions.storage.tables.message_rows import content_columns, encode, searchable
+from gateway_sessions.storage.tables.message_rows import MessageColumns, content_columns, encode
+from gateway_sessions.storage.tables.sql_files import record_of, row_of
 from gateway_sessions.storage.transactions.sessions.remove import make_way
 from gateway_sessions.storage.transactions.sessions.titles import taken_in_lineage
-
-Columns = Mapping[str, Any]
-"""The row of a session."""
+from gateway_sessions.storage.transactions.transcripts.usage import UsageRow, usage_row
+from gateway_sessions.storage.transactions.transfer.export import EarlierVersion
 
 NOTE: Final = "import"
 """The member of `extra` that keeps the file's values where the row here differs from them."""
-COLUMNS: Final[tuple[str, ...]] = (
-    "session_id", "session_key", "owner", "source", "user_id", "parent_session_id", "relation", "started_at",
-    "ended_at", "end_reason", "ends", "entry", "title", "title_by", "model", "model_config", "system_prompt",
-    "billing_provider", "billing_base_url", "billing_mode", "pinned", "archived", "extra", "title_owner",
-)  # fmt: skip
-"""The columns in the order of the statements that write and read them."""
-_MESSAGE_COUNT: Final = 3
-"""The place of the count in the totals."""
-_SENT_AT: Final = 9
-"""The place of the instant in the row of a message."""
-_AUTHOR: Final = 24
-"""The place of the author."""
 _LATEST: Final = 1 << 62
 """An instant later than that of any message."""
 _TEXTS: Final = ("model", "system_prompt", "billing_provider", "billing_base_url", "billing_mode")
-_SUMS: Final = (
-    "rewind_count", "preview", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
-    "reasoning_tokens", "api_call_count", "estimated_cost_usd", "actual_cost_usd", "cost_status",
-    "cost_source", "pricing_version",
-)  # fmt: skip
+
+
+@row_of("session_as_imported")
+@record_of("add_imported_session")
+class SessionColumns(NamedTuple):
+    """All columns of a session that an import writes."""
+
+    session_id: str
+    session_key: str | None
+    owner: str
+    source: str
+    user_id: str | None
+    parent_session_id: str | None
+    relation: str | None
+    started_at: int
+    ended_at: int | None
+    end_reason: str | None
+    ends: int
+    """The number of times that the session ended."""
+    entry: str | None
+    """The lane's entry as it was when the session ended."""
+    title: str | None
+    title_by: str | None
+    model: str | None
+    model_config: str | None
+    system_prompt: str | None
+    billing_provider: str | None
+    billing_base_url: str | None
+    billing_mode: str | None
+    pinned: int
+    archived: int
+    extra: str | None
+    title_owner: str | None
+
+
+@record_of("add_imported_totals")
+class TotalsColumns(NamedTuple):
+    """The totals of a session, by the names of the fields of its record."""
+
+    session_id: str
+    last_active: int
+    last_seq: int
+    message_count: int
+    tool_call_count: int
+    text_bytes: int
+    rewind_count: int
+    preview: str | None
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    api_call_count: int
+    estimated_cost_usd: float | None
+    actual_cost_usd: float | None
+    cost_status: str | None
+    cost_source: str | None
+    pricing_version: str | None
+
+
+class EncodedPlace(NamedTuple):
+    """A message of a session as columns, and its place."""
+
+    seq: int
+    hidden_by: int | None
+    """The change that hid the message, as a number counted from 1."""
+    columns: MessageColumns
+
+
+class EncodedVersion(NamedTuple):
+    """An earlier version of the message at a place."""
+
+    seq: int
+    version: int
+    content: str | None
+    parts: str | None
+    replaced_at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
     """A session as rows."""
 
-    columns: Columns
-    totals: tuple[Any, ...]
-    messages: Sequence[tuple[Any, ...]]
-    """The rows from `seq` on; the change that hid a message is a number counted from 1."""
-    versions: Sequence[tuple[Any, ...]]
-    """The rows of earlier versions, with the seq of their message in front."""
-    usage: Sequence[tuple[Any, ...]]
+    columns: SessionColumns
+    totals: TotalsColumns
+    messages: Sequence[EncodedPlace]
+    versions: Sequence[EncodedVersion]
+    usage: Sequence[UsageRow]
 
     @property
     def session_id(self) -> str:
         """Return the id of the session."""
-        return str(self.columns["session_id"])
+        return self.columns.session_id
 
     @property
     def message_count(self) -> int:
         """Return the number of visible messages."""
-        return int(self.totals[_MESSAGE_COUNT])
+        return self.totals.message_count
 
     @property
     def first_instant(self) -> int:
         """Return the beginning of the session, or the time of its first message if that is earlier."""
-        return min(int(self.columns["started_at"]), *(int(row[_SENT_AT]) for row in self.messages), _LATEST)
+        return min(self.columns.started_at, *(one.columns.sent_at for one in self.messages), _LATEST)
 
     @property
     def first_said(self) -> Mapping[str, int]:
         """Return the time of each author's first message, for messages that name an author."""
         found: dict[str, int] = {}
-        for row in self.messages:
-            if row[_AUTHOR] is not None:
-                found[row[_AUTHOR]] = min(int(row[_SENT_AT]), found.get(row[_AUTHOR], _LATEST))
+        for _, _, message in self.messages:
+            if message.author is not None:
+                found[message.author] = min(message.sent_at, found.get(message.author, _LATEST))
         return found
 
     @property
     def digest(self) -> int:
         """Return a hash that is the same for the same session within this process."""
-        rows = (tuple(self.columns.values()), tuple(self.messages), tuple(self.versions), tuple(self.usage))
-        return hash(rows)
+        return hash((self.columns, tuple(self.messages), tuple(self.versions), tuple(self.usage)))
 
 
 def encoded(bundle: ExportedSession, now: datetime) -> Encoded:
@@ -109,30 +165,28 @@ def encoded(bundle: ExportedSession, now: datetime) -> Encoded:
     """
     record, intake = bundle.record, StorableEncoder()
     stored = [encode(one.message, now) for one in bundle.messages]
-    counts = (record.last_seq, record.message_count, record.tool_call_count, sum(one.size for one in stored))
-    totals = (record.session_id, to_micros(record.last_active), *counts)
+    totals = {name: getattr(record, name) for name in TotalsColumns._fields}
+    totals |= {
+        "last_active": to_micros(record.last_active),
+        "text_bytes": sum(one.size for one in stored),
+    }
     return Encoded(
         columns=_columns(bundle, intake),
-        totals=(*totals, *(getattr(record, name) for name in _SUMS)),
+        totals=TotalsColumns(**totals),
         messages=[
-            (one.message.seq, one.hidden_by, *row.columns)
+            EncodedPlace(one.message.seq, one.hidden_by, row.columns)
             for one, row in zip(bundle.messages, stored, strict=True)
         ],
         versions=list(_versions(bundle, intake)),
-        usage=[_usage(one) for one in bundle.usage],
+        usage=[usage_row(one) for one in bundle.usage],
     )
 
 
-def columns_of(row: Row) -> dict[str, Any]:
-    """Return the row of a session by the names of its columns."""
-    return dict(zip(COLUMNS, row, strict=True))
-
-
-def note_in(columns: Columns) -> dict[str, Any]:
-    """Return the file's values that differ from the row."""
-    note = _members(columns["extra"]).get(NOTE)
+def note_in(extra: str | None) -> dict[str, Any]:
+    """Return the file's values that differ from the row, from its column `extra`."""
+    note = _members(extra).get(NOTE)
     members = cast("dict[str, Any]", note) if isinstance(note, dict) else {}
-    return {name: value for name, value in members.items() if name in COLUMNS}
+    return {name: value for name, value in members.items() if name in SessionColumns._fields}
 
 
 def with_note(extra: str | None, note: Mapping[str, Any]) -> str | None:
@@ -159,9 +213,9 @@ def _members(extra: str | None) -> dict[str, Any]:
     return from_json("a session", extra or "{}", dict[str, Any])
 
 
-def _columns(bundle: ExportedSession, intake: StorableEncoder) -> dict[str, Any]:
+def _columns(bundle: ExportedSession, intake: StorableEncoder) -> SessionColumns:
     record = bundle.record
-    values: dict[str, Any] = {name: getattr(record, name, None) for name in COLUMNS}
+    values: dict[str, Any] = {name: getattr(record, name, None) for name in SessionColumns._fields}
     title = one_line(record.title)[:MAX_TITLE].strip() if record.title else None
     values |= {
         "relation": None if record.relation is None else str(record.relation),
@@ -177,21 +231,15 @@ def _columns(bundle: ExportedSession, intake: StorableEncoder) -> dict[str, Any]
         "archived": int(record.archived),
         "extra": intake.json("extra", dict(record.extra) or None),
     }
-    return values | {name: intake.text(name, values[name]) for name in _TEXTS}
+    values |= {name: intake.text(name, values[name]) for name in _TEXTS}
+    return SessionColumns(**values)
 
 
-def _versions(bundle: ExportedSession, intake: StorableEncoder) -> Iterator[tuple[Any, ...]]:
+def _versions(bundle: ExportedSession, intake: StorableEncoder) -> Iterator[EncodedVersion]:
     for one in bundle.messages:
         for version, (content, replaced_at) in enumerate(one.versions, 1):
             columns = content_columns(intake, content)
-            yield (one.message.seq, version, *columns, to_micros(replaced_at))
-
-
-def _usage(one: Usage) -> tuple[Any, ...]:
-    words = (one.task, one.model, one.provider, one.base_url, one.billing_mode)
-    counts = (getattr(one, name) for name in COUNTS)
-    costs = (one.estimated_cost_usd, one.actual_cost_usd, str(one.cost_status))
-    return (one.event_id, to_micros(one.at), *words, *counts, *costs, one.cost_source, one.pricing_version)
+            yield EncodedVersion(one.message.seq, version, *columns, to_micros(replaced_at))
 
 
 def _entry(bundle: ExportedSession) -> str | None:
@@ -214,8 +262,6 @@ T = TypeVar("T")
 
 LONGEST_DESCENT: Final = 10_000
 """The largest number of ancestors that are followed: a damaged database may have a circle."""
-_ROLE: Final = 4
-"""The place of the role in the row of a message."""
 PAGE: Final = 100
 """The number of messages compared at a time."""
 OF_THE_LANE: Final = ("session_key", "owner", "ended_at", "end_reason", "ends", "entry")
@@ -263,13 +309,13 @@ class DryRun:
     continued: set[str] = field(default_factory=set[str])
     events: set[str] = field(default_factory=set[str])
 
-    def note(self, one: Encoded, placed: Columns) -> None:
+    def note(self, one: Encoded, placed: SessionColumns) -> None:
         """Remember a session that would be here now."""
         self.digests[one.session_id] = one.digest
-        if placed["title"]:
-            self.titles[placed["owner"]].add(placed["title"])
-        self.events |= {row[0] for row in one.usage}
-        self.place(one.session_id, placed["parent_session_id"], placed["relation"])
+        if placed.title:
+            self.titles[placed.owner].add(placed.title)
+        self.events |= {event.event_id for event in one.usage}
+        self.place(one.session_id, placed.parent_session_id, placed.relation)
 
     def place(self, session_id: str, parent: str | None, relation: str | None) -> None:
         """Remember the parent that a session would have."""
@@ -282,7 +328,7 @@ def take_in(
     one: Encoded, run: DryRun, ids: Iterator[int], *, fill: bool = False
 ) -> Transaction[ImportedSession]:
     """Write a session, or return the reason why not. With *fill*, an empty session here counts as missing."""
-    here = yield Statement("session_as_taken_in", (one.session_id,))
+    here = yield from session_here(one.session_id)
     if one.session_id in run.parents:
         same = run.digests.get(one.session_id) == one.digest
         return (
@@ -290,20 +336,26 @@ def take_in(
             if same
             else ImportedSession(Fate.CLASH, "it stands in the file twice")
         )
-    empty = bool(here) and fill and (yield from _is_empty(one.session_id))
-    if here and not empty:
-        return (yield from _met(one, here[0]))
+    empty = here is not None and fill and (yield from _is_empty(one.session_id))
+    if here is not None and not empty:
+        return (yield from _met(one, here))
     if problem := (yield from _refusal(one, run)):
         return ImportedSession(Fate.CLASH, problem)
-    outcome, placed = yield from _placed(one.columns, here[0] if here else None, run)
+    outcome, placed = yield from _placed(one.columns, here, run)
     if run.pretend:
         run.note(one, placed)
         return outcome
-    if here:
+    if here is not None:
         yield Statement("forget_empty_session", (one.session_id,))
         yield Statement("forget_empty_totals", (one.session_id,))
     yield from _write(replace(one, columns=placed), ids)
     return outcome
+
+
+def session_here(session_id: str) -> Transaction[SessionColumns | None]:
+    """Return the columns of a session that the store has; None if it does not have it."""
+    rows = yield Statement("session_as_imported", (session_id,))
+    return SessionColumns._make(rows[0]) if rows else None
 
 
 def one_after_another(transactions: Sequence[Callable[[], Transaction[T]]]) -> Transaction[list[T]]:
@@ -320,53 +372,61 @@ def attach(child: str, parent: str, relation: str | None, run: DryRun) -> Transa
     if comes_from is not False:
         return None if comes_from else False
     relation = yield from _free_relation(relation, parent, run)
-    rows = yield Statement("session_as_taken_in", (child,))
+    here = yield from session_here(child)
     if run.pretend:
         run.place(child, parent, relation)
-    elif rows:
-        columns = columns_of(rows[0])
-        note = note_in(columns)
+    elif here is not None:
+        note = note_in(here.extra)
         left = {name: note[name] for name in note if name not in ("parent_session_id", "relation")}
         if relation != note.get("relation"):
             left["relation"] = note.get("relation")
-        extra = with_note(without_note(columns["extra"]), left)
+        extra = with_note(without_note(here.extra), left)
         yield Statement("attach_session", (parent, relation, extra, child))
     return True
 
 
-def _placed(columns: Columns, here: Row | None, run: DryRun) -> Transaction[tuple[ImportedSession, Columns]]:
+def _placed(
+    columns: SessionColumns, here: SessionColumns | None, run: DryRun
+) -> Transaction[tuple[ImportedSession, SessionColumns]]:
     """Return the row with a title and a parent that are free here; a note keeps the file's values."""
-    placed, outcome = dict(columns), ImportedSession(Fate.IMPORTED)
+    placed, outcome = columns, ImportedSession(Fate.IMPORTED)
     if here is not None:
-        known = columns_of(here)
-        placed |= {name: known[name] for name in OF_THE_LANE}
-    placed["title"] = yield from _free_title(placed["owner"], columns["title"], run)
-    if placed["title"] != columns["title"]:
-        outcome = replace(outcome, title=placed["title"])
-    parent, relation = columns["parent_session_id"], columns["relation"]
+        placed = placed._replace(**{name: getattr(here, name) for name in OF_THE_LANE})
+    placed = placed._replace(title=(yield from _free_title(placed.owner, columns.title, run)))
+    if placed.title != columns.title:
+        outcome = replace(outcome, title=placed.title)
+    parent, relation = columns.parent_session_id, columns.relation
     if parent is not None:
-        comes_from = yield from _comes_from(parent, columns["session_id"], run)
+        comes_from = yield from _comes_from(parent, columns.session_id, run)
         if comes_from is False:
-            placed["relation"] = yield from _free_relation(relation, parent, run)
-            outcome = replace(outcome, branched=placed["relation"] != relation)
+            placed = placed._replace(relation=(yield from _free_relation(relation, parent, run)))
+            outcome = replace(outcome, branched=placed.relation != relation)
         else:
-            placed |= {"parent_session_id": None, "relation": None}
-            why = "adrift" if comes_from else "waits_for"
-            outcome = replace(outcome, relation=relation, **{why: parent})
-    note = {name: columns[name] for name in COLUMNS if placed[name] != columns[name]}
-    placed["extra"] = with_note(columns["extra"], note)
-    return outcome, placed
+            placed = placed._replace(parent_session_id=None, relation=None)
+            outcome = replace(
+                outcome,
+                relation=relation,
+                adrift=parent if comes_from else None,
+                waits_for=None if comes_from else parent,
+            )
+    note = {name: getattr(columns, name) for name in _differing(placed, columns)}
+    return outcome, placed._replace(extra=with_note(columns.extra, note))
 
 
-def _met(one: Encoded, here: Row) -> Transaction[ImportedSession]:
+def _differing(one: SessionColumns, other: SessionColumns) -> list[str]:
+    """Return the names of the columns in which two rows differ."""
+    return [name for name in SessionColumns._fields if getattr(one, name) != getattr(other, name)]
+
+
+def _met(one: Encoded, here: SessionColumns) -> Transaction[ImportedSession]:
     """Compare a session with the one here that has its id: skip an unchanged one, else report a clash."""
-    columns, wanted = columns_of(here), dict(one.columns)
+    columns, wanted = here, one.columns
     note: dict[str, Any] = {}
     if columns != wanted:
-        note = note_in(columns)
-        columns |= {**note, "extra": without_note(columns["extra"])}
+        note = note_in(here.extra)
+        columns = here._replace(**(note | {"extra": without_note(here.extra)}))
     if columns != wanted:
-        names = ", ".join(name for name in COLUMNS if columns[name] != wanted[name])
+        names = ", ".join(_differing(columns, wanted))
         return ImportedSession(Fate.CLASH, f"another session has its id; they differ in {names}")
     if problem := (yield from _difference(one)):
         return ImportedSession(Fate.CLASH, f"another session has its id; {problem}")
@@ -378,42 +438,44 @@ def _met(one: Encoded, here: Row) -> Transaction[ImportedSession]:
 def _difference(one: Encoded) -> Transaction[str | None]:
     """Return the difference between the messages and the use here and those of the file; None if equal."""
     acts = yield Statement("acts_of_hiding", (one.session_id,))
-    numbers: dict[int | None, int] = {row[0]: number for number, row in enumerate(acts, 1)}
+    numbers: dict[int | None, int] = {act: number for number, (act,) in enumerate(acts, 1)}
     at, seq = 0, 0
-    while rows := (yield Statement("messages_as_taken_in", (one.session_id, seq, PAGE))):
-        ours = [(row[0], numbers.get(row[1]), *row[2:]) for row in rows]
+    while rows := (yield Statement("messages_as_imported", (one.session_id, seq, PAGE))):
+        ours = [
+            EncodedPlace(place, numbers.get(act), MessageColumns(*columns)) for place, act, *columns in rows
+        ]
         if ours != list(one.messages[at : at + len(rows)]):
             return "their messages differ"
-        at, seq = at + len(rows), rows[-1][0]
+        at, seq = at + len(rows), ours[-1].seq
     if at != len(one.messages):
         return "it has fewer messages"
     versions = yield Statement("versions_of_messages", (one.session_id, 0, seq))
-    if [tuple(row) for row in versions] != [(row[0], *row[2:]) for row in one.versions]:
+    wanted = [EarlierVersion(old.seq, old.content, old.parts, old.replaced_at) for old in one.versions]
+    if [EarlierVersion._make(row) for row in versions] != wanted:
         return "earlier versions of their messages differ"
     usage = yield Statement("usage_to_export", (one.session_id,))
-    if {row[0]: tuple(row) for row in usage} != {row[0]: row for row in one.usage}:
+    if {UsageRow(*row) for row in usage} != set(one.usage):
         return "their use differs"
     return None
 
 
 def _refusal(one: Encoded, run: DryRun) -> Transaction[str | None]:
-    erased = yield from tombstones.erased_since(one.columns["owner"], one.first_instant)
+    erased = yield from tombstones.erased_since(one.columns.owner, one.first_instant)
     if erased is not None:
         return f"it began before its owner was erased, on {erased:%Y-%m-%d}"
     for author, instant in one.first_said.items():
         erased = yield from tombstones.erased_since(author, instant)
         if erased is not None:
             return f"it holds what somebody said before they were erased, on {erased:%Y-%m-%d}"
-    events = [row[0] for row in one.usage]
+    events = [event.event_id for event in one.usage]
     text = msgspec.json.encode(events).decode()
-    counted = [row[0] for row in (yield Statement("usage_elsewhere", (text, one.session_id)))]
+    counted = [event_id for (event_id,) in (yield Statement("usage_elsewhere", (text, one.session_id)))]
     counted += sorted(run.events.intersection(events))
     return f"usage event {counted[0]!r} was counted for another session" if counted else None
 
 
 def _is_empty(session_id: str) -> Transaction[bool]:
-    rows = yield Statement("stored_messages_of_session", (session_id,))
-    return bool(rows) and rows[0][1] == 0
+    return [stored for _, stored in (yield Statement("stored_messages_of_session", (session_id,)))] == [0]
 
 
 def _free_title(owner: str, title: str | None, run: DryRun) -> Transaction[str | None]:
@@ -449,7 +511,7 @@ def _comes_from(parent: str, session_id: str, run: DryRun) -> Transaction[bool |
         rows = yield Statement("parent_of_session", (current,))
         if not rows:
             return None if current == parent else False
-        current = rows[0][0]
+        ((current, _),) = rows
     return True
 
 
@@ -463,24 +525,23 @@ def _free_relation(relation: str | None, parent: str, run: DryRun) -> Transactio
 
 def _write(one: Encoded, ids: Iterator[int]) -> Transaction[None]:
     yield from make_way(one.session_id, ids)
-    yield Statement("take_in_session", tuple(one.columns[name] for name in COLUMNS))
-    yield Statement("take_in_totals", one.totals)
-    numbers = {row[0]: next(ids) for row in one.messages}
-    acts = {number: next(ids) for number in sorted({row[1] for row in one.messages if row[1] is not None})}
-    rows = _message_rows(one, numbers, acts)
-    if rows:
-        yield Statement("take_in_message", many=rows, said=partial(_said, one.session_id, rows))
+    yield Statement("add_imported_session", one.columns)
+    yield Statement("add_imported_totals", one.totals)
+    numbers = {message.seq: next(ids) for message in one.messages}
+    hidings = sorted({message.hidden_by for message in one.messages if message.hidden_by is not None})
+    acts: dict[int | None, int] = {number: next(ids) for number in hidings}
+    if one.messages:
+        rows = [
+            (numbers[seq], one.session_id, seq, acts.get(hidden_by), *columns)
+            for seq, hidden_by, columns in one.messages
+        ]
+        yield Statement("add_imported_message", many=rows, said=partial(_said, one))
     if one.versions:
-        yield Statement("take_in_version", many=[(numbers[row[0]], *row[1:]) for row in one.versions])
+        versions = [(numbers[seq], *version) for seq, *version in one.versions]
+        yield Statement("add_imported_version", many=versions)
     if one.usage:
-        yield Statement("add_usage", many=[(row[0], one.session_id, *row[1:]) for row in one.usage])
+        yield Statement("add_usage", many=[event._replace(session_id=one.session_id) for event in one.usage])
 
 
-def _said(session_id: str, rows: Sequence[tuple[Any, ...]]) -> list[Searchable]:
-    return [searchable(session_id, row[_ROLE:]) for row in rows]
-
-
-def _message_rows(
-    one: Encoded, numbers: dict[int, int], acts: dict[int | None, int]
-) -> Sequence[tuple[Any, ...]]:
-    return [(numbers[row[0]], one.session_id, row[0], acts.get(row[1]), *row[2:]) for row in one.messages]
+def _said(one: Encoded) -> list[Searchable]:
+    return [message.columns.searchable_in(one.session_id) for message in one.messages]

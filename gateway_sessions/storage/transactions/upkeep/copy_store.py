@@ -24,7 +24,7 @@ from gateway_sessions.core.search.documents import Searchable
 from gateway_sessions.ports import Row, Rows, Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.column_decoding import from_json
-from gateway_sessions.storage.tables.message_rows import searchable
+from gateway_sessions.storage.tables.message_rows import MessageColumns
 from gateway_sessions.storage.transactions.search import stemming
 
 Key: TypeAlias = tuple[int | str, ...]
@@ -59,10 +59,8 @@ DIGEST_BYTES: Final = 16
 """The size of a hash: two different tables never have the same sum by chance."""
 NUMBER_BYTES: Final = 8
 """The size that is counted for a value other than a text."""
-_ROLE: Final = 3
-"""The place of the role in the row of a message."""
-_HIDDEN_BY: Final = 22
-"""The place of the one column, among those that a search reads, that a search does not read."""
+_HIDDEN_BY: Final = MessageColumns._fields.index("hidden_because") + 1
+"""The place, from `role` on, of the one column of the copied rows that is none of a message's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,10 @@ def take_in(table: str, one: TablePage) -> Transaction[None]:
 
 
 def _said(rows: Rows) -> list[Searchable]:
-    return [searchable(row[1], (*row[_ROLE:_HIDDEN_BY], *row[_HIDDEN_BY + 1 :])) for row in rows]
+    return [
+        MessageColumns(*columns[:_HIDDEN_BY], *columns[_HIDDEN_BY + 1 :]).searchable_in(session_id)
+        for _, session_id, _, *columns in rows
+    ]
 
 
 def reached(table: str) -> Transaction[Key]:

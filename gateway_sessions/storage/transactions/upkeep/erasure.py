@@ -119,7 +119,7 @@ def begin(
             yield end_of(entry, erased_at, ERASED)
     noted = yield from meta.get(f"{ERASING}{tombstone}")
     known = _read_plan(noted).lanes if noted is not None else ()
-    ((last_message_id, _, _),) = yield Statement("index_limits")
+    ((last_message_id, *_),) = yield Statement("index_limits")
     plan = ErasurePlan(
         tombstone=tombstone,
         erased_at=to_micros(erased_at),

@@ -151,7 +151,7 @@ def _messages(said: Said, session_id: str) -> Transaction[list[Message]]:
 
 def _without_title(extra: str) -> str | None:
     """Return the `extra` of a session without the title that an imported file had."""
-    note = note_in({"extra": extra})
+    note = note_in(extra)
     if "title" not in note:
         return extra
     return with_note(without_note(extra), {name: value for name, value in note.items() if name != "title"})

@@ -173,7 +173,7 @@ def _uncalled(column: str, _: Values, __: Circumstances) -> Remedy:
 def _entered_again(column: str, row: Values, circumstances: Circumstances) -> Remedy:
     """Return the record that sessions.json shows for the same session; else an empty one that begins now."""
     if (known := _shown(row, circumstances)) is not None:
-        return Remedy({column: entries.record_of(known)}, lost=False)
+        return Remedy({column: entries.json_record(known)}, lost=False)
     return Remedy({column: entries.blank_record(circumstances.now)})
 
 
@@ -342,8 +342,8 @@ def mend_fact(name: str, secret: bytes | None) -> Transaction[str | None]:
     an erasure cannot be found out again.
     """
     if name == meta.EPOCH:
-        rows = yield Statement("highest_epoch")
-        yield from meta.remember(name, rows[0][0] or 0)
+        ((epoch,),) = yield Statement("highest_epoch")
+        yield from meta.remember(name, epoch or 0)
     elif name != meta.OWN_SECRET:
         yield Statement("forget_meta", (name,))
     elif secret is None:
