@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 import pytest
 import pytest_asyncio
 
-from gateway_sessions.storage.engines.mysql.address import parse
-from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError, OwnPool, make_pool
-from gateway_sessions.storage.engines.mysql.connection import Links, MySQLConnection
-from gateway_sessions.storage.engines.mysql.schema import prepare
+from gateway_sessions.storage.engines.mysql.address import parse_address
+from gateway_sessions.storage.engines.mysql.asyncmy import ClosablePool, MySQLError, make_pool
+from gateway_sessions.storage.engines.mysql.connection import ConnectionLender, MySQLConnection
+from gateway_sessions.storage.engines.mysql.schema import migrate_database
 from gateway_sessions.storage.engines.server.driver import USUAL
 from gateway_sessions.storage.tables.sql_files import load_migrations
 
@@ -36,12 +36,12 @@ async def empty_database() -> AsyncIterator[str]:
     name = f"gateway_sessions_{os.getpid()}_{secrets.token_hex(4)}"
     async with connected(SERVER) as admin:
         # On a server of any collation: what our columns do must not depend on it.
-        await admin.say(f"CREATE DATABASE {name} CHARACTER SET latin1 COLLATE latin1_swedish_ci")
+        await admin.run_texts(f"CREATE DATABASE {name} CHARACTER SET latin1 COLLATE latin1_swedish_ci")
         try:
             yield urlsplit(SERVER)._replace(path=f"/{name}").geturl()
         finally:
-            await admin.say("SET SESSION lock_wait_timeout = 10")
-            await admin.say(f"DROP DATABASE {name}")
+            await admin.run_texts("SET SESSION lock_wait_timeout = 10")
+            await admin.run_texts(f"DROP DATABASE {name}")
 
 
 @asynccontextmanager
@@ -49,14 +49,14 @@ async def migrated_database_at() -> AsyncIterator[str]:
     """The address of a database with our tables."""
     async with empty_database() as address:
         async with connected(address) as link:
-            await prepare(link, MIGRATIONS)
+            await migrate_database(link, MIGRATIONS)
         yield address
 
 
 @asynccontextmanager
 async def connected(address: str) -> AsyncIterator[MySQLConnection]:
     """A connection of somebody else."""
-    async with a_pool(address) as pool, Links(pool, USUAL, 10).lent() as link:
+    async with a_pool(address) as pool, ConnectionLender(pool, USUAL, 10).lend() as link:
         try:
             yield link
         finally:
@@ -64,9 +64,9 @@ async def connected(address: str) -> AsyncIterator[MySQLConnection]:
 
 
 @asynccontextmanager
-async def a_pool(address: str, **options: object) -> AsyncIterator[OwnPool]:
+async def a_pool(address: str, **options: object) -> AsyncIterator[ClosablePool]:
     """A pool of somebody else. Without a server the test is skipped, unless all has to be tested here."""
-    arguments = parse(address).arguments() | options
+    arguments = parse_address(address).connect_arguments() | options
     pool = await make_pool(2, USUAL.acquire_seconds, arguments)
     try:
         pool.release(await pool.acquire())
@@ -117,7 +117,7 @@ async def wipe(address: str) -> None:
         tables = [row[0] for row in await link.fetch(_TABLES)]
         forgetting = [f"DELETE FROM {table}" for table in tables if table not in _KEPT]  # noqa: S608 -- ours
         facts = "DELETE FROM meta WHERE name NOT IN ('schema_version', 'readable_from')"
-        await link.say("; ".join(["START TRANSACTION", *forgetting, facts, "COMMIT"]))
+        await link.run_texts("; ".join(["START TRANSACTION", *forgetting, facts, "COMMIT"]))
 
 
 async def clear(address: str) -> None:
@@ -125,4 +125,4 @@ async def clear(address: str) -> None:
     async with connected(address) as link:
         tables = ", ".join(row[0] for row in await link.fetch(_TABLES))
         if tables:
-            await link.say(f"DROP TABLE {tables}")
+            await link.run_texts(f"DROP TABLE {tables}")

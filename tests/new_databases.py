@@ -20,7 +20,7 @@ class MigratedOnce:
     """
 
     def __init__(self) -> None:
-        self._migrate = schema._migrate  # noqa: SLF001 -- what this stands in for
+        self._migrate = schema._run_migrations  # noqa: SLF001 -- what this stands in for
         self._one_at_a_time = threading.Lock()
         self._made: sqlite3.Connection | None = None
 
@@ -41,5 +41,5 @@ class MigratedOnce:
 
 def put_in_place(patch: pytest.MonkeyPatch) -> MigratedOnce:
     migrated = MigratedOnce()
-    patch.setattr(schema, "_migrate", migrated)
+    patch.setattr(schema, "_run_migrations", migrated)
     return migrated

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from gateway_sessions.storage.engines.postgresql.schema import prepare
+from gateway_sessions.storage.engines.postgresql.schema import migrate_database
 from gateway_sessions.storage.tables.sql_files import load_migrations
 
 SERVER = os.environ.get("GATEWAY_SESSIONS_POSTGRESQL", "postgresql://postgres@127.0.0.1:5432/postgres")
@@ -95,7 +95,7 @@ async def clear(dsn: str) -> None:
 
 async def _prepare(dsn: str) -> None:
     async with asyncpg.create_pool(dsn, min_size=1, max_size=1) as pool, pool.acquire() as connection:
-        await prepare(connection, MIGRATIONS)
+        await migrate_database(connection, MIGRATIONS)
 
 
 async def administrator() -> asyncpg.Connection:

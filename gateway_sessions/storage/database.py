@@ -187,7 +187,7 @@ class SessionDB(
         for about_to_write in self.before_writes:
             about_to_write()
         try:
-            return await self.ownership.retry.run(partial(self._engine.write, transaction))
+            return await self.ownership.retry.run_with_retries(partial(self._engine.write, transaction))
         finally:  # the index may have been waiting for this commit
             self._index.wake()
 
@@ -209,7 +209,7 @@ class SessionDB(
     async def read(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction that changes nothing; it sees everything acknowledged before."""
         self._check_running()
-        return await self.ownership.retry.run(partial(self._engine.read, transaction))
+        return await self.ownership.retry.run_with_retries(partial(self._engine.read, transaction))
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:
@@ -275,8 +275,8 @@ class SessionDB(
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         engine, ownership = self._engine, self.ownership
         await cleanup.enter_async_context(engine.owned(self._clock, wait=ownership.retry.wait))
-        with ownership.retry.opening():
-            await ownership.retry.run(partial(self._start_engine, tasks, cleanup))
+        with ownership.retry.while_opening():
+            await ownership.retry.run_with_retries(partial(self._start_engine, tasks, cleanup))
             await ownership.begin_epoch()
             await self._stems.choose(ownership)
             ownership.start(tasks)

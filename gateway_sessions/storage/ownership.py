@@ -18,7 +18,7 @@ from gateway_sessions.core.instants import first_change_id
 from gateway_sessions.ports import Clock, Transaction
 from gateway_sessions.storage.engines.membership import Membership
 from gateway_sessions.storage.engines.opening_retry import OpeningRetry
-from gateway_sessions.storage.engines.protocol import Engine, Shared
+from gateway_sessions.storage.engines.protocol import Engine, SharedDatabase
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.listener import DatabaseListener
 from gateway_sessions.storage.tables import meta, nodes
@@ -64,7 +64,7 @@ class Ownership:
         return self.opening.epoch
 
     @property
-    def shared(self) -> Shared | None:
+    def shared(self) -> SharedDatabase | None:
         """Return the database as several nodes share it; None where only one process can open it."""
         return self._engine.shared
 
@@ -73,7 +73,7 @@ class Ownership:
         if self.membership is not None and self.shared is not None:
             self.membership.version = await in_thread(program_version)
             self.change_ids = self.shared.ids
-            await self.retry.run(partial(self.membership.join, self._secret))
+            await self.retry.run_with_retries(partial(self.membership.join, self._secret))
             return
         opening = await self._engine.write(partial(meta.open_store, self._secret))
         self._first_id = first_change_id(self._clock.now(), opening.last_change_id)
@@ -123,5 +123,5 @@ class Ownership:
             return ""
         known = await self._engine.read(nodes.all_nodes)
         silent = ", ".join(one.name for one in known if one.silent)
-        found = [await self.shared.blockers(), f"silent nodes: {silent}" if silent else ""]
+        found = [await self.shared.describe_blockers(), f"silent nodes: {silent}" if silent else ""]
         return "; ".join(filter(None, found))

@@ -54,27 +54,33 @@ GUARDS: dict[tuple[str, str], str] = {
     ): "told to the client and logged; the store goes on",
     (
         "storage/engines/server/batching.py",
-        "ParallelTransaction.go_on",
+        "ParallelTransaction.take_step",
     ): "handed to whoever waits for it",
-    ("storage/engines/server/batching.py", "GroupingDriver._write_together"): "handed to the whole group",
+    ("storage/engines/server/batching.py", "GroupingDriver._write_group"): "handed to the whole group",
     (
         "storage/engines/mysql/connection.py",
-        "Links._set_up",
+        "ConnectionLender._configure",
     ): "the connection is closed, then it is raised again",
     (
         "storage/engines/server/driver.py",
-        "ServerDriver._begun",
+        "ServerDriver._begin_on_connection",
     ): "raised again, unless another connection does",
     ("storage/engines/server/driver.py", "ServerDriver._transaction"): "raised again once all is undone",
-    ("storage/engines/server/driver.py", "_outcome"): "raised again by whoever waits for the work",
-    ("storage/engines/sqlite/worker.py", "Worker._run_batch"): "handed to everybody who waits for the batch",
-    ("storage/engines/sqlite/worker.py", "Worker._run_call"): "handed to the one who waits for the call",
-    ("storage/engines/sqlite/worker.py", "Worker._run"): "handed to whoever waits for it",
+    ("storage/engines/server/driver.py", "_error_of"): "raised again by whoever waits for the work",
+    (
+        "storage/engines/sqlite/worker.py",
+        "SqliteWorker._run_batch",
+    ): "handed to everybody who waits for the batch",
+    (
+        "storage/engines/sqlite/worker.py",
+        "SqliteWorker._run_call",
+    ): "handed to the one who waits for the call",
+    ("storage/engines/sqlite/worker.py", "SqliteWorker._run_transaction"): "handed to whoever waits for it",
     (
         "storage/engines/sqlite/worker.py",
         "TransactionDrive.drive",
     ): "raised again once it is undone",
-    ("storage/engines/registry.py", "loaded"): "raised again as what is wrong with the package",
+    ("storage/engines/registry.py", "load_provider"): "raised again as what is wrong with the package",
     (
         "storage/search/sqlite_index.py",
         "SqliteSearchIndex._run",

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from gateway_sessions.config import Provider
-from gateway_sessions.storage.engines.mysql.connection import Links
-from gateway_sessions.storage.engines.mysql.engine import connect, hang_up
+from gateway_sessions.storage.engines.mysql.connection import ConnectionLender
+from gateway_sessions.storage.engines.mysql.engine import close_pool, open_pool
 from gateway_sessions.storage.engines.registry import server_at
 from gateway_sessions.storage.engines.server.driver import USUAL
 
@@ -40,12 +40,12 @@ async def _from_postgresql(address: str, sql: str) -> Sequence[Sequence[Any]]:
 
 
 async def _from_mysql(address: str, sql: str) -> Sequence[Sequence[Any]]:
-    pool = await connect(address, USUAL, 1)
+    pool = await open_pool(address, USUAL, 1)
     try:
-        async with Links(pool, USUAL, 1).lent() as link:
+        async with ConnectionLender(pool, USUAL, 1).lend() as link:
             return await link.fetch(sql)
     finally:
-        await hang_up(pool)
+        await close_pool(pool)
 
 
 DATABASES = (

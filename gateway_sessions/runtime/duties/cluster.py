@@ -19,7 +19,7 @@ from gateway_sessions.runtime.duty import repeat, report_failure
 from gateway_sessions.runtime.queue.listener import QueueListener
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.storage.engines.membership import Membership
-from gateway_sessions.storage.engines.protocol import Shared
+from gateway_sessions.storage.engines.protocol import SharedDatabase
 
 logger: Final = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Cluster:
     def __init__(
         self,
         lanes: NodeLanes,
-        shared: Shared,
+        shared: SharedDatabase,
         restart: RestartRecords,
         queue: QueueOperations,
         *,
@@ -106,7 +106,7 @@ class Cluster:
 
     def begins_here(self, session_key: str) -> bool:
         """Whether a turn should begin where its message came in: else the lane's own node is called."""
-        return not self._shared.calls or self.is_mine(session_key)
+        return not self._shared.notifies_at_once or self.is_mine(session_key)
 
     def tell_ready(self, session_key: str) -> None:
         """A turn waits on a lane: its own node should know."""
@@ -130,11 +130,11 @@ class Cluster:
         async def while_leading() -> None:
             while True:
                 while not self.membership.leads:
-                    await self.membership.looked()
+                    await self.membership.wait_for_next_survey()
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(duty)
                     while self.membership.leads:
-                        await self.membership.looked()
+                        await self.membership.wait_for_next_survey()
                     tasks.cancel_scope.cancel()
 
         return while_leading
@@ -172,7 +172,7 @@ class Cluster:
             epochs, self._to_call = self._to_call, set()
             if self._lanes.others() and epochs != set():
                 try:
-                    await self._shared.call(frozenset(epochs or ()))
+                    await self._shared.notify_nodes(frozenset(epochs or ()))
                 except StorageError:
                     logger.debug("nobody could be called", extra={"action": "call_failed"})
             await asyncio.sleep(COALESCED_SECONDS)
@@ -192,7 +192,7 @@ class Cluster:
                 self._on_lead()
 
     async def _looked(self, _: None) -> None:
-        await self.membership.looked()
+        await self.membership.wait_for_next_survey()
 
     async def _see_to_the_dead(self) -> None:
         """Take over from whoever is silent or gone, the oldest node at once, the others if it did not.

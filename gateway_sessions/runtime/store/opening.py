@@ -102,7 +102,7 @@ class Assembly:
         incidents = Incidents()
         news = DatabaseNews(self.events, incidents, self.rewrite_files)
         db = await self.database.open(cleanup, news)
-        with db.ownership.retry.opening():
+        with db.ownership.retry.while_opening():
             return await self._assemble(db, news, incidents, tasks)
 
     async def _assemble(

@@ -22,7 +22,7 @@ from gateway_sessions.storage.files.threads import in_thread
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
+class TokenLanguage:
     """Writes search tokens and search queries in the form that one kind of database understands."""
 
     spelled: Callable[[Lexemes], str]
@@ -36,14 +36,14 @@ class Language:
     stems: Stems = NO_STEMS
     """The stemmer of the words that are written for a message."""
 
-    def values(self, message: Searchable) -> tuple[str, ...]:
+    def token_values(self, message: Searchable) -> tuple[str, ...]:
         """Return the parameters that are written for a message: its tokens and, if needed, its session id."""
         tokens = self.spelled(lexemes_of(message, self.stems))
         return (tokens, message.session_id) if self.names_session else (tokens,)
 
 
-TSVECTOR: Final = Language(tsvector_of, tsquery_of, names_session=True, keeps_moments=True)
-FULLTEXT: Final = Language(words_of, boolean_of, names_session=False, keeps_moments=False)
+TSVECTOR: Final = TokenLanguage(tsvector_of, tsquery_of, names_session=True, keeps_moments=True)
+FULLTEXT: Final = TokenLanguage(words_of, boolean_of, names_session=False, keeps_moments=False)
 
 
 QUICKLY_READ: Final = 4_000
@@ -51,18 +51,20 @@ QUICKLY_READ: Final = 4_000
 other lanes to serve."""
 
 
-async def with_tokens(statement: Statement, language: Language) -> Statement:
+async def with_tokens(statement: Statement, language: TokenLanguage) -> Statement:
     """Return the statement with the search tokens of its messages; unchanged if it writes no message."""
     if statement.said is None:
         return statement
     said = statement.said()
     if sum(one.size for one in said) <= QUICKLY_READ:
-        return _with_values(statement, said, language)
-    return await in_thread(partial(_with_values, statement, said, language))
+        return _append_token_values(statement, said, language)
+    return await in_thread(partial(_append_token_values, statement, said, language))
 
 
-def _with_values(statement: Statement, said: Sequence[Searchable], language: Language) -> Statement:
-    more = [language.values(one) for one in said]
+def _append_token_values(
+    statement: Statement, said: Sequence[Searchable], language: TokenLanguage
+) -> Statement:
+    more = [language.token_values(one) for one in said]
     if statement.many is None:
         return statement._replace(params=(*statement.params, *more[0]))
     rows = [(*row, *values) for row, values in zip(statement.many, more, strict=True)]

@@ -21,7 +21,7 @@ from gateway_sessions.core.cluster import ClusterRules, Node, is_leader, lost_ep
 from gateway_sessions.core.instants import ID_BITS, to_micros
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
-from gateway_sessions.storage.engines.protocol import Shared
+from gateway_sessions.storage.engines.protocol import SharedDatabase
 from gateway_sessions.storage.tables import nodes as transactions
 from gateway_sessions.storage.tables.nodes import JoinedNode, Joining, Survey
 
@@ -46,11 +46,11 @@ class ServerClock:
     def __init__(self) -> None:
         self._readings: deque[float] = deque(maxlen=SAMPLES)
 
-    def read(self, micros: int, at: float) -> None:
+    def add_reading(self, micros: int, at: float) -> None:
         """Note that the answer with the server's time *micros* arrived *at* that instant of our clock."""
         self._readings.append(micros - at * MICROS)
 
-    def micros(self, at: float) -> int:
+    def least_micros(self, at: float) -> int:
         """Return the server's time at that instant, or a little less; 0 if no reading was taken."""
         return int(max(self._readings) + at * MICROS) if self._readings else 0
 
@@ -60,7 +60,7 @@ class Membership:
 
     def __init__(
         self,
-        shared: Shared,
+        shared: SharedDatabase,
         rules: ClusterRules,
         *,
         name: str,
@@ -90,7 +90,7 @@ class Membership:
         self._clock = ServerClock()
         self._trust_ends = 0.0
         self._silent = False
-        self._looked = anyio.Event()
+        self._surveyed = anyio.Event()
         shared.trusted = lambda: self.trusted
 
     @property
@@ -103,30 +103,30 @@ class Membership:
         """Return True if this node has the duties that only one node of the cluster may have."""
         return self.trusted and is_leader(self.epoch, self.nodes)
 
-    async def looked(self) -> None:
+    async def wait_for_next_survey(self) -> None:
         """Wait until this node has read the list of nodes again, or became silent."""
-        await self._looked.wait()
+        await self._surveyed.wait()
 
     async def join(self, secret: bytes) -> JoinedNode:
         """Join the cluster, in the place of a node of the same name if there is one."""
-        return await self._join(secret, replaces=True)
+        return await self._join_cluster(secret, replaces=True)
 
     def start(self, tasks: TaskGroup, secret: bytes) -> None:
         """Begin to send heartbeats in the background, and to watch that they arrive in time."""
-        tasks.start_soon(self._keep_beating, secret)
-        tasks.start_soon(self._watch)
+        tasks.start_soon(self._repeat_heartbeats, secret)
+        tasks.start_soon(self._watch_trust)
 
     def earliest_id(self) -> int:
         """Return the least id that may be used now: ids of all nodes rise with the server's time."""
-        return (self._own_time() or self._clock.micros(_now())) << ID_BITS
+        return (self._own_clock_micros() or self._clock.least_micros(_now())) << ID_BITS
 
-    async def beat(self, secret: bytes) -> bool:
+    async def send_heartbeat_or_rejoin(self, secret: bytes) -> bool:
         """Send one heartbeat, or join anew after silence; return False if the database did not answer."""
         try:
             if not self._silent:
                 await self._send_heartbeat()
             if self._silent:
-                await self._join(secret, replaces=False)
+                await self._join_cluster(secret, replaces=False)
         except StoreStoppedError:
             raise
         except StorageError as error:
@@ -135,20 +135,20 @@ class Membership:
             return False
         return True
 
-    def _own_time(self) -> int | None:
+    def _own_clock_micros(self) -> int | None:
         return None if self._own_clock is None else to_micros(self._own_clock.now())
 
-    async def _keep_beating(self, secret: bytes) -> None:
+    async def _repeat_heartbeats(self, secret: bytes) -> None:
         pause = self.rules.heartbeat.total_seconds()
         while True:
             await asyncio.sleep(pause)
             try:
-                well = await self.beat(secret)
+                well = await self.send_heartbeat_or_rejoin(secret)
             except StoreStoppedError:
                 return
             pause = self.rules.heartbeat.total_seconds() if well else RETRY_SECONDS
 
-    async def _watch(self) -> None:
+    async def _watch_trust(self) -> None:
         """Fall silent when the time of trust ends without a heartbeat."""
         while True:
             await asyncio.sleep(max(self._trust_ends - _now(), 0) if not self._silent else RETRY_SECONDS)
@@ -157,8 +157,8 @@ class Membership:
 
     async def _send_heartbeat(self) -> None:
         at = _now()
-        survey = await self._in_time(
-            lambda: self._shared.aside(partial(transactions.keep, self.epoch, self.rules.ttl))
+        survey = await self._within_half_of_trust(
+            lambda: self._shared.run_heartbeat(partial(transactions.keep, self.epoch, self.rules.ttl))
         )
         if not survey.alive:
             self._fall_silent("was declared dead")
@@ -166,7 +166,7 @@ class Membership:
             self._trust_ends = trusted_until(at, self.rules)
             self._note_nodes(survey.now, survey.nodes)
 
-    async def _in_time(self, ask: Callable[[], Awaitable[Survey]]) -> Survey:
+    async def _within_half_of_trust(self, ask: Callable[[], Awaitable[Survey]]) -> Survey:
         """Ask for at most half of the time of trust: another try may then still come in time."""
         try:
             async with asyncio.timeout(self.rules.trust.total_seconds() / 2):
@@ -174,25 +174,27 @@ class Membership:
         except TimeoutError:
             raise StorageError("the database", "takes too long to answer") from None  # noqa: TRY003 -- two facts
 
-    async def _join(self, secret: bytes, *, replaces: bool) -> JoinedNode:
+    async def _join_cluster(self, secret: bytes, *, replaces: bool) -> JoinedNode:
         at = _now()
         who = Joining(
             name=self.name,
             version=self.version,
             ttl=self.rules.ttl,
             replaces=replaces,
-            at=self._own_time(),
+            at=self._own_clock_micros(),
         )
         was = self.epoch or None
         self.lost |= {was} if was is not None else set()
-        joined = await self._shared.enter(partial(transactions.join, secret, who, was))
+        joined = await self._shared.run_before_joining(partial(transactions.join, secret, who, was))
         self.epoch, self._trust_ends, self._silent = (
             joined.opening.epoch,
             trusted_until(at, self.rules),
             False,
         )
         self._note_nodes(joined.now, joined.nodes)
-        self._shared.be(joined.opening.epoch, joined.first_id, slot=joined.slot, earliest=self.earliest_id)
+        self._shared.act_as_node(
+            joined.opening.epoch, joined.first_id, slot=joined.slot, earliest=self.earliest_id
+        )
         self._on_joined(joined)
         if _now() - at > self.rules.heartbeat.total_seconds():
             # Joining has waited for locks for so long that the list of nodes may be too old to be trusted.
@@ -203,7 +205,7 @@ class Membership:
         return joined
 
     def _note_nodes(self, micros: int, nodes: tuple[Node, ...]) -> None:
-        self._clock.read(micros, _now())
+        self._clock.add_reading(micros, _now())
         self.lost |= lost_epochs(self.nodes, nodes) - {self.epoch}
         self.nodes = nodes
         self._wake_watchers()
@@ -215,8 +217,8 @@ class Membership:
         self._wake_watchers()
 
     def _wake_watchers(self) -> None:
-        self._looked.set()
-        self._looked = anyio.Event()
+        self._surveyed.set()
+        self._surveyed = anyio.Event()
 
 
 def _now() -> float:

@@ -38,7 +38,7 @@ def plan_migrations(
     return tuple(step for step in known if step.version > found.version)
 
 
-def require_ready(path: str, found: SchemaVersion | None, known: Sequence[Migration]) -> None:
+def require_current_schema(path: str, found: SchemaVersion | None, known: Sequence[Migration]) -> None:
     """Raise an error unless this program can read the database without a migration."""
     if found is None:
         raise NoStoreError(path)

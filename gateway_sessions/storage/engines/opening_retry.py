@@ -46,7 +46,7 @@ class OpeningRetry:
         self._open = 0
 
     @contextmanager
-    def opening(self) -> Generator[None]:
+    def while_opening(self) -> Generator[None]:
         """Allow retries until the end of the block. The wait counts from the first such block."""
         if self._since is None:
             self._since = _now()
@@ -56,7 +56,7 @@ class OpeningRetry:
         finally:
             self._open -= 1
 
-    async def run(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def run_with_retries(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Return the result of *attempt*, which is repeated while the store is being opened."""
         if not self._open or self._blockers is None:
             return await attempt()
@@ -73,11 +73,11 @@ class OpeningRetry:
                     backoff, wait = FOR_LOCKS, max(self.wait, LEAST_SECONDS)
                 left = (self._since or 0.0) + wait - _now()
                 if left <= 0:
-                    raise await self._explained(error) from error
+                    raise await self._naming_blockers(error) from error
             await asyncio.sleep(min(backoff.after(failures).total_seconds(), left))
             failures += 1
 
-    async def _explained(self, error: StorageUnavailableError) -> StorageUnavailableError:
+    async def _naming_blockers(self, error: StorageUnavailableError) -> StorageUnavailableError:
         """Return the error; if a lock was not free, with the connections that hold it."""
         if not isinstance(error, StorageLockedError) or self._blockers is None:
             return error

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.ports import Clock, Driver, TransactionFactory
-from gateway_sessions.storage.engines.index_column import Language
+from gateway_sessions.storage.engines.index_column import TokenLanguage
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class Upkeep(Protocol):
         ...
 
 
-class Shared(Protocol):
+class SharedDatabase(Protocol):
     """A database that several nodes have open at once."""
 
     trusted: Callable[[], bool]
@@ -71,23 +71,23 @@ class Shared(Protocol):
     all."""
 
     @property
-    def calls(self) -> bool:
+    def notifies_at_once(self) -> bool:
         """Return True if nodes are notified at once; False if each of them only polls."""
         ...
 
-    async def enter(self, transaction: TransactionFactory[T]) -> T:
+    async def run_before_joining(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction before this process is a node, with no other transaction beside it."""
         ...
 
-    async def aside(self, transaction: TransactionFactory[T]) -> T:
+    async def run_heartbeat(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction at once on the connection for heartbeats, which waits for no lock and no pool."""
         ...
 
-    async def call(self, epochs: frozenset[int]) -> None:
+    async def notify_nodes(self, epochs: frozenset[int]) -> None:
         """Ask these nodes to look at once, or all nodes if none are named. A lost call costs one poll."""
         ...
 
-    async def blockers(self) -> str:
+    async def describe_blockers(self) -> str:
         """Return a sentence about connections whose locks others wait for; empty if none are known."""
         ...
 
@@ -100,7 +100,7 @@ class Shared(Protocol):
         """Return an id of this node that is greater than *other*."""
         ...
 
-    def be(self, epoch: int, first_id: int, *, slot: int, earliest: Callable[[], int]) -> None:
+    def act_as_node(self, epoch: int, first_id: int, *, slot: int, earliest: Callable[[], int]) -> None:
         """Write everything as the node of that *epoch* from now on."""
         ...
 
@@ -124,7 +124,7 @@ class Engine(Driver, Protocol):
         ...
 
     @property
-    def index_language(self) -> Language | None:
+    def index_language(self) -> TokenLanguage | None:
         """Return the language of a search index in the database; None if the index is a file beside it."""
         ...
 
@@ -138,7 +138,7 @@ class Engine(Driver, Protocol):
         ...
 
     @property
-    def shared(self) -> Shared | None:
+    def shared(self) -> SharedDatabase | None:
         """Return the database as several nodes share it; None if only one process can open it."""
         ...
 

@@ -94,7 +94,7 @@ class SessionDBProvider(DatabaseKind):
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ProviderListing:
     """Tells which package provides a kind of database here, and whether it works."""
 
     name: str
@@ -103,30 +103,30 @@ class Listing:
     """The reason why it cannot be used; None if it can."""
 
 
-def loaded(entry: EntryPoint) -> SessionDBProvider:
+def load_provider(entry: EntryPoint) -> SessionDBProvider:
     """Return the provider that a package has registered; raise `BrokenProviderError` if it is unusable."""
     try:
         found: object = entry.load()
     except Exception as error:  # foreign code: whatever it raises, the others can be used
-        raise _broken(entry, f"cannot be imported ({type(error).__name__}: {error})") from error
+        raise _broken_provider(entry, f"cannot be imported ({type(error).__name__}: {error})") from error
     if not isinstance(found, SessionDBProvider):
-        raise _broken(entry, "is no SessionDBProvider")
+        raise _broken_provider(entry, "is no SessionDBProvider")
     if found.contract != CONTRACT:
-        what = package_of(entry) if found.contract < CONTRACT else "gateway-sessions"
+        what = package_with_version(entry) if found.contract < CONTRACT else "gateway-sessions"
         fault = f"was written for contract {found.contract}, and this version has {CONTRACT}: update {what}"
-        raise _broken(entry, fault)
+        raise _broken_provider(entry, fault)
     if found.name != entry.name:
-        raise _broken(entry, f"calls itself {found.name!r}, and is registered as {entry.name!r}")
+        raise _broken_provider(entry, f"calls itself {found.name!r}, and is registered as {entry.name!r}")
     return found
 
 
-def package_of(entry: EntryPoint) -> str:
+def package_with_version(entry: EntryPoint) -> str:
     """Return the package that registers the entry point, with its version. Reads the disk."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.module
 
 
-def _broken(entry: EntryPoint, fault: str) -> BrokenProviderError:
-    return BrokenProviderError(f"{entry.name}://…", f"{entry.value} of {package_of(entry)} {fault}")
+def _broken_provider(entry: EntryPoint, fault: str) -> BrokenProviderError:
+    return BrokenProviderError(f"{entry.name}://…", f"{entry.value} of {package_with_version(entry)} {fault}")
 
 
 OWN_PACKAGE: Final = "gateway-sessions"
@@ -137,7 +137,7 @@ _NAMING: Final = ("host", "port", "dbname", "database", "unix-socket", "unix_soc
 new home."""
 
 
-def _file(wanted: Wanted) -> Engine:
+def _sqlite_engine(wanted: Wanted) -> Engine:
     path = database_path(wanted.address)
     if wanted.home != path.parent:
         problem = f"home must be the directory of the database {path}, or be left out"
@@ -146,19 +146,19 @@ def _file(wanted: Wanted) -> Engine:
     return SqliteEngine(path, synchronous=synchronous, allow_network=wanted.allow_network)
 
 
-def _file_to_read(wanted: Wanted) -> Engine:
+def _sqlite_reading_engine(wanted: Wanted) -> Engine:
     return SqliteReadingEngine(database_path(wanted.address))
 
 
 # Engines of servers are imported late: their drivers are extras, and only programs that use one have it.
-def _postgresql(wanted: Wanted) -> Engine:
+def _postgresql_engine(wanted: Wanted) -> Engine:
     with _driver_installed(POSTGRESQL, "asyncpg", "postgres"):
         from gateway_sessions.storage.engines.postgresql.engine import PostgresEngine  # noqa: PLC0415 -- see above
 
         return PostgresEngine(
             wanted.address,
             wanted.home,
-            limits=_limits(wanted),
+            limits=_server_limits(wanted),
             allow_network=wanted.allow_network,
             poll_only=wanted.poll_only,
             prepared_statements=wanted.prepared_statements,
@@ -166,51 +166,55 @@ def _postgresql(wanted: Wanted) -> Engine:
         )
 
 
-def _postgresql_to_read(wanted: Wanted) -> Engine:
+def _postgresql_reading_engine(wanted: Wanted) -> Engine:
     with _driver_installed(POSTGRESQL, "asyncpg", "postgres"):
         from gateway_sessions.storage.engines.postgresql.engine import PostgresReadingEngine  # noqa: PLC0415 -- as above
 
         return PostgresReadingEngine(
             wanted.address,
             wanted.home,
-            limits=_limits(wanted),
+            limits=_server_limits(wanted),
             prepared_statements=wanted.prepared_statements,
         )
 
 
-def _mysql(wanted: Wanted) -> Engine:
+def _mysql_engine(wanted: Wanted) -> Engine:
     with _driver_installed(MYSQL, "asyncmy", "mysql"):
         from gateway_sessions.storage.engines.mysql.engine import MySQLEngine  # noqa: PLC0415 -- as above
 
         return MySQLEngine(
             wanted.address,
             wanted.home,
-            limits=_limits(wanted),
+            limits=_server_limits(wanted),
             allow_network=wanted.allow_network,
             pool=wanted.pool,
         )
 
 
-def _mysql_to_read(wanted: Wanted) -> Engine:
+def _mysql_reading_engine(wanted: Wanted) -> Engine:
     with _driver_installed(MYSQL, "asyncmy", "mysql"):
         from gateway_sessions.storage.engines.mysql.engine import MySQLReadingEngine  # noqa: PLC0415 -- as above
 
-        return MySQLReadingEngine(wanted.address, wanted.home, limits=_limits(wanted))
+        return MySQLReadingEngine(wanted.address, wanted.home, limits=_server_limits(wanted))
 
 
-def _limits(wanted: Wanted) -> ServerLimits:
+def _server_limits(wanted: Wanted) -> ServerLimits:
     return replace(PATIENT if wanted.patient else USUAL, connections=wanted.pool_size)
 
 
 SQLITE: Final = SessionDBProvider(
-    name="sqlite", contract=CONTRACT, usual="sqlite:///path", engine=_file, reader=_file_to_read
+    name="sqlite",
+    contract=CONTRACT,
+    usual="sqlite:///path",
+    engine=_sqlite_engine,
+    reader=_sqlite_reading_engine,
 )
 POSTGRESQL: Final = SessionDBProvider(
     name="postgresql",
     contract=CONTRACT,
     usual="postgresql://user@host:5432/name",
-    engine=_postgresql,
-    reader=_postgresql_to_read,
+    engine=_postgresql_engine,
+    reader=_postgresql_reading_engine,
     schemes=frozenset({"postgres"}),
     takes_pools=True,
 )
@@ -218,8 +222,8 @@ MYSQL: Final = SessionDBProvider(
     name="mysql",
     contract=CONTRACT,
     usual="mysql://user@host:3306/name",
-    engine=_mysql,
-    reader=_mysql_to_read,
+    engine=_mysql_engine,
+    reader=_mysql_reading_engine,
     schemes=frozenset({"mariadb"}),
     takes_pools=True,
 )
@@ -240,7 +244,7 @@ def provider_of(url_or_path: str | Path) -> SessionDBProvider:
         hint = "".join(f" (did you mean {one!r}?)" for one in get_close_matches(scheme, known, 1))
         problem = f"is a kind of database that is not installed{hint}; there is {', '.join(known)}"
         raise UnknownProviderError(kind.shown, problem)
-    return loaded(others[scheme])
+    return load_provider(others[scheme])
 
 
 def server_at(url_or_path: str | Path) -> DatabaseKind | None:
@@ -253,19 +257,19 @@ def server_at(url_or_path: str | Path) -> DatabaseKind | None:
     return ours or DatabaseKind(name=scheme, usual=f"{scheme}://…")
 
 
-def all_providers() -> Sequence[Listing]:
+def all_providers() -> Sequence[ProviderListing]:
     """Return all kinds of databases that are installed, ours first. Imports the other packages."""
-    found = [Listing(one.name, OWN_PACKAGE) for one in OURS]
+    found = [ProviderListing(one.name, OWN_PACKAGE) for one in OURS]
     for name, entry in sorted(installed_providers().items()):
         problem = None
         if any(one.answers_to(name) for one in OURS):
             problem = "its name is that of a kind of ours, which is used instead"
         else:
             try:
-                loaded(entry)
+                load_provider(entry)
             except BrokenProviderError as error:
                 problem = error.problem
-        found.append(Listing(name, package_of(entry), problem))
+        found.append(ProviderListing(name, package_with_version(entry), problem))
     return found
 
 
@@ -288,12 +292,12 @@ def engine_at(
         raise InvalidInputError(problem)
     wanted = Wanted(
         address=str(url_or_path),
-        home=_home_of(provider, url_or_path, home),
+        home=_home_or_usual(provider, url_or_path, home),
         survives_power_cut=survives_power_cut,
         allow_network=allow_network,
         poll_only=cluster.poll_only,
         prepared_statements=prepared_statements,
-        pool_size=_counted(pool_size),
+        pool_size=_checked_pool_size(pool_size),
         pool=pool,
         patient=patient,
     )
@@ -312,9 +316,9 @@ def reading_engine_at(
     provider = provider_of(url_or_path)
     wanted = Wanted(
         address=str(url_or_path),
-        home=_home_of(provider, url_or_path, home),
+        home=_home_or_usual(provider, url_or_path, home),
         prepared_statements=prepared_statements,
-        pool_size=_counted(pool_size),
+        pool_size=_checked_pool_size(pool_size),
         patient=patient,
     )
     return provider.reader(wanted)
@@ -346,14 +350,14 @@ def home_of_server(server: DatabaseKind, url: str, node: str | None = None) -> P
     return user_state_path("gateway-sessions") / f"{server.name}-{digest[:_DIGITS]}"
 
 
-def _counted(pool_size: int) -> int:
+def _checked_pool_size(pool_size: int) -> int:
     if pool_size < 1:
         problem = f"pool_size = {pool_size} must be 1 or more"
         raise InvalidInputError(problem)
     return pool_size
 
 
-def _home_of(provider: SessionDBProvider, address: str | Path, home: str | Path | None) -> Path:
+def _home_or_usual(provider: SessionDBProvider, address: str | Path, home: str | Path | None) -> Path:
     if home is not None:
         return Path(home).expanduser().absolute()
     return database_path(address).parent if provider is SQLITE else home_of_server(provider, str(address))

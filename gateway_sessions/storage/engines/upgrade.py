@@ -23,7 +23,7 @@ from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.transactions.upkeep import status
 
 
-class Opened(Resource):
+class RunningEngine(Resource):
     """Runs an engine until the end of a block, without a node, snapshots or a search index."""
 
     def __init__(self, engine: Engine) -> None:
@@ -42,13 +42,13 @@ class EngineOpening:
     prepared_statements: bool = True
     allow_network: bool = False
 
-    def reading(self, database: str | Path, *, patient: bool = False) -> Engine:
+    def reading_engine(self, database: str | Path, *, patient: bool = False) -> Engine:
         """Return an engine that only reads the database, whoever owns it."""
         return reading_engine_at(
             database, home=self.home, prepared_statements=self.prepared_statements, patient=patient
         )
 
-    def for_owner(self, database: str | Path, *, patient: bool = False) -> Engine:
+    def writing_engine(self, database: str | Path, *, patient: bool = False) -> Engine:
         """Return an engine that migrates the database and may change it."""
         return engine_at(
             database,
@@ -91,21 +91,21 @@ async def upgrade_schema(
     database: str | Path, opening: EngineOpening, *, dry_run: bool = False, wait: float = 0.0
 ) -> UpgradeReport:
     """Migrate the tables of a database, as opening a store in it does, and change nothing else."""
-    report = await _look(await in_thread(partial(opening.reading, database)))
+    report = await _compare_schemas(await in_thread(partial(opening.reading_engine, database)))
     if dry_run or not report.changed:
         return replace(report, dry_run=dry_run)
-    engine = await in_thread(partial(opening.for_owner, database))
+    engine = await in_thread(partial(opening.writing_engine, database))
     async with AsyncExitStack() as stack:
         if engine.shared is None:  # a server has a lock for migrations; a file is locked by its owner
             await stack.enter_async_context(engine.owned(SystemClock(), wait=wait))
-        await stack.enter_async_context(Opened(engine))
+        await stack.enter_async_context(RunningEngine(engine))
         return replace(report, after=await engine.read(status.schema_version))
 
 
-async def _look(reader: Engine) -> UpgradeReport:
+async def _compare_schemas(reader: Engine) -> UpgradeReport:
     """Report the schema of the database, and the one that this program would migrate it to."""
     try:
-        async with Opened(reader):
+        async with RunningEngine(reader):
             found = await reader.read(status.schema_version)
     except SchemaTooOldError as error:
         return UpgradeReport(place=reader.place, before=error.found, after=error.ours)

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 from urllib.parse import quote
 
 from gateway_sessions.errors import ForeignDatabaseError, StorageCorruptError, StorageUnavailableError
-from gateway_sessions.storage.engines.sqlite.errors import translate
+from gateway_sessions.storage.engines.sqlite.errors import translate_error
 from gateway_sessions.storage.engines.sqlite.salvage import READ_ERRORS, columns_of, quoted
 from gateway_sessions.storage.files.atomic_file import copy_whole
 
@@ -198,7 +198,7 @@ class HermesDatabase:
         try:
             yield
         except READ_ERRORS as error:
-            raise translate(error, str(self.path)) from error
+            raise translate_error(error, str(self.path)) from error
         except OSError as error:
             raise StorageUnavailableError(str(self.path), error.strerror or str(error)) from error
 

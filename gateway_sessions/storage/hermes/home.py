@@ -25,7 +25,7 @@ from gateway_sessions.core.sessions_json.entries import entry_from_json
 from gateway_sessions.core.sessions_json.import_plan import Continuation, our_key, plan_import
 from gateway_sessions.core.sessions_json.snapshot import RejectedEntry, SnapshotContent, parse
 from gateway_sessions.errors import InvalidInputError, InvalidSnapshotError, StorageCorruptError
-from gateway_sessions.storage.engines.sqlite.errors import translate
+from gateway_sessions.storage.engines.sqlite.errors import translate_error
 from gateway_sessions.storage.files.atomic_file import read_all
 from gateway_sessions.storage.hermes.database import Extent, HermesDatabase, Row
 from gateway_sessions.storage.hermes.rows import (
@@ -85,7 +85,7 @@ def _read(database: Path, scope: str) -> list[tuple[str, bytes]]:
             return [(key or "", text or b"") for key, text in connection.execute(_ROWS, (scope,))]
     except sqlite3.Error as error:
         # To go on without the table would lose the lanes that only the table has.
-        raise translate(error, str(database)) from error
+        raise translate_error(error, str(database)) from error
 
 
 def _readable(text: bytes) -> str:

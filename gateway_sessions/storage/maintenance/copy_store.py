@@ -25,7 +25,7 @@ from gateway_sessions.errors import InvalidInputError, MigrationError, NoStoreEr
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.engines.protocol import Engine
 from gateway_sessions.storage.engines.registry import database_path, provider_of, server_at
-from gateway_sessions.storage.engines.upgrade import EngineOpening, Opened
+from gateway_sessions.storage.engines.upgrade import EngineOpening, RunningEngine
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables import nodes
 from gateway_sessions.storage.transactions.upkeep import copy_store
@@ -147,21 +147,21 @@ async def migrate_store(
     await in_thread(partial(_refuse_missing, source, target))
     time = clock or SystemClock()
     opening = EngineOpening(prepared_statements=prepared_statements, allow_network=allow_network)
-    old_side = opening.reading(source, patient=True)
+    old_side = opening.reading_engine(source, patient=True)
     if dry_run:
-        async with Opened(old_side) as old:
+        async with RunningEngine(old_side) as old:
             identity = await _identity(old.engine)
             there = await _look(target, opening)
             return await _Move(old.engine, time, progress).rehearse(_shown(target), there.stage(identity))
-    async with _CopySide(old_side, time, lock=opening.for_owner(source), wait=wait) as old:
+    async with _CopySide(old_side, time, lock=opening.writing_engine(source), wait=wait) as old:
         identity = await _identity(old.engine)
         move = _Move(old.engine, time, progress)
-        engine = opening.for_owner(target, patient=True)
+        engine = opening.writing_engine(target, patient=True)
         async with _CopySide(engine, time, lock=engine, wait=wait):
             return await move.run(engine, identity)
 
 
-class _CopySide(Opened):
+class _CopySide(RunningEngine):
     """Opens a database of the move, and locks its home."""
 
     def __init__(self, engine: Engine, clock: Clock, *, lock: Engine, wait: float) -> None:
@@ -303,7 +303,7 @@ async def _look(target: str | Path, opening: EngineOpening) -> MoveState:
     if path is not None and not await in_thread(path.exists):
         return copy_store.NOTHING
     try:
-        async with Opened(opening.reading(target)) as side:
+        async with RunningEngine(opening.reading_engine(target)) as side:
             return await side.engine.read(copy_store.look)
     except NoStoreError:
         return copy_store.NOTHING

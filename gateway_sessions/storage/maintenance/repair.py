@@ -29,15 +29,15 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.storage.engines.sqlite.backup import (
     BACKUPS,
     backups_in,
+    fault_of_backup,
     newest_backup,
-    problem_of,
-    read_only,
+    open_read_only,
 )
-from gateway_sessions.storage.engines.sqlite.errors import translate
+from gateway_sessions.storage.engines.sqlite.errors import translate_error
 from gateway_sessions.storage.engines.sqlite.salvage import RebuiltTable, rebuild
-from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID, prepare, stated_version
-from gateway_sessions.storage.engines.sqlite.worker import drive
-from gateway_sessions.storage.engines.upgrade import EngineOpening, Opened
+from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID, prepare_file, stated_version
+from gateway_sessions.storage.engines.sqlite.worker import run_transaction
+from gateway_sessions.storage.engines.upgrade import EngineOpening, RunningEngine
 from gateway_sessions.storage.files.atomic_file import QUARANTINE, set_aside, stamp_of
 from gateway_sessions.storage.files.private_files import prepare_database_file
 from gateway_sessions.storage.files.threads import in_thread, told_by_thread
@@ -125,8 +125,8 @@ async def repair_store(
 
 async def _check_server(address: str, opening: EngineOpening, progress: OnProgress | None) -> CheckReport:
     steps, found = ProgressSteps(progress, len(unreadable.TABLES) + len(consistency.CHECKS)), list[str]()
-    engine = await in_thread(partial(opening.reading, address, patient=True))
-    async with Opened(engine):
+    engine = await in_thread(partial(opening.reading_engine, address, patient=True))
+    async with RunningEngine(engine):
         await engine.read(meta.refuse_unfinished_move)
         async with engine.view() as reader:
             for table in unreadable.TABLES:
@@ -157,7 +157,7 @@ def _check(database: Path, progress: OnProgress | None) -> CheckReport:
     if problems:
         return CheckReport(found=tuple(problems), damaged=True)
     try:
-        with closing(read_only(database)) as connection:
+        with closing(open_read_only(database)) as connection:
             steps.begin_step("Reading all texts")
             if texts := unreadable.text_findings(connection):
                 return CheckReport(found=tuple(texts))  # other queries would fail on these texts
@@ -165,7 +165,7 @@ def _check(database: Path, progress: OnProgress | None) -> CheckReport:
             steps.begin_step("Asking the search index")
             problem = _index_problem(database.with_name(INDEX_FILE), connection)
     except sqlite3.Error as error:
-        raise translate(error, str(database)) from error
+        raise translate_error(error, str(database)) from error
     return CheckReport(found=(*found, f"search index: {problem}") if problem is not None else tuple(found))
 
 
@@ -173,10 +173,10 @@ def _disagreements(connection: sqlite3.Connection, steps: ProgressSteps) -> list
     queries, found = load_queries(_ENGINE), list[str]()
     for table in unreadable.TABLES:
         steps.begin_step(READING.format(table=table))
-        found += drive(connection, queries, unreadable.findings(table))
+        found += run_transaction(connection, queries, unreadable.findings(table))
     for check in consistency.CHECKS:
         steps.begin_step(COMPARING)
-        one = drive(connection, queries, consistency.finding(check))
+        one = run_transaction(connection, queries, consistency.finding(check))
         found += [str(one)] if one is not None else []
     return found
 
@@ -189,8 +189,8 @@ def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
     index, problem = IndexFile(path, read_only=True), None
     try:
         for _ in range(LOOKS):
-            index.connect(drive(truth, queries, scan.identity()), IndexPosition())
-            samples = drive(truth, queries, scan.samples(index.position.watermark, SAMPLES))
+            index.connect(run_transaction(truth, queries, scan.identity()), IndexPosition())
+            samples = run_transaction(truth, queries, scan.samples(index.position.watermark, SAMPLES))
             problem = index.check(samples)
             index.close()
             if problem is None:
@@ -215,7 +215,7 @@ def _repair(home: Path, now: datetime, progress: OnProgress | None) -> RepairRep
             return RepairReport()
         mended = _mend_content(database, now, progress)
         return replace(mended, found=report.found, done=(*mended.done, *_without_index(home)))
-    backup = next((one for one in backups_in(home / BACKUPS) if problem_of(one) is None), None)
+    backup = next((one for one in backups_in(home / BACKUPS) if fault_of_backup(one) is None), None)
     tables = _rebuild(home, backup, progress)
     kept = _swap(home, now)
     rest = _mend_content(database, now, progress)
@@ -230,7 +230,7 @@ def _repair(home: Path, now: datetime, progress: OnProgress | None) -> RepairRep
 def _damage(database: Path) -> list[str]:
     """Return the faults that SQLite reports of the file itself."""
     try:
-        with closing(read_only(database)) as connection:
+        with closing(open_read_only(database)) as connection:
             (application_id,) = connection.execute("PRAGMA application_id").fetchone()
             if application_id not in (0, APPLICATION_ID):
                 raise ForeignDatabaseError(str(database), f"application id {application_id}")
@@ -239,7 +239,7 @@ def _damage(database: Path) -> list[str]:
     except UnicodeDecodeError:
         return ["the file is damaged where it describes itself"]
     except sqlite3.Error as error:
-        translated = translate(error, str(database))
+        translated = translate_error(error, str(database))
         if isinstance(translated, StorageUnavailableError):
             raise translated from error
         return [str(error)]
@@ -278,15 +278,15 @@ def _mend_content(database: Path, now: datetime, progress: OnProgress | None) ->
     try:
         prepare_database_file(database, APPLICATION_ID)
         with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-            prepare(connection, database, load_migrations(_ENGINE), synchronous="FULL")
+            prepare_file(connection, database, load_migrations(_ENGINE), synchronous="FULL")
             connection.execute("BEGIN IMMEDIATE")
             mended = unreadable.mend(connection, queries, database.parent, now)
-            wrong = drive(connection, queries, consistency.mend())
-            left = drive(connection, queries, consistency.findings())
+            wrong = run_transaction(connection, queries, consistency.mend())
+            left = run_transaction(connection, queries, consistency.findings())
             kept = mended.keep(database.with_name(QUARANTINE), stamp_of(now))
             connection.execute("COMMIT")
     except sqlite3.Error as error:
-        raise translate(error, str(database)) from error
+        raise translate_error(error, str(database)) from error
     remaining = {one.check for one in left}
     return RepairReport(
         found=(*mended.found, *map(str, wrong)),

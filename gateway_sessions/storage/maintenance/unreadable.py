@@ -18,7 +18,7 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.snapshot import parse
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Transaction
-from gateway_sessions.storage.engines.sqlite.backup import BACKUPS, backups_in, read_only
+from gateway_sessions.storage.engines.sqlite.backup import BACKUPS, backups_in, open_read_only
 from gateway_sessions.storage.engines.sqlite.salvage import (
     DamagedText,
     damaged_text,
@@ -26,7 +26,7 @@ from gateway_sessions.storage.engines.sqlite.salvage import (
     quoted,
     tables_of,
 )
-from gateway_sessions.storage.engines.sqlite.worker import drive
+from gateway_sessions.storage.engines.sqlite.worker import run_transaction
 from gateway_sessions.storage.files.atomic_file import read_all, write_atomically
 from gateway_sessions.storage.files.private_files import make_private_directory
 from gateway_sessions.storage.sessions_json import FILE_NAME
@@ -82,7 +82,7 @@ def mend(connection: sqlite3.Connection, queries: Queries, home: Path, now: date
     _mend_facts(connection, queries, home, guessed, mended)
     circumstances: unreadable_rows.Circumstances | None = None
     for table in unreadable_rows.TABLES:
-        bad = drive(connection, queries, unreadable_rows.unreadable(table))
+        bad = run_transaction(connection, queries, unreadable_rows.unreadable(table))
         if bad and circumstances is None:
             circumstances = unreadable_rows.Circumstances(now=now, entries=_entries_in(home / FILE_NAME))
         if circumstances is not None:
@@ -103,11 +103,11 @@ def _mend_texts(connection: sqlite3.Connection, bad: Sequence[DamagedText], mend
 def _mend_facts(
     connection: sqlite3.Connection, queries: Queries, home: Path, guessed: set[str], mended: Mended
 ) -> None:
-    for name, value in drive(connection, queries, unreadable_rows.damaged_facts(guessed)).items():
+    for name, value in run_transaction(connection, queries, unreadable_rows.damaged_facts(guessed)).items():
         mended.rows.append({"table": FACTS, "unreadable": ["value"], "row": {"name": name, "value": value}})
         mended.found.append(_fact(name))
         secret = _secret_in_copies(home / BACKUPS, queries) if name == meta.OWN_SECRET else None
-        loss = drive(connection, queries, unreadable_rows.mend_fact(name, secret))
+        loss = run_transaction(connection, queries, unreadable_rows.mend_fact(name, secret))
         if loss is None:
             mended.done.append(f"mended: {_fact(name)}")
         else:
@@ -155,8 +155,8 @@ def _entries_in(path: Path) -> dict[str, SessionEntry]:
 def _secret_in_copies(folder: Path, queries: Queries) -> bytes | None:
     for path in backups_in(folder):
         try:
-            with closing(read_only(path)) as copy:
-                if secret := drive(copy, queries, meta.install_secret()):
+            with closing(open_read_only(path)) as copy:
+                if secret := run_transaction(copy, queries, meta.install_secret()):
                     return secret
         except (sqlite3.Error, GatewaySessionsError):
             continue

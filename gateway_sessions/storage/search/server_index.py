@@ -27,7 +27,7 @@ from gateway_sessions.core.search.stems import NO_STEMS, Stems
 from gateway_sessions.core.search.tokenizer import TOKENISER
 from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.ports import Driver, Reader, Row, Rows, Statement, Transaction
-from gateway_sessions.storage.engines.index_column import Language
+from gateway_sessions.storage.engines.index_column import TokenLanguage
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.search.protocol import (
     INDEXING_BACKOFF,
@@ -59,7 +59,7 @@ needs an index for."""
 _ALL: Final = IndexPosition(BEYOND, -1)
 
 
-async def ask(truth: Reader, request: SearchRequest, language: Language) -> SearchProgress:
+async def ask(truth: Reader, request: SearchRequest, language: TokenLanguage) -> SearchProgress:
     """Return the matches, from the index and from messages that are not indexed; both in one snapshot."""
     query = language.query(certain_of(request.wanted), request.shown)
     if query is None:
@@ -157,7 +157,7 @@ class Standing:
     being_forgotten: bool
     stemmed_by: str
 
-    def helps(self, language: Language) -> bool:
+    def helps(self, language: TokenLanguage) -> bool:
         """Return True if the index finds all messages that it has, by all forms of their words.
 
         An index that does not follow snapshots loses a message before the transaction that removes its
@@ -212,9 +212,9 @@ def untold(size: int) -> Transaction[Untold]:
     return Untold(tuple((row[0], Searchable(*row[1:])) for row in rows), notes)
 
 
-def told(work: Untold, language: Language) -> list[tuple[str | int, ...]]:
+def told(work: Untold, language: TokenLanguage) -> list[tuple[str | int, ...]]:
     """Return the rows with the tokens of these messages. Large messages take a while."""
-    return [(*language.values(one), message_id) for message_id, one in work.messages]
+    return [(*language.token_values(one), message_id) for message_id, one in work.messages]
 
 
 def tell(work: Untold, rows: Sequence[tuple[str | int, ...]]) -> Transaction[None]:
@@ -288,7 +288,7 @@ TRIES: Final = 3
 class ServerSearchIndex:
     """Queries the index in the database, and writes missing tokens."""
 
-    def __init__(self, truth: Driver, language: Language) -> None:
+    def __init__(self, truth: Driver, language: TokenLanguage) -> None:
         self._truth = truth
         self._language = language
         self._report = IndexReport(IndexState.EMPTY)

@@ -33,7 +33,7 @@ from gateway_sessions.core.search.documents import (
 )
 from gateway_sessions.core.search.stems import NO_STEMS, Stems
 from gateway_sessions.errors import StorageUnavailableError, UnsupportedStorageError
-from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.engines.sqlite.schema import split_statements
 from gateway_sessions.storage.files.atomic_file import QUARANTINE
 from gateway_sessions.storage.files.private_files import (
     make_private_directory,
@@ -319,7 +319,7 @@ class IndexFile:
         connection.execute("BEGIN IMMEDIATE")
         try:
             for step in load_migrations(DIALECT):
-                for statement in statements(step.script):
+                for statement in split_statements(step.script):
                     connection.execute(statement)
             connection.execute(self._sql("set_state"), ("identity", identity))
             _set_state(connection, self._sql("set_state"), start)

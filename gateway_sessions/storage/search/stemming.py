@@ -41,7 +41,7 @@ class StoreStems:
         asked = stems if self._asked is None else Stems(self._asked)
         if asked.made_by != ownership.opening.stemming:
             change = partial(want, asked, ownership.living_nodes)
-            if await ownership.retry.run(partial(self._engine.write, change)):
+            if await ownership.retry.run_with_retries(partial(self._engine.write, change)):
                 stems = asked
             else:
                 facts = {

@@ -333,7 +333,7 @@ async def nobody_else(store: SessionStore) -> None:
     cluster = parts_of(store).cluster
     with anyio.fail_after(OTHERS_DIE):
         while cluster is not None and (len(cluster.membership.nodes) > 1 or cluster.membership.lost):
-            await cluster.membership.looked()
+            await cluster.membership.wait_for_next_survey()
 
 
 async def settled(gateway: Gateway, clock: SteppedClock) -> None:

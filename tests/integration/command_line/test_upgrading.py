@@ -11,7 +11,7 @@ import pytest
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.storage.engines.mysql.engine import MySQLDriver
 from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
-from gateway_sessions.storage.engines.sqlite.schema import prepare
+from gateway_sessions.storage.engines.sqlite.schema import prepare_file
 from gateway_sessions.storage.tables.sql_files import load_migrations
 from tests import mysql, postgresql
 from tests.integration.command_line.conftest import Gsess
@@ -36,7 +36,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
             path = tmp_path / "home" / "sessions.db"
             path.parent.mkdir(mode=0o700)
             with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-                prepare(connection, path, known[:-1], synchronous="FULL")
+                prepare_file(connection, path, known[:-1], synchronous="FULL")
 
         yield ["--home", str(tmp_path / "home")], known[-1].version, make_file
         return

@@ -14,13 +14,13 @@ class TestMySQL(ConcurrentTransactions):
     async def test_no_lock_is_left(self, drivers: list[MySQLDriver], address: str):
         await at_once(drivers, lambda driver, number: admitting(str(number), driver))
         async with connected(address) as link:
-            _, rows = await link.say("START TRANSACTION; SELECT lock_id FROM locks FOR UPDATE NOWAIT")
-            await link.say("ROLLBACK")
+            _, rows = await link.run_texts("START TRANSACTION; SELECT lock_id FROM locks FOR UPDATE NOWAIT")
+            await link.run_texts("ROLLBACK")
         assert sorted(row[0] for row in rows) == list(range(1 + len(KINDS) * OF_EACH_KIND))
 
     async def test_a_lock_that_is_not_there_is_no_lock(self, drivers: list[MySQLDriver], address: str):
         async with connected(address) as link:
-            await link.say("DELETE FROM locks")
+            await link.run_texts("DELETE FROM locks")
         with pytest.raises(StorageCorruptError, match="table locks"):
             await drivers[0].write(lambda: admitting("hello", drivers[0]))
         with pytest.raises(StorageCorruptError, match="table locks"):

@@ -13,8 +13,8 @@ from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.errors import InvalidInputError, StorageUnavailableError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
-from gateway_sessions.storage.engines.mysql.connection import Links, MySQLConnection
-from gateway_sessions.storage.engines.mysql.engine import MySQLDriver, connect, hang_up
+from gateway_sessions.storage.engines.mysql.connection import ConnectionLender, MySQLConnection
+from gateway_sessions.storage.engines.mysql.engine import MySQLDriver, close_pool, open_pool
 from gateway_sessions.storage.engines.mysql.errors import FOREIGN
 from gateway_sessions.storage.engines.server.driver import USUAL, ServerLimits
 from tests.integration.servers.driver_contract import DriverContract, exists, make_session, wait_until_blocked
@@ -28,14 +28,14 @@ class MySQLRival:
         self._link = link
 
     async def insert(self, session_id: str) -> None:
-        await self._link.say("START TRANSACTION")
+        await self._link.run_texts("START TRANSACTION")
         await self._link.change(INSERT, [(session_id,)])
 
     async def commit(self) -> None:
-        await self._link.say("COMMIT")
+        await self._link.run_texts("COMMIT")
 
     async def undo(self) -> None:
-        await self._link.say("ROLLBACK")
+        await self._link.run_texts("ROLLBACK")
 
     async def blocks_somebody(self) -> bool:
         await asyncio.sleep(0.15)  # the server shows an old state to whoever asks more often
@@ -43,7 +43,7 @@ class MySQLRival:
 
     async def end_the_blocked(self) -> None:
         for (blocked,) in await self._link.fetch(BLOCKED):
-            await self._link.say(f"KILL {blocked}")
+            await self._link.run_texts(f"KILL {blocked}")
 
 
 class TestMySQL(DriverContract):
@@ -88,15 +88,15 @@ class TestMySQL(DriverContract):
     async def test_a_statement_that_takes_too_long_is_broken_off(self, address: str):
         slow = ServerLimits(statement_seconds=0.2, connections=1)
         async with self.running(address, slow) as driver, connected(address) as rival:
-            await rival.say("LOCK TABLES sessions WRITE")
+            await rival.run_texts("LOCK TABLES sessions WRITE")
             with pytest.raises(StorageUnavailableError):
                 await driver.write(make_session)
-            await rival.say("UNLOCK TABLES")
+            await rival.run_texts("UNLOCK TABLES")
             assert await driver.write(make_session)
 
     async def test_many_rows_are_one_message_where_the_server_takes_that(self, address: str):
         async with connected(address) as link:
-            await link.say(
+            await link.run_texts(
                 "CREATE TABLE many (id BIGINT PRIMARY KEY, text LONGTEXT, nothing LONGTEXT, kind LONGTEXT)"
             )
             version = str((await link.fetch("SELECT version()"))[0][0])
@@ -141,24 +141,24 @@ class TestMySQL(DriverContract):
             seen: list[bool] = []
 
             await driver.change(Statement("set_attempts", ("lane", 1)))
-            await rival.say("START TRANSACTION")
+            await rival.run_texts("START TRANSACTION")
             await rival.change(INSERT, [("s",)])
-            await rival.say("UPDATE lanes SET attempts = 2")
+            await rival.run_texts("UPDATE lanes SET attempts = 2")
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(driver.write(lambda: look_around(seen)))
                 await wait_until_blocked(MySQLRival(rival))
-                await rival.say("COMMIT")
+                await rival.run_texts("COMMIT")
             assert seen == [False, True]
 
     async def test_who_waits_for_each_other_comes_to_an_end(self, address: str):
         async with self.running(address) as driver, connected(address) as rival:
             await driver.change(Statement("set_attempts", many=[("a", 1), ("b", 1)]))
-            await rival.say("START TRANSACTION; UPDATE lanes SET attempts = 2 WHERE session_key = 'a'")
+            await rival.run_texts("START TRANSACTION; UPDATE lanes SET attempts = 2 WHERE session_key = 'a'")
             writing = asyncio.create_task(driver.write(clear_both))
             await wait_until_blocked(MySQLRival(rival))
             with suppress(MySQLError):  # whom the server chooses
-                await rival.say("UPDATE lanes SET attempts = 2 WHERE session_key = 'b'")
-            await rival.say("COMMIT")
+                await rival.run_texts("UPDATE lanes SET attempts = 2 WHERE session_key = 'b'")
+            await rival.run_texts("COMMIT")
             assert await writing == 1
 
     async def test_a_view_that_nobody_reads_is_ended_by_the_server(self, address: str):
@@ -174,13 +174,13 @@ class TestMySQL(DriverContract):
         self, address: str
     ):
         brief = ServerLimits(idle_seconds=1, view_idle_seconds=1)
-        async with a_pool(address) as pool, Links(pool, brief, 10).lent() as link:
-            for ended in (link.commit, partial(link.undo, RuntimeError())):
-                await link.begin_aside()
+        async with a_pool(address) as pool, ConnectionLender(pool, brief, 10).lend() as link:
+            for ended in (link.commit, partial(link.roll_back_after, RuntimeError())):
+                await link.begin_without_locks()
                 await ended()
                 await asyncio.sleep(2)
                 assert await link.fetch("SELECT 1") == [(1,)]
-            await link.begin_aside()
+            await link.begin_without_locks()
             await asyncio.sleep(2)
             with pytest.raises(FOREIGN):
                 await link.fetch("SELECT 1")
@@ -282,7 +282,10 @@ async def test_a_pool_that_counts_only_rows_that_differ_is_refused(address: str)
 
 
 async def test_limits_and_rules_are_set_on_every_connection(address: str):
-    async with a_pool(address) as pool, Links(pool, ServerLimits(lock_seconds=1.5), 10).lent() as link:
+    async with (
+        a_pool(address) as pool,
+        ConnectionLender(pool, ServerLimits(lock_seconds=1.5), 10).lend() as link,
+    ):
         asked = "SELECT @@sql_mode, @@collation_connection, @@innodb_lock_wait_timeout, @@lock_wait_timeout"
         mode, *others = (await link.fetch(asked))[0]
         assert {"STRICT_ALL_TABLES", "ONLY_FULL_GROUP_BY"} <= set(mode.split(","))
@@ -315,9 +318,9 @@ async def test_whoever_hangs_up_waits_for_no_answer(address: str):
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as way:
         login, port = server.netloc.rpartition("@")[0], way.sockets[0].getsockname()[1]
-        pool = await connect(server._replace(netloc=f"{login}@127.0.0.1:{port}").geturl(), USUAL, 1)
-        async with Links(pool, USUAL, 10).lent() as link:
-            await link.begin_aside()
+        pool = await open_pool(server._replace(netloc=f"{login}@127.0.0.1:{port}").geturl(), USUAL, 1)
+        async with ConnectionLender(pool, USUAL, 10).lend() as link:
+            await link.begin_without_locks()
             ended.clear()
             silent.set()
             link.close()
@@ -329,14 +332,14 @@ async def is_protected(address: str, mode: str) -> bool | None:
     """None: the server refuses."""
     pool = None
     try:
-        pool = await connect(f"{address}?ssl-mode={mode}" if mode else address, USUAL, 1)
-        async with Links(pool, USUAL, 10).lent() as link:
+        pool = await open_pool(f"{address}?ssl-mode={mode}" if mode else address, USUAL, 1)
+        async with ConnectionLender(pool, USUAL, 10).lend() as link:
             return bool((await link.fetch("SHOW SESSION STATUS LIKE 'Ssl_cipher'"))[0][1])
     except MySQLError:
         return None
     finally:
         if pool is not None:
-            await hang_up(pool)
+            await close_pool(pool)
 
 
 async def test_a_login_that_needs_protection_or_a_package_says_so():

@@ -50,7 +50,7 @@ async def address(made: MySQLServer) -> str:
     name = f"store_{secrets.token_hex(4)}"
     async with connected(made.address_of("mysql")) as admin:
         making = f"CREATE DATABASE {name}; CREATE USER IF NOT EXISTS {ROLE} IDENTIFIED BY 'x'"
-        await admin.say(f"{making}; GRANT ALL ON {name}.* TO {ROLE}")
+        await admin.run_texts(f"{making}; GRANT ALL ON {name}.* TO {ROLE}")
     return f"mysql://{ROLE}:x@127.0.0.1:{made.port}/{name}"
 
 
@@ -114,7 +114,7 @@ async def test_a_node_whose_server_was_away_for_long_comes_back_as_another_one(
         await made.stop()
         try:
             await wait_until(lambda: not node.trusted)
-            assert not await node.beat(b"")
+            assert not await node.send_heartbeat_or_rejoin(b"")
             with pytest.raises(NodeSilentError):
                 await db.create_session("s", "cli")
         finally:
@@ -131,14 +131,14 @@ async def test_a_server_that_became_read_only_is_told_and_left(
         await db.create_session("s", "cli")
         before = await connections_of(admin)  # now: the index may be the first to meet the refusal
         assert before
-        await admin.say("SET GLOBAL read_only = 1")
+        await admin.run_texts("SET GLOBAL read_only = 1")
         try:
             with pytest.raises(StorageUnavailableError, match="1290"):
                 await db.append_message("s", "user", "no")
             assert await db.get_messages("s") == []
             await until_gone(admin, before)
         finally:
-            await admin.say("SET GLOBAL read_only = 0")
+            await admin.run_texts("SET GLOBAL read_only = 0")
         await db.append_message("s", "user", "yes")
         assert [row.text for row in await db.get_messages("s")] == ["yes"]
 
@@ -146,7 +146,7 @@ async def test_a_server_that_became_read_only_is_told_and_left(
 async def test_the_hour_that_comes_twice_is_two_hours_for_nodes(address: str):
     async with connected(address) as link:
         for instant in TWICE_HALF_PAST_TWO:
-            await link.say(f"SET SESSION timestamp = {instant.timestamp()}")
+            await link.run_texts(f"SET SESSION timestamp = {instant.timestamp()}")
             assert (await link.fetch("SELECT hour(now()), minute(now())")) == [(2, 30)]
             assert (await link.fetch(SERVER_TIME))[0][0] == to_micros(instant)
 

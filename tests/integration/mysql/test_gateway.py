@@ -21,4 +21,4 @@ class TestMySQL(GatewayOnServer):
         async with connected(url) as admin:
             for (other,) in await admin.fetch(OTHERS):
                 with suppress(MySQLError):  # gone already
-                    await admin.say(f"KILL {other}")
+                    await admin.run_texts(f"KILL {other}")

@@ -7,7 +7,7 @@ import pytest
 
 from gateway_sessions.storage.engines.mysql import schema
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
-from gateway_sessions.storage.engines.mysql.connection import entrance_locks
+from gateway_sessions.storage.engines.mysql.connection import first_lock_queries
 from tests.integration.mysql.test_gateway import OTHERS
 from tests.integration.servers.opening_on_server import OpeningOnServer
 from tests.mysql import connected
@@ -25,12 +25,12 @@ class TestMySQL(OpeningOnServer):
         async with connected(address) as link:
             for (other,) in await link.fetch(OTHERS):
                 with suppress(MySQLError):  # gone already
-                    await link.say(f"KILL {other}")
+                    await link.run_texts(f"KILL {other}")
 
     @asynccontextmanager
     async def holding_store(self, address: str) -> AsyncGenerator[int]:
         async with connected(address) as link:
-            await link.say("; ".join([FOREVER, "BEGIN", *entrance_locks("lane x")]))
+            await link.run_texts("; ".join([FOREVER, "BEGIN", *first_lock_queries("lane x")]))
             yield int((await link.fetch(NUMBER))[0][0])
 
     @asynccontextmanager

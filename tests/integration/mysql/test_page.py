@@ -36,7 +36,7 @@ class Place:
 
     async def run(self, script: str) -> None:
         async with connected(SERVER) as admin:
-            await admin.say(
+            await admin.run_texts(
                 script.replace("gateway", self.role).replace("sessions", self.database).strip(";\n ")
             )
 

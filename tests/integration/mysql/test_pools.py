@@ -8,8 +8,8 @@ import pytest
 
 from gateway_sessions import SessionSource, SessionStore
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.storage.engines.mysql.address import parse
-from gateway_sessions.storage.engines.mysql.asyncmy import OwnPool, make_pool
+from gateway_sessions.storage.engines.mysql.address import parse_address
+from gateway_sessions.storage.engines.mysql.asyncmy import ClosablePool, make_pool
 from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.gateway.gateway_harness import open_harness
 from tests.integration.servers.nodes import BRISK, config_on, wait_until
@@ -21,8 +21,8 @@ KILL = "SELECT id FROM information_schema.processlist WHERE db = database() AND 
 
 
 @pytest.fixture
-async def pool(address: str) -> AsyncIterator[OwnPool]:
-    pool = await make_pool(5, 5.0, parse(address).arguments())
+async def pool(address: str) -> AsyncIterator[ClosablePool]:
+    pool = await make_pool(5, 5.0, parse_address(address).connect_arguments())
     yield pool
     pool.close()
     async with asyncio.timeout(15):  # all of them were given back
@@ -30,7 +30,7 @@ async def pool(address: str) -> AsyncIterator[OwnPool]:
 
 
 async def test_a_gateway_works_on_a_pool_and_gives_all_of_it_back(
-    tmp_path: Path, address: str, pool: OwnPool
+    tmp_path: Path, address: str, pool: ClosablePool
 ):
     people = [f"person{number}" for number in range(6)]
     async with open_harness(tmp_path, config_on(address), agent=ScriptedAgent(), pool=pool) as harness:
@@ -44,21 +44,21 @@ async def test_a_gateway_works_on_a_pool_and_gives_all_of_it_back(
     pool.release(connection)
 
 
-async def test_no_connection_is_made_beside_the_pool(tmp_path: Path, address: str, pool: OwnPool):
+async def test_no_connection_is_made_beside_the_pool(tmp_path: Path, address: str, pool: ClosablePool):
     nowhere = "mysql://nobody@127.0.0.1:1/nothing"
     async with SessionStore.open(tmp_path, config_on(nowhere), pool=pool) as store:
         await store.get_or_create_session(ALICE)
 
 
 async def test_a_node_lives_on_when_the_connections_of_its_pool_are_cut(
-    tmp_path: Path, address: str, pool: OwnPool
+    tmp_path: Path, address: str, pool: ClosablePool
 ):
     async with SessionStore.open(tmp_path, config_on(address, BRISK), pool=pool) as store:
         membership = store.db.ownership.membership
         assert membership is not None
         async with connected(address) as admin:
             for (number,) in await admin.fetch(KILL):
-                await admin.say(f"KILL {number}")
+                await admin.run_texts(f"KILL {number}")
         heard = membership._trust_ends  # noqa: SLF001 -- what each time that it is heard moves
         await wait_until(lambda: membership._trust_ends > heard, seconds=10)  # noqa: SLF001 -- the same
         await store.get_or_create_session(ALICE)
@@ -72,7 +72,7 @@ async def test_something_else_is_no_pool(tmp_path: Path, address: str):
 
 
 async def test_a_pool_of_one_connection_is_too_small(tmp_path: Path, address: str):
-    small = await make_pool(1, 5.0, parse(address).arguments())
+    small = await make_pool(1, 5.0, parse_address(address).connect_arguments())
     with pytest.raises(InvalidInputError, match="2 connections"):
         async with SessionStore.open(tmp_path, config_on(address), pool=small):
             pass

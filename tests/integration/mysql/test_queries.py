@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
-from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.engines.sqlite.schema import split_statements
 from gateway_sessions.storage.tables.sql_files import Query, load_migrations, load_queries
 from tests.mysql import a_pool, connected, migrated_database_at
 
@@ -118,7 +118,7 @@ async def _try(connection: Any, query: Query) -> Answer:
 def embedded() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as connection:
         for step in load_migrations("sqlite"):
-            for statement in statements(step.script):
+            for statement in split_statements(step.script):
                 connection.execute(statement)
         yield connection
 

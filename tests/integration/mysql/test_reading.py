@@ -31,7 +31,7 @@ SORTED = "SHOW SESSION STATUS LIKE 'Sort_rows'"
 @pytest.fixture
 async def link() -> AsyncIterator[MySQLConnection]:
     async with migrated_database_at() as address, connected(address) as link:
-        await link.say(FILLING)
+        await link.run_texts(FILLING)
         yield link
 
 
@@ -60,9 +60,9 @@ async def test_only_what_is_asked_for_is_read(
         before, sorted_before = await sum_of(link, READ), await sum_of(link, SORTED)
         overhead = await sum_of(link, READ) - before
         before += overhead
-        await link.say("START TRANSACTION")
+        await link.run_texts("START TRANSACTION")
         await (link.fetch(query.sql, values) if query.reads else link.change(query.sql, [values]))
-        await link.say("ROLLBACK")
+        await link.run_texts("ROLLBACK")
         read = await sum_of(link, READ) - before - overhead
         assert await sum_of(link, SORTED) - sorted_before <= 10
     assert read <= most

@@ -9,7 +9,7 @@ from gateway_sessions.errors import ForeignDatabaseError, SchemaTooNewError, Uns
 from gateway_sessions.storage.engines.migrations import SchemaVersion
 from gateway_sessions.storage.engines.mysql import schema
 from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
-from gateway_sessions.storage.engines.mysql.schema import inspect, prepare
+from gateway_sessions.storage.engines.mysql.schema import migrate_database, read_schema_state
 from gateway_sessions.storage.tables.sql_files import Migration
 from tests.mysql import MIGRATIONS, connected, empty_database
 
@@ -56,7 +56,7 @@ async def test_a_migration_goes_on_where_the_process_before_came_to_its_end(addr
         async with connected(address) as link:
             arm_failpoints(crash_at(points))
             try:
-                await prepare(link, MIGRATIONS)
+                await migrate_database(link, MIGRATIONS)
                 break
             except CrashError:
                 crashes += 1
@@ -64,8 +64,8 @@ async def test_a_migration_goes_on_where_the_process_before_came_to_its_end(addr
                 arm_failpoints(None)
     assert crashes > 10
     async with connected(address) as link, empty_database() as other, connected(other) as fresh:
-        await prepare(fresh, MIGRATIONS)
-        assert (await inspect(link)).version == NEWEST
+        await migrate_database(fresh, MIGRATIONS)
+        assert (await read_schema_state(link)).version == NEWEST
         assert await definitions(link) == await definitions(fresh)
         assert await link.fetch("SELECT name FROM meta WHERE name = 'migrating'") == []
 
@@ -74,27 +74,27 @@ async def test_a_migration_goes_on_where_the_process_before_came_to_its_end(addr
 async def test_what_a_step_does_to_rows_is_done_once(address: str, point: int):
     known = [MIGRATIONS[0], ROWS]
     async with connected(address) as link:
-        await prepare(link, known[:1])
+        await migrate_database(link, known[:1])
     arm_failpoints(crash_at(point))
     try:
         with pytest.raises(CrashError):
             async with connected(address) as link:
-                await prepare(link, known)
+                await migrate_database(link, known)
     finally:
         arm_failpoints(None)
     async with connected(address) as link:
-        await prepare(link, known)
+        await migrate_database(link, known)
         assert await link.fetch("SELECT count(*) FROM meta WHERE name = 'moved'") == [(1,)]
 
 
 async def test_a_database_that_is_up_to_date_is_left_as_it_is(address: str):
     async with connected(address) as link:
-        assert (await inspect(link)).version is None
-        await prepare(link, MIGRATIONS)
+        assert (await read_schema_state(link)).version is None
+        await migrate_database(link, MIGRATIONS)
     async with connected(address) as link:
         arm_failpoints(crash_at(1))
         try:
-            await prepare(link, MIGRATIONS)
+            await migrate_database(link, MIGRATIONS)
         finally:
             arm_failpoints(None)
 
@@ -105,34 +105,34 @@ async def test_a_database_that_is_up_to_date_is_left_as_it_is(address: str):
 )
 async def test_a_database_of_another_program_is_left_alone(address: str, table: str):
     async with connected(address) as link:
-        await link.say(f"CREATE TABLE {table}")
+        await link.run_texts(f"CREATE TABLE {table}")
         before = await definitions(link)
         with pytest.raises(ForeignDatabaseError):
-            await prepare(link, MIGRATIONS)
+            await migrate_database(link, MIGRATIONS)
         assert await definitions(link) == before
 
 
 async def test_a_database_that_does_not_know_its_version_any_more_is_left_alone(address: str):
     async with connected(address) as link:
-        await prepare(link, MIGRATIONS)
-        await link.say("DELETE FROM meta WHERE name = 'schema_version'")
+        await migrate_database(link, MIGRATIONS)
+        await link.run_texts("DELETE FROM meta WHERE name = 'schema_version'")
         with pytest.raises(ForeignDatabaseError):
-            await prepare(link, MIGRATIONS)
+            await migrate_database(link, MIGRATIONS)
 
 
 async def test_a_newer_schema_is_used_if_it_can_be_read(address: str):
     async with connected(address) as link:
-        await prepare(link, MIGRATIONS)
-        await link.say("UPDATE meta SET value = '2' WHERE name = 'readable_from'")
-        await prepare(link, MIGRATIONS[:2])
-        await link.say("UPDATE meta SET value = '3' WHERE name = 'readable_from'")
+        await migrate_database(link, MIGRATIONS)
+        await link.run_texts("UPDATE meta SET value = '2' WHERE name = 'readable_from'")
+        await migrate_database(link, MIGRATIONS[:2])
+        await link.run_texts("UPDATE meta SET value = '3' WHERE name = 'readable_from'")
         with pytest.raises(SchemaTooNewError):
-            await prepare(link, MIGRATIONS[:2])
+            await migrate_database(link, MIGRATIONS[:2])
 
 
 async def test_a_server_that_is_too_old_is_refused(address: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(schema, "OLDEST_SERVERS", {"MySQL": (99, 0), "MariaDB": (99, 0)})
     async with connected(address) as link:
         with pytest.raises(UnsupportedStorageError, match=r"too old, 99\.0 or newer"):
-            await prepare(link, MIGRATIONS)
+            await migrate_database(link, MIGRATIONS)
         assert await definitions(link) == []

@@ -83,7 +83,7 @@ async def test_words_that_are_longer_than_the_server_keeps_are_looked_at(db: Ses
 async def test_messages_of_an_earlier_version_are_found_at_once_and_told_of(db: SessionDB, address: str):
     await db.append_messages("s", [{"role": "user", "content": f"walrus {n}"} for n in range(30)])
     async with connected(address) as rival:
-        await rival.say(OF_AN_EARLIER_VERSION)
+        await rival.run_texts(OF_AN_EARLIER_VERSION)
         assert len((await db.search_messages("walrus", scope=EVERYTHING, limit=100)).hits) == 30
         await db.catch_up_search_index()
         assert await rival.fetch("SELECT count(*) FROM messages WHERE tokens IS NULL") == [(0,)]
@@ -138,7 +138,7 @@ async def test_messages_of_several_sessions_that_are_told_of_at_once_keep_their_
         )
     async with connected(address) as rival:
         before = await rival.fetch("SELECT message_id, tokens FROM messages ORDER BY message_id")
-        await rival.say(OF_AN_EARLIER_VERSION)
+        await rival.run_texts(OF_AN_EARLIER_VERSION)
         await db.catch_up_search_index()
         assert await rival.fetch("SELECT message_id, tokens FROM messages ORDER BY message_id") == before
     for name in ("ann", "bob"):

@@ -23,8 +23,8 @@ class TestStore(StoreOnServer):
     async def with_password(self, address: str) -> AsyncIterator[str]:
         user = f"gateway_{secrets.token_hex(4)}"
         async with connected(address) as admin:
-            await admin.say(f"CREATE USER {user} IDENTIFIED BY 'hunter2'; GRANT ALL ON *.* TO {user}")
+            await admin.run_texts(f"CREATE USER {user} IDENTIFIED BY 'hunter2'; GRANT ALL ON *.* TO {user}")
             try:
                 yield address.replace("root@", f"{user}:hunter2@")
             finally:
-                await admin.say(f"DROP USER {user}")
+                await admin.run_texts(f"DROP USER {user}")

@@ -17,7 +17,7 @@ from gateway_sessions.core.committed_changes import SessionEnd
 from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.errors import ForeignDatabaseError, InvalidInputError, StorageUnavailableError
 from gateway_sessions.ports import Statement
-from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
+from gateway_sessions.storage.engines.postgresql.connection import PostgresConnection
 from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables import meta
@@ -88,14 +88,14 @@ async def test_a_value_that_holds_a_zero_is_refused_and_not_quoted(driver: Postg
 
 async def test_a_commit_is_not_cut_off(driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch):
     committing, go_on = asyncio.Event(), asyncio.Event()
-    commit = PostgresLink.commit
+    commit = PostgresConnection.commit
 
-    async def slowly(link: PostgresLink) -> None:
+    async def slowly(link: PostgresConnection) -> None:
         committing.set()
         await go_on.wait()
         await commit(link)
 
-    monkeypatch.setattr(PostgresLink, "commit", slowly)
+    monkeypatch.setattr(PostgresConnection, "commit", slowly)
     writing = asyncio.create_task(driver.write(partial(meta.remember, "fact", 7)))
     await committing.wait()
     writing.cancel()
@@ -110,16 +110,16 @@ async def test_a_commit_is_not_cut_off(driver: PostgresDriver, monkeypatch: pyte
 async def test_what_stands_is_told_though_its_caller_is_cancelled_as_it_gives_the_connection_back(
     driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch
 ):
-    commit, told = PostgresLink.commit, list[object]()
+    commit, told = PostgresConnection.commit, list[object]()
     driver.on_news = told.extend
     news = SessionEnd(at=EPOCH, session_key="lane", session_id="s", reason="r")
     with anyio.CancelScope() as scope:
 
-        async def commit_and_cancel(link: PostgresLink) -> None:
+        async def commit_and_cancel(link: PostgresConnection) -> None:
             scope.cancel()
             await commit(link)
 
-        monkeypatch.setattr(PostgresLink, "commit", commit_and_cancel)
+        monkeypatch.setattr(PostgresConnection, "commit", commit_and_cancel)
         await driver.change(Statement("mark_moved", ("lane", "elsewhere"), news=news))
     assert scope.cancelled_caught
     assert told == [news]
@@ -134,7 +134,7 @@ async def test_a_pool_of_the_program_is_used_and_left_open(dsn: str):
 
 
 async def test_connections_begin_one_after_the_other(dsn: str, monkeypatch: pytest.MonkeyPatch):
-    """As one begins, its certificates are read on the loop: see `OneAfterTheOther`."""
+    """As one begins, its certificates are read on the loop: see `ConnectingOneByOne`."""
     parse, passes = connect_utils._parse_connect_arguments, 0  # noqa: SLF001 -- what reads them
     begun: list[int] = []
 

@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.engines.index_column import TSVECTOR
-from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
+from gateway_sessions.storage.engines.postgresql.connection import PostgresConnection
 from gateway_sessions.storage.engines.server.driver import USUAL
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables.sql_files import load_queries
@@ -32,7 +32,7 @@ class PostgresBench(Bench):
         self._connection = connection
 
     async def run(self, transaction: Transaction[T]) -> T:
-        return await TransactionRun(PostgresLink(self._connection, USUAL), QUERIES, TSVECTOR).drive(
+        return await TransactionRun(PostgresConnection(self._connection, USUAL), QUERIES, TSVECTOR).drive(
             BegunTransaction(transaction)
         )
 

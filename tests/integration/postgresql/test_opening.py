@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from gateway_sessions.storage.engines.postgresql import schema
-from gateway_sessions.storage.engines.postgresql.locks import MIGRATING, entrance
+from gateway_sessions.storage.engines.postgresql.locks import MIGRATING, first_lock_queries
 from tests.integration.postgresql.test_failing_server import HANG_UP
 from tests.integration.servers.opening_on_server import OpeningOnServer
 
@@ -38,7 +38,7 @@ class TestPostgresql(OpeningOnServer):
 
     @asynccontextmanager
     async def holding_store(self, address: str) -> AsyncGenerator[int]:
-        async with holding(address, entrance(["lane of somebody"], None)) as number:
+        async with holding(address, first_lock_queries(["lane of somebody"], None)) as number:
             yield number
 
     @asynccontextmanager

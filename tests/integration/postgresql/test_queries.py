@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import asyncpg
 import pytest
 
-from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.engines.sqlite.schema import split_statements
 from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
 from tests.postgresql import migrated_database
 
@@ -87,7 +87,7 @@ async def _prepare(connection: asyncpg.Connection, sql: str) -> Prepared:
 def embedded() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as connection:
         for step in load_migrations("sqlite"):
-            for statement in statements(step.script):
+            for statement in split_statements(step.script):
                 connection.execute(statement)
         yield connection
 

@@ -12,7 +12,7 @@ from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.search.tokenizer import tokens
 from gateway_sessions.errors import StorageError, StorageUnavailableError
 from gateway_sessions.storage.engines.index_column import TSVECTOR
-from gateway_sessions.storage.engines.postgresql.locks import number_of
+from gateway_sessions.storage.engines.postgresql.locks import lock_number
 from gateway_sessions.storage.search import server_index
 from gateway_sessions.storage.search.protocol import IndexState
 from gateway_sessions.storage.search.server_index import TOO_LONG
@@ -94,7 +94,7 @@ async def test_messages_of_an_earlier_version_are_found_at_once_and_told_of(
 ):
     await db.append_messages("slow", [{"role": "user", "content": f"walrus {n}"} for n in range(30)])
     monkeypatch.setattr("gateway_sessions.storage.search.server_index.STEP", 7)
-    await rival.execute("SELECT pg_advisory_lock($1)", number_of(OF_INDEX))  # the index has to wait
+    await rival.execute("SELECT pg_advisory_lock($1)", lock_number(OF_INDEX))  # the index has to wait
     await rival.execute(OF_AN_EARLIER_VERSION)
     result = await db.search_messages("walrus", scope=EVERYTHING, limit=100)
     assert (result.matches, result.degraded) == (30, False)

@@ -12,9 +12,9 @@ from gateway_sessions.core.committed_changes import SessionEnd
 from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.errors import GatewaySessionsError, InvalidInputError, StorageUnavailableError
 from gateway_sessions.ports import Statement, Transaction, together
-from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
+from gateway_sessions.storage.engines.postgresql.connection import PostgresConnection
 from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
-from gateway_sessions.storage.engines.postgresql.locks import number_of
+from gateway_sessions.storage.engines.postgresql.locks import lock_number
 from gateway_sessions.storage.engines.server import batching
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables.locks import of_lane, of_session
@@ -35,7 +35,11 @@ class Counted:
         self.begun: list[int] = []
         self.committed = 0
         self.asked = 0
-        begin, commit, fetch = PostgresLink.begin_together, PostgresLink.commit, PostgresLink.fetch_each
+        begin, commit, fetch = (
+            PostgresConnection.begin_together,
+            PostgresConnection.commit,
+            PostgresConnection.fetch_each,
+        )
 
         async def begin_together(link, held, epoch):
             self.begun.append(len(held))
@@ -49,9 +53,9 @@ class Counted:
             self.asked += 1
             return await fetch(link, sql, params)
 
-        monkeypatch.setattr(PostgresLink, "begin_together", begin_together)
-        monkeypatch.setattr(PostgresLink, "commit", counted_commit)
-        monkeypatch.setattr(PostgresLink, "fetch_each", fetch_each)
+        monkeypatch.setattr(PostgresConnection, "begin_together", begin_together)
+        monkeypatch.setattr(PostgresConnection, "commit", counted_commit)
+        monkeypatch.setattr(PostgresConnection, "fetch_each", fetch_each)
 
 
 @pytest.fixture
@@ -92,7 +96,7 @@ class Occupied:
         return self
 
     async def hold(self, lane: str) -> None:
-        await self._other.execute(f"BEGIN; SELECT pg_advisory_xact_lock({number_of(of_lane(lane))})")
+        await self._other.execute(f"BEGIN; SELECT pg_advisory_xact_lock({lock_number(of_lane(lane))})")
 
     async def let_go(self) -> None:
         await self._other.execute("ROLLBACK")
@@ -201,17 +205,17 @@ async def test_a_lane_that_somebody_else_has_for_long_keeps_only_its_own_transac
 async def test_a_commit_that_nobody_hears_of_is_told_to_all_of_them(
     driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch
 ):
-    commit = PostgresLink.commit
+    commit = PostgresConnection.commit
     commits = 0
 
-    async def lose(link: PostgresLink) -> None:
+    async def lose(link: PostgresConnection) -> None:
         nonlocal commits
         commits += 1
         await commit(link)
         if commits == 2:
             raise ConnectionResetError
 
-    monkeypatch.setattr(PostgresLink, "commit", lose)
+    monkeypatch.setattr(PostgresConnection, "commit", lose)
     outcomes = await all_at_once(driver, [partial(make, lane) for lane in LANES])
     assert outcomes[0] is True
     assert all("may stand or not" in str(one) for one in outcomes[1:])
@@ -226,12 +230,12 @@ async def test_all_of_them_go_alone_when_their_connection_is_lost(
 ):
     lost = 0
 
-    async def lose(link: PostgresLink, sql: str, params: object) -> None:
+    async def lose(link: PostgresConnection, sql: str, params: object) -> None:
         nonlocal lost
         lost += 1
         raise ConnectionResetError
 
-    monkeypatch.setattr(PostgresLink, "fetch_each", lose)
+    monkeypatch.setattr(PostgresConnection, "fetch_each", lose)
     assert await all_at_once(driver, [partial(make, lane) for lane in LANES]) == [True] * len(LANES)
     assert await driver.read(lanes_that_are) == LANES
     assert lost
@@ -240,10 +244,10 @@ async def test_all_of_them_go_alone_when_their_connection_is_lost(
 async def test_a_server_that_says_nothing_is_given_up_by_all_of_them(
     driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch
 ):
-    async def say_nothing(link: PostgresLink, sql: str, params: object) -> None:
+    async def say_nothing(link: PostgresConnection, sql: str, params: object) -> None:
         raise TimeoutError
 
-    monkeypatch.setattr(PostgresLink, "fetch_each", say_nothing)
+    monkeypatch.setattr(PostgresConnection, "fetch_each", say_nothing)
     outcomes = await all_at_once(driver, [partial(make, lane) for lane in LANES])
     assert outcomes[0] is True
     assert all(isinstance(one, StorageUnavailableError) for one in outcomes[1:])
@@ -254,10 +258,10 @@ async def test_a_server_that_says_nothing_is_given_up_by_all_of_them(
 async def test_who_is_cancelled_during_the_commit_is_told_when_it_stands(
     driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch
 ):
-    commit, committing, go_on = PostgresLink.commit, asyncio.Event(), asyncio.Event()
+    commit, committing, go_on = PostgresConnection.commit, asyncio.Event(), asyncio.Event()
     commits = 0
 
-    async def slowly(link: PostgresLink) -> None:
+    async def slowly(link: PostgresConnection) -> None:
         nonlocal commits
         commits += 1
         if commits == 2:
@@ -265,7 +269,7 @@ async def test_who_is_cancelled_during_the_commit_is_told_when_it_stands(
             await go_on.wait()
         await commit(link)
 
-    monkeypatch.setattr(PostgresLink, "commit", slowly)
+    monkeypatch.setattr(PostgresConnection, "commit", slowly)
     writing = [asyncio.create_task(driver.write(partial(make, lane))) for lane in LANES]
     await committing.wait()
     for one in (writing[1], writing[4]):  # the one that leads, and one that follows
@@ -281,10 +285,10 @@ async def test_who_is_cancelled_during_the_commit_is_told_when_it_stands(
 async def test_nothing_is_done_twice_if_the_one_that_leads_is_cancelled_as_a_commit_is_broken_off(
     driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch
 ):
-    commit, cut_off = PostgresDriver._commit, 0  # noqa: SLF001 -- where nobody could tell how it ends
+    commit, cut_off = PostgresDriver._commit_to_the_end, 0  # noqa: SLF001 -- where nobody could tell how it ends
 
     async def commit_and_break_off(
-        driver: PostgresDriver, link: PostgresLink
+        driver: PostgresDriver, link: PostgresConnection
     ) -> asyncio.CancelledError | None:
         nonlocal cut_off
         cancelled = await commit(driver, link)
@@ -293,7 +297,7 @@ async def test_nothing_is_done_twice_if_the_one_that_leads_is_cancelled_as_a_com
             raise asyncio.CancelledError
         return cancelled
 
-    monkeypatch.setattr(PostgresDriver, "_commit", commit_and_break_off)
+    monkeypatch.setattr(PostgresDriver, "_commit_to_the_end", commit_and_break_off)
     outcomes = await all_at_once(driver, [partial(make, lane) for lane in LANES])
     assert outcomes[0] is True
     assert those_with(asyncio.CancelledError, outcomes) == [LANES[1]]
@@ -305,10 +309,10 @@ async def test_nothing_is_done_twice_if_the_one_that_leads_is_cancelled_as_a_com
 async def test_nothing_is_done_twice_if_the_one_that_leads_is_cancelled_as_it_gives_the_connection_back(
     driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch
 ):
-    commit, leading = PostgresLink.commit, anyio.CancelScope()
+    commit, leading = PostgresConnection.commit, anyio.CancelScope()
     commits = 0
 
-    async def commit_and_cancel(link: PostgresLink) -> None:
+    async def commit_and_cancel(link: PostgresConnection) -> None:
         nonlocal commits
         commits += 1
         if commits == 2:
@@ -320,7 +324,7 @@ async def test_nothing_is_done_twice_if_the_one_that_leads_is_cancelled_as_it_gi
             await driver.write(partial(make, LANES[1]))
         return "cancelled"
 
-    monkeypatch.setattr(PostgresLink, "commit", commit_and_cancel)
+    monkeypatch.setattr(PostgresConnection, "commit", commit_and_cancel)
     first, *others = (driver.write(partial(make, lane)) for lane in LANES if lane != LANES[1])
     outcomes = await asyncio.gather(first, led(), *others)
     assert outcomes == [True, "cancelled", True, True, True, True]

@@ -16,12 +16,12 @@ from gateway_sessions import (
     InboundMessage,
     InvalidInputError,
     Scope,
-    SessionDB,
     SessionSource,
     SessionStore,
 )
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.operator import RepairReport, check_store, repair_store
+from gateway_sessions.storage.api.erasure import Eraser
 
 ANN = SessionSource(platform="telegram", chat_id="1", user_id="ann", chat_name="Ann Lee")
 BOB = SessionSource(platform="telegram", chat_id="2", user_id="bob")
@@ -219,12 +219,12 @@ async def test_a_secret_that_no_copy_tells_is_lost_and_said_to_be(home: Path):
 async def cut_off(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Begin to forget Ann, and go no further than the plan."""
 
-    async def fails(_: SessionDB, *__: object) -> None:
+    async def fails(_: Eraser, *__: object) -> None:
         raise ConnectionAbortedError
 
     async with SessionStore.open(home) as store:
         with monkeypatch.context() as patch:
-            patch.setattr(SessionDB, "_erase_rows", fails)
+            patch.setattr(Eraser, "_erase_rows", fails)
             with pytest.raises(ConnectionAbortedError):
                 await store.db.erase("main:telegram:user:ann")
 

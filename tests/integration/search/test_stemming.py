@@ -125,7 +125,7 @@ async def test_an_index_that_has_other_stems_or_is_being_forgotten_is_not_relied
             await connection.close()
         else:
             async with mysql.connected(address) as rival:
-                await rival.say(EMPTIED)
+                await rival.run_texts(EMPTIED)
         assert len(await found(db, "runs")) == 2
     async with open_db() as db:
         await db.catch_up_search_index()

@@ -168,11 +168,11 @@ class LeaderDuties:
 
             await wait_until(lambda: min(count(of_a)) >= A_FEW)
             assert count(of_b) == [0, 0]
-            beat = a.membership.beat
+            beat = a.membership.send_heartbeat_or_rejoin
             stop_heartbeat(a.membership, monkeypatch)  # as somebody who was killed
             await wait_until(lambda: min(count(of_b)) >= A_FEW)
             assert b.membership.leads
-            monkeypatch.setattr(a.membership, "beat", beat)
+            monkeypatch.setattr(a.membership, "send_heartbeat_or_rejoin", beat)
             await wait_until(lambda: a.membership.trusted)
             done = count(of_b)
             await wait_until(lambda: min(count(of_b)) >= max(done) + A_FEW)

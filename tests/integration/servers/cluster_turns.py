@@ -70,7 +70,7 @@ def stop_heartbeat(membership: Membership, monkeypatch: pytest.MonkeyPatch) -> N
     async def nothing(_: object) -> bool:
         return False
 
-    monkeypatch.setattr(membership, "beat", nothing)
+    monkeypatch.setattr(membership, "send_heartbeat_or_rejoin", nothing)
 
 
 class ClusterTurns:
@@ -161,7 +161,7 @@ class ClusterTurns:
         b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
         await know_each_other(a, b)
         assert a.store.db.ownership.shared is not None
-        assert a.store.db.ownership.shared.calls is self.calls
+        assert a.store.db.ownership.shared.notifies_at_once is self.calls
         await b.hears(a.person_of_its_own(), "first")
         await wait_until(lambda: ("a" if self.calls else "b", "end", "first") in log, seconds=10)
 
@@ -247,7 +247,7 @@ class ClusterTurns:
         await a.hears(person, "first")
         await gate.reached()
         was = a.membership.epoch
-        beat = a.membership.beat
+        beat = a.membership.send_heartbeat_or_rejoin
         stop_heartbeat(a.membership, monkeypatch)
         await wait_until(lambda: not a.membership.trusted)
         await wait_until(lambda: a.gateway.running_turn(a.key(person)) is None)  # before anybody else has it
@@ -255,7 +255,7 @@ class ClusterTurns:
             await a.store.db.create_session("late", "cli")
         await wait_until(lambda: ("b", "end", "first") in log)
         await wait_until(lambda: b.membership.leads)
-        monkeypatch.setattr(a.membership, "beat", beat)
+        monkeypatch.setattr(a.membership, "send_heartbeat_or_rejoin", beat)
         await wait_until(lambda: a.membership.trusted)
         assert a.membership.epoch > was
         await a.store.db.create_session("again", "cli")
@@ -299,7 +299,7 @@ class ClusterTurns:
             assert a.membership is not None
             assert a.shared is not None
             stop_heartbeat(a.membership, monkeypatch)
-            living = a.shared.aside(partial(nodes.keep, a.epoch, BRISK.ttl))
+            living = a.shared.run_heartbeat(partial(nodes.keep, a.epoch, BRISK.ttl))
             with_text = asyncio.create_task(living, name=stops)
             async with asyncio.timeout(20):
                 while a.epoch in [one.epoch for one in await b.read(nodes.all_nodes)]:

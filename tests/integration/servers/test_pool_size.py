@@ -46,7 +46,7 @@ async def connections_to(address: str) -> int:
 async def work(db: SessionDB) -> None:
     """Much at once, of reading and of writing, and saying that it lives."""
     assert db.ownership.membership is not None
-    assert await db.ownership.membership.beat(b"")
+    assert await db.ownership.membership.send_heartbeat_or_rejoin(b"")
     await asyncio.gather(*(db.create_session(f"s{number}", "cli") for number in range(CALLS)))
     await asyncio.gather(*(db.get_messages(f"s{number}") for number in range(CALLS)))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionSource, SessionStore
-from gateway_sessions.storage.engines.sqlite.schema import prepare, statements
+from gateway_sessions.storage.engines.sqlite.schema import prepare_file, split_statements
 from gateway_sessions.storage.tables.sql_files import load_migrations
 from gateway_sessions.testing import FakeClock
 from tests.mysql import connected, migrated_database_at
@@ -93,14 +93,14 @@ READING = "SELECT session_id, sent_at, author, from_lane FROM messages"
 def step(engine: str) -> str:
     """The statement that tells whose messages are."""
     (migration,) = [one for one in load_migrations(engine) if one.version == BEFORE + 1]
-    (found,) = [one for one in statements(migration.script) if "    author = (SELECT" in one]
+    (found,) = [one for one in split_statements(migration.script) if "    author = (SELECT" in one]
     return found
 
 
 def steps(engine: str) -> list[str]:
     """The statements that tell for whom sub-agents have worked."""
     (migration,) = [one for one in load_migrations(engine) if one.version == BEFORE + 1]
-    return [one for one in statements(migration.script) if "= 'delegate'" in one]
+    return [one for one in split_statements(migration.script) if "= 'delegate'" in one]
 
 
 def read(found: list[tuple[object, ...]]) -> dict[tuple[object, object], tuple[object, object]]:
@@ -112,7 +112,7 @@ def path(tmp_path: Path) -> Path:
     """A database of the version before."""
     path = tmp_path / "sessions.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        prepare(connection, path, load_migrations("sqlite")[:BEFORE], synchronous="OFF")
+        prepare_file(connection, path, load_migrations("sqlite")[:BEFORE], synchronous="OFF")
         for statement in rows():
             connection.execute(statement)
         connection.execute(
@@ -146,17 +146,17 @@ async def test_the_same_on_mysql():
     async with migrated_database_at() as address, connected(address) as link:
         for statement in (*rows(), step("mysql")):
             await link.fetch(statement)
-        await link.say("COMMIT")
+        await link.run_texts("COMMIT")
         assert read([tuple(row) for row in await link.fetch(READING)]) == EXPECTED
 
 
 def test_the_work_of_sub_agents_in_a_file_belongs_to_those_for_whom_it_was_done(tmp_path: Path):
     path = tmp_path / "sessions.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        prepare(connection, path, load_migrations("sqlite")[:BEFORE], synchronous="OFF")
+        prepare_file(connection, path, load_migrations("sqlite")[:BEFORE], synchronous="OFF")
         for statement in work():
             connection.execute(statement)
-        prepare(connection, path, load_migrations("sqlite"), synchronous="OFF")
+        prepare_file(connection, path, load_migrations("sqlite"), synchronous="OFF")
         assert dict(connection.execute(WHOSE).fetchall()) == OWNERS
 
 
@@ -171,5 +171,5 @@ async def test_the_work_of_sub_agents_on_mysql():
     async with migrated_database_at() as address, connected(address) as link:
         for statement in (*work(), *steps("mysql")):
             await link.fetch(statement)
-        await link.say("COMMIT")
+        await link.run_texts("COMMIT")
         assert dict(tuple(row) for row in await link.fetch(WHOSE)) == OWNERS

@@ -9,8 +9,8 @@ from typing import TypeVar
 import pytest
 
 from gateway_sessions.ports import Transaction
-from gateway_sessions.storage.engines.sqlite.schema import statements
-from gateway_sessions.storage.engines.sqlite.worker import drive
+from gateway_sessions.storage.engines.sqlite.schema import split_statements
+from gateway_sessions.storage.engines.sqlite.worker import run_transaction
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
 from tests.integration.servers.long_queues import Bench, LongQueues
@@ -29,7 +29,7 @@ class SqliteBench(Bench):
         connection.set_progress_handler(self._step, 1)
 
     async def run(self, transaction: Transaction[T]) -> T:
-        return await in_thread(partial(drive, self._connection, self._queries, transaction))
+        return await in_thread(partial(run_transaction, self._connection, self._queries, transaction))
 
     async def read_so_far(self) -> int:
         return self._steps
@@ -48,6 +48,6 @@ class TestSqlite(LongQueues):
             sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         ) as connection:
             for step in load_migrations("sqlite"):
-                for statement in statements(step.script):
+                for statement in split_statements(step.script):
                     connection.execute(statement)
             yield SqliteBench(connection)

@@ -12,18 +12,21 @@ import pytest
 
 from gateway_sessions import SessionDB
 from gateway_sessions.storage.api import erasure
+from gateway_sessions.storage.api.erasure import Eraser
 from gateway_sessions.storage.engines.sqlite import engine
 from gateway_sessions.testing import FakeClock
 from tests.integration.transcripts.test_erasure import WORD, dm, opened, talk, traces
 from tests.programs import WarmPython
 
 PERSON = "main:telegram:user:4242424242"
-STEPS = ("_erase_rows", "back_up", "_rewritten", "vacuum", "finish_removals", "forget_removed")
+STEPS = ("_erase_rows", "_back_up", "_rewrite_database", "vacuum", "finish_removals", "forget_removed")
 
 CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from gateway_sessions import SessionDB
+from gateway_sessions.storage.api.erasure import Eraser
+from gateway_sessions.storage.engines.sqlite.engine import FileUpkeep
 from gateway_sessions.storage.search.sqlite_index import SqliteSearchIndex
 from gateway_sessions.testing import FakeClock
 from tests.integration.transcripts.test_erasure import dm, opened, plant
@@ -34,7 +37,8 @@ async def main(home, step):
         await plant(store)
         async def die(*args, **kwargs):
             os.kill(os.getpid(), signal.SIGKILL)
-        setattr(SessionDB if hasattr(SessionDB, step) else SqliteSearchIndex, step, die)
+        parts = (Eraser, FileUpkeep, SessionDB, SqliteSearchIndex)
+        setattr(next(one for one in parts if hasattr(one, step)), step, die)
         await store.erase(dm())
 
 asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
@@ -57,7 +61,7 @@ async def test_a_killed_erasure_is_finished_by_the_next_owner(
     fake_clock.step(seconds=5)
     async with opened(home, fake_clock) as store:
         cut_off = [one.action for one in store.incidents]
-        assert ("erasure_cut_off" in cut_off) == (step != "back_up")
+        assert ("erasure_cut_off" in cut_off) == (step != "_back_up")
         await wait_until_finished(store.db)
         assert await asyncio.to_thread(traces, home) == {}
         assert await store.was_erased(dm(), fake_clock.now()) is False
@@ -70,14 +74,14 @@ async def test_an_erasure_whose_caller_goes_away_is_finished_all_the_same(
 ):
     home, begun = tmp_path / "home", asyncio.Event()
 
-    async def stand_still(_db: SessionDB, *_: object) -> None:
+    async def stand_still(_eraser: Eraser, *_: object) -> None:
         begun.set()
         await asyncio.Event().wait()
 
     async with opened(home, fake_clock) as store:
         await talk(store, dm(), WORD)
         with monkeypatch.context() as patch:
-            patch.setattr(SessionDB, "_erase_rows", stand_still)
+            patch.setattr(Eraser, "_erase_rows", stand_still)
             erasing = asyncio.create_task(store.erase(dm()))
             await begun.wait()
         erasing.cancel()
@@ -92,13 +96,13 @@ async def test_who_came_back_since_keeps_what_they_said(
 ):
     home = tmp_path / "home"
 
-    async def cut_off(_db: SessionDB) -> bool:
+    async def cut_off(_eraser: Eraser, _upkeep: object) -> bool:
         raise ConnectionAbortedError
 
     async with opened(home, fake_clock) as store:
         await talk(store, dm(), "before")
         with monkeypatch.context() as patch:
-            patch.setattr(SessionDB, "_rewritten", cut_off)
+            patch.setattr(Eraser, "_rewrite_database", cut_off)
             with pytest.raises(ConnectionAbortedError):
                 await store.db.erase(PERSON)
         fake_clock.step(seconds=1)

@@ -24,7 +24,7 @@ from gateway_sessions.core.search.results import SearchResult
 from gateway_sessions.core.search.stems import Stemming
 from gateway_sessions.core.search.tokenizer import tokens
 from gateway_sessions.core.search.tsquery import tsquery_of
-from gateway_sessions.storage.engines.index_column import TSVECTOR, Language
+from gateway_sessions.storage.engines.index_column import TSVECTOR, TokenLanguage
 from gateway_sessions.testing import FakeClock
 from tests.mysql import empty_database as empty_mysql
 from tests.postgresql import administrator, empty_database
@@ -54,13 +54,17 @@ class Server:
         self._runner = runner
         self._connection = runner.run(administrator())
 
-    def found(self, texts: list[str], query: str, language: Language = TSVECTOR) -> set[int]:
+    def found(self, texts: list[str], query: str, language: TokenLanguage = TSVECTOR) -> set[int]:
         """The texts among these that match."""
         return self.fitting([(text, 0) for text in texts], query, language)
 
-    def fitting(self, said: list[tuple[str, int]], query: str, language: Language = TSVECTOR) -> set[int]:
+    def fitting(
+        self, said: list[tuple[str, int]], query: str, language: TokenLanguage = TSVECTOR
+    ) -> set[int]:
         """The same of texts that were sent at some moment."""
-        vectors = [language.values(Searchable("s", "user", at, text, None, None))[0] for text, at in said]
+        vectors = [
+            language.token_values(Searchable("s", "user", at, text, None, None))[0] for text, at in said
+        ]
         rows = self._runner.run(self._connection.fetch(FITTING, vectors, query))
         return {row[0] for row in rows}
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.errors import StorageError
 from gateway_sessions.ports import Rows, Statement, Transaction, TransactionFactory
-from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.engines.sqlite.schema import split_statements
 from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class MemoryDatabase:
         self._turn = threading.Lock()
         self._raw = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         for step in load_migrations("sqlite"):
-            for statement in statements(step.script):
+            for statement in split_statements(step.script):
                 self._raw.execute(statement)
 
     @property

@@ -21,7 +21,7 @@ _UNVERIFIED: Final = frozenset(_MODES[:3])
 """The modes in which a server's certificate is not checked."""
 
 
-class HangsUp(ssl.SSLObject):
+class ClosesWithoutAnswer(ssl.SSLObject):
     """Ends a TLS connection without waiting for the server to confirm the end.
 
     The confirmation may take half a minute, or longer than the event loop lives.
@@ -34,7 +34,7 @@ class HangsUp(ssl.SSLObject):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class MySQLAddress:
     """Holds the parts of the URL of a MySQL or MariaDB database."""
 
     database: str
@@ -45,12 +45,12 @@ class Address:
     options: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
-    def tls(self) -> Callable[[], ssl.SSLContext] | None:
+    def tls_context_maker(self) -> Callable[[], ssl.SSLContext] | None:
         """Return what makes the TLS context, which reads files; None if TLS is not wanted."""
         mode = self._mode
         if mode == "DISABLED" or (mode == _PREFERRED and "unix-socket" in self.options):
             return None
-        return lambda: _context(mode, self.options)
+        return lambda: _tls_context(mode, self.options)
 
     @property
     def merely_prefers_tls(self) -> bool:
@@ -61,7 +61,7 @@ class Address:
     def _mode(self) -> str:
         return self.options.get("ssl-mode", _MODES[-1] if "ssl-ca" in self.options else _PREFERRED)
 
-    def arguments(self) -> dict[str, Any]:
+    def connect_arguments(self) -> dict[str, Any]:
         """Return the arguments of `asyncmy.connect`, without those for TLS."""
         found: dict[str, Any] = {
             "host": self.host,
@@ -73,12 +73,12 @@ class Address:
         return found | ({"unix_socket": self.options["unix-socket"]} if "unix-socket" in self.options else {})
 
 
-def parse(address: str) -> Address:
+def parse_address(address: str) -> MySQLAddress:
     """Parse a URL; raise `InvalidInputError`, which does not quote the URL, if it is none of MySQL."""
     try:
         parts = urlsplit(address)
         options = {name.replace("_", "-").lower(): value for name, value in parse_qsl(parts.query)}
-        found = Address(
+        found = MySQLAddress(
             database=unquote(parts.path.removeprefix("/")),
             host=unquote(parts.hostname or "localhost"),
             port=parts.port or PORT,
@@ -100,10 +100,10 @@ def parse(address: str) -> Address:
     return found
 
 
-def _context(mode: str, options: Mapping[str, str]) -> ssl.SSLContext:
+def _tls_context(mode: str, options: Mapping[str, str]) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=options.get("ssl-ca"))
-        context.sslobject_class = HangsUp
+        context.sslobject_class = ClosesWithoutAnswer
         context.check_hostname = mode == "VERIFY_IDENTITY"
         context.verify_mode = ssl.CERT_NONE if mode in _UNVERIFIED else ssl.CERT_REQUIRED
         if "ssl-cert" in options:

@@ -34,21 +34,21 @@ __all__ = [
 CHARSET: Final = "utf8mb4"
 
 
-class Result(Protocol):
+class StatementResult(Protocol):
     """Holds what asyncmy returns for a statement."""
 
     rows: Sequence[Row] | None
     affected_rows: int
 
 
-class Prepared(Protocol):
+class PreparedStatement(Protocol):
     """A statement that is prepared on the server."""
 
-    async def execute(self, args: Sequence[object] = ()) -> Result:
+    async def execute(self, args: Sequence[object] = ()) -> StatementResult:
         """Run the statement with these values."""
         ...
 
-    async def execute_bulk(self, rows: Sequence[Sequence[object]]) -> Result:
+    async def execute_bulk(self, rows: Sequence[Sequence[object]]) -> StatementResult:
         """Run the statement with each of these rows, in one message."""
         ...
 
@@ -81,7 +81,7 @@ class Connection(Protocol):
         """Return False once the driver has noticed that the connection is closed."""
         ...
 
-    async def prepare(self, query: str) -> Prepared:
+    async def prepare(self, query: str) -> PreparedStatement:
         """Prepare a statement on the server."""
         ...
 
@@ -114,7 +114,7 @@ class Pool(Protocol):
         ...
 
 
-class OwnPool(Pool, Protocol):
+class ClosablePool(Pool, Protocol):
     """A pool that the engine closes itself."""
 
     def close(self) -> object:
@@ -130,7 +130,7 @@ class OwnPool(Pool, Protocol):
         ...
 
 
-async def make_pool(connections: int, seconds: float, arguments: Mapping[str, Any]) -> OwnPool:
+async def make_pool(connections: int, seconds: float, arguments: Mapping[str, Any]) -> ClosablePool:
     """Return a pool that opens a connection when one is needed, with these *arguments*."""
     usual: dict[str, Any] = {
         "charset": CHARSET,
@@ -140,4 +140,4 @@ async def make_pool(connections: int, seconds: float, arguments: Mapping[str, An
     pool = await asyncmy.create_pool(  # pyright: ignore[reportUnknownMemberType] -- it has few types
         minsize=0, maxsize=connections, autocommit=True, connect_timeout=seconds, **usual | dict(arguments)
     )
-    return cast("OwnPool", pool)
+    return cast("ClosablePool", pool)

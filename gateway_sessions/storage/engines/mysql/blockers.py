@@ -6,8 +6,8 @@ from typing import Final
 
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
 from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
-from gateway_sessions.storage.engines.mysql.errors import lacks_a_right
-from gateway_sessions.storage.engines.server.blockers import Blocker, described
+from gateway_sessions.storage.engines.mysql.errors import is_missing_right
+from gateway_sessions.storage.engines.server.blockers import Blocker, describe_blockers
 
 _WHO: Final = """
     SELECT processes.id, processes.user, processes.host,
@@ -25,10 +25,10 @@ async def who_holds_locks(link: MySQLConnection) -> str:
     try:
         rows = await link.fetch(_WHO)
     except MySQLError as error:
-        if not lacks_a_right(error):
+        if not is_missing_right(error):
             raise
         return _UNKNOWN
-    return described(
+    return describe_blockers(
         Blocker(connection=number, where=f"{user} at {host}", seconds=float(seconds), idle=bool(idle))
         for number, user, host, seconds, idle in rows
     )

@@ -41,10 +41,10 @@ from gateway_sessions.storage.engines.mysql.asyncmy import (
     MySQLError,
     NotSupportedError,
     Pool,
-    Prepared,
-    Result,
+    PreparedStatement,
+    StatementResult,
 )
-from gateway_sessions.storage.engines.mysql.errors import FOREIGN, ONE_AT_A_TIME, WHAT, is_end
+from gateway_sessions.storage.engines.mysql.errors import FOREIGN, ONE_AT_A_TIME, WHAT, ends_connection
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.engines.server.executor import DECLARED_DEAD
 
@@ -53,7 +53,7 @@ MOST_CHARACTERS: Final = 1 << 20
 alone."""
 
 
-def portions(rows: Sequence[Sequence[object]]) -> Iterator[Sequence[Sequence[object]]]:
+def portions_of_rows(rows: Sequence[Sequence[object]]) -> Iterator[Sequence[Sequence[object]]]:
     """Yield the rows in their order, each time as many as one message should hold."""
     first = size = 0
     for number, row in enumerate(rows):
@@ -66,7 +66,7 @@ def portions(rows: Sequence[Sequence[object]]) -> Iterator[Sequence[Sequence[obj
         yield rows[first:]
 
 
-def filled(sql: str, rows: Sequence[Sequence[object]]) -> tuple[str, list[tuple[object, ...]]]:
+def without_null_columns(sql: str, rows: Sequence[Sequence[object]]) -> tuple[str, list[tuple[object, ...]]]:
     """Return the statement and the rows without the columns that are null in all rows.
 
     In a bulk insert the server has to be told the type of each column, and a null has none.
@@ -93,7 +93,7 @@ _READ: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Phrases:
+class TransactionTexts:
     """Holds the texts that begin and end a transaction of the database."""
 
     write: str = _WRITE
@@ -102,13 +102,13 @@ class Phrases:
     roll_back: str = "ROLLBACK"
 
 
-def settings(limits: ServerLimits) -> str:
+def connection_settings(limits: ServerLimits) -> str:
     """Return the text that sets up a connection; its last answer is the version of the server.
 
     Settings that only one of MySQL and MariaDB knows stand in comments that only that server reads.
     """
     locks = max(1, math.ceil(limits.lock_seconds))
-    idle, idle_view = _idle(limits)
+    idle, idle_view = _idle_seconds(limits)
     return (
         f"SET SESSION sql_mode = '{SQL_MODE}', collation_connection = utf8mb4_bin, autocommit = 1, "
         f"innodb_lock_wait_timeout = {locks}, lock_wait_timeout = {locks} "
@@ -118,17 +118,17 @@ def settings(limits: ServerLimits) -> str:
     )
 
 
-def phrases(limits: ServerLimits, version: str) -> Phrases:
+def transaction_texts(limits: ServerLimits, version: str) -> TransactionTexts:
     """Return the texts that begin and end transactions on a server of that version.
 
     MySQL has no time limit for an idle transaction, only one for an idle connection. So each transaction
     sets the limit of its connection when it begins, and sets it back when it ends, in the same messages.
     """
-    if kind_of(version) == MARIADB:
-        return Phrases()
-    idle, idle_view = _idle(limits)
+    if server_kind(version) == MARIADB:
+        return TransactionTexts()
+    idle, idle_view = _idle_seconds(limits)
     ended = "; SET SESSION wait_timeout = DEFAULT"
-    return Phrases(
+    return TransactionTexts(
         f"SET SESSION wait_timeout = {idle}; {_WRITE}",
         f"SET SESSION wait_timeout = {idle_view}; {_READ}",
         f"COMMIT{ended}",
@@ -136,12 +136,12 @@ def phrases(limits: ServerLimits, version: str) -> Phrases:
     )
 
 
-def kind_of(version: str) -> str:
+def server_kind(version: str) -> str:
     """Return which of MySQL and MariaDB reports that version."""
     return MARIADB if "mariadb" in version.lower() else MYSQL
 
 
-def _idle(limits: ServerLimits) -> tuple[int, int]:
+def _idle_seconds(limits: ServerLimits) -> tuple[int, int]:
     """Return the seconds for which a writing and a reading transaction may be idle."""
     return max(1, math.ceil(limits.idle_seconds)), max(1, math.ceil(limits.view_idle_seconds))
 
@@ -162,7 +162,7 @@ SHARED: Final = "LOCK IN SHARE MODE"
 """The form of a shared lock that both MySQL and MariaDB understand."""
 
 
-def number_of(lock: str) -> int:
+def lock_row_of(lock: str) -> int:
     """Return the number of the row that stands for a lock."""
     word = lock.partition(" ")[0]
     kind = KINDS.index(GUESTS.get(word, word))
@@ -170,14 +170,14 @@ def number_of(lock: str) -> int:
     return 1 + kind * OF_EACH_KIND + int.from_bytes(digest) % OF_EACH_KIND
 
 
-def entrance_locks(first_lock: str | None) -> tuple[str, ...]:
+def first_lock_queries(first_lock: str | None) -> tuple[str, ...]:
     """Return the statements that take the first locks of a writing transaction."""
     if first_lock is None:
-        return (f"{_row(STORE)} {ALONE}",)
-    return (f"{_row(STORE)} {SHARED}", f"{_row(number_of(first_lock))} {ALONE}")
+        return (f"{_lock_row_query(STORE)} {ALONE}",)
+    return (f"{_lock_row_query(STORE)} {SHARED}", f"{_lock_row_query(lock_row_of(first_lock))} {ALONE}")
 
 
-def living(epoch: int) -> str:
+def living_node_query(epoch: int) -> str:
     """Return the query that finds nothing once the node was declared dead.
 
     It runs after the first locks. The node that declares another one dead has the lock of the store alone,
@@ -186,7 +186,7 @@ def living(epoch: int) -> str:
     return f"SELECT epoch FROM nodes WHERE epoch = {epoch}"  # noqa: S608 -- a number
 
 
-def _row(number: int) -> str:
+def _lock_row_query(number: int) -> str:
     return f"SELECT lock_id FROM locks WHERE lock_id = {number}"  # noqa: S608 -- a number
 
 
@@ -200,88 +200,88 @@ class MySQLConnection:
     """Runs statements on one connection, and keeps them prepared there."""
 
     def __init__(
-        self, connection: Connection, seconds: float, most_statements: int, phrases: Phrases
+        self, connection: Connection, seconds: float, most_statements: int, phrases: TransactionTexts
     ) -> None:
         self._connection = connection
         self._seconds = seconds
         self._most_statements = most_statements
         self._phrases = phrases
-        self._known: dict[str, Prepared] = {}
+        self._prepared: dict[str, PreparedStatement] = {}
         self._takes_many = True
         """True until the server says that it takes one row at a time."""
 
-    def patient(self, seconds: float) -> MySQLConnection:
+    def with_time_limit(self, seconds: float) -> MySQLConnection:
         """Return the same connection with another time limit for answers."""
         return MySQLConnection(self._connection, seconds, self._most_statements, self._phrases)
 
-    async def say(self, text: str) -> list[Sequence[Row]]:
+    async def run_texts(self, text: str) -> list[Sequence[Row]]:
         """Run statements without values in one message; return the rows that each of them finds."""
-        return await _said(self._connection, text, self._seconds)
+        return await _run_texts_within(self._connection, text, self._seconds)
 
     async def begin_writing(self, lock: str | None, epoch: int | None) -> None:
         """Begin to write under this lock; raise `NodeSilentError` if the node was declared dead."""
-        entrance = entrance_locks(lock)
-        asked = () if epoch is None else (living(epoch),)
-        answers = await self.say("; ".join((self._phrases.write, *entrance, *asked)))
+        entrance = first_lock_queries(lock)
+        asked = () if epoch is None else (living_node_query(epoch),)
+        answers = await self.run_texts("; ".join((self._phrases.write, *entrance, *asked)))
         found = answers[-len(entrance) - len(asked) :]
         for locked in found[: len(entrance)]:
-            _must_exist(locked)
+            _require_lock_row(locked)
         if asked and not found[-1]:
             raise NodeSilentError(WHAT, DECLARED_DEAD)
 
-    async def begin_aside(self) -> None:
+    async def begin_without_locks(self) -> None:
         """Begin to write without any of our locks."""
-        await self.say(self._phrases.write)
+        await self.run_texts(self._phrases.write)
 
     async def begin_reading(self, *, view: bool) -> None:
         """Begin to read one snapshot. The time limits were set with the connection."""
         del view
-        await self.say(self._phrases.read)
+        await self.run_texts(self._phrases.read)
 
-    async def take(self, lock: str) -> None:
+    async def take_lock(self, lock: str) -> None:
         """Wait until no other transaction has the lock, and take it. Its changes are visible then."""
-        _must_exist(await self.fetch(TAKE, (number_of(lock),)))
+        _require_lock_row(await self.fetch(TAKE, (lock_row_of(lock),)))
 
     async def fetch(self, sql: str, params: Sequence[object] = ()) -> Sequence[Row]:
         """Return the rows that a query finds, with keys, which are compared as bytes, as texts."""
-        rows = (await self._run(sql, params)).rows or ()
-        return [tuple(map(_as_text, row)) if bytes in map(type, row) else row for row in rows]
+        rows = (await self._run_prepared(sql, params)).rows or ()
+        return [tuple(map(_decode_bytes, row)) if bytes in map(type, row) else row for row in rows]
 
     async def change(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
         """Run a statement with each of these rows; return how many rows of the table it has changed."""
         changed = 0
-        for some in portions(rows):
+        for some in portions_of_rows(rows):
             at_once = await self._change_at_once(sql, some)
             changed += await self._change_one_by_one(sql, some) if at_once is None else at_once
         return changed
 
     async def commit(self) -> None:
         """Commit the transaction of the database."""
-        await self.say(self._phrases.commit)
+        await self.run_texts(self._phrases.commit)
 
-    async def undo(self, error: BaseException) -> None:
+    async def roll_back_after(self, error: BaseException) -> None:
         """Roll back after *error*; close the connection if it cannot do that, or its state is unknown."""
-        if _ends(error):
+        if _ends_connection(error):
             self.close()
             return
         try:
             with anyio.CancelScope(shield=True):
-                await _said(self._connection, self._phrases.roll_back, _ROLL_BACK_SECONDS)
+                await _run_texts_within(self._connection, self._phrases.roll_back, _ROLL_BACK_SECONDS)
         except FOREIGN:
             self.close()
 
     def close(self) -> None:
         """Close the connection: the server rolls back what was not committed."""
-        self._known.clear()
+        self._prepared.clear()
         self._connection.close()
 
     async def _change_at_once(self, sql: str, rows: Sequence[Sequence[object]]) -> int | None:
         """Send all rows in one message, as MariaDB can; return None if nothing was changed by that."""
         if not self._takes_many or len(rows) == 1:
             return None
-        said, values = filled(sql, rows)
+        said, values = without_null_columns(sql, rows)
         try:
-            result = await self._use(said, lambda statement: statement.execute_bulk(values))
+            result = await self._with_prepared(said, lambda statement: statement.execute_bulk(values))
         except NotSupportedError:
             self._takes_many = False
             return None
@@ -297,23 +297,25 @@ class MySQLConnection:
     async def _change_one_by_one(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
         changed = 0
         for params in rows:
-            affected = (await self._run(sql, params)).affected_rows
+            affected = (await self._run_prepared(sql, params)).affected_rows
             # MySQL counts an upsert that changes a present row as two.
             changed += min(affected, 1) if _UPSERT in sql else affected
         return changed
 
-    async def _run(self, sql: str, params: Sequence[object]) -> Result:
-        return await self._use(sql, lambda statement: statement.execute(tuple(params)))
+    async def _run_prepared(self, sql: str, params: Sequence[object]) -> StatementResult:
+        return await self._with_prepared(sql, lambda statement: statement.execute(tuple(params)))
 
-    async def _use(self, sql: str, ask: Callable[[Prepared], Awaitable[Result]]) -> Result:
+    async def _with_prepared(
+        self, sql: str, ask: Callable[[PreparedStatement], Awaitable[StatementResult]]
+    ) -> StatementResult:
         try:
             async with asyncio.timeout(self._seconds):
-                statement = self._known.pop(sql, None) or await self._connection.prepare(sql)
-                self._known[sql] = (
+                statement = self._prepared.pop(sql, None) or await self._connection.prepare(sql)
+                self._prepared[sql] = (
                     statement  # put back at the end: the least recently used one is forgotten first
                 )
-                if len(self._known) > self._most_statements:
-                    await self._forget_one()
+                if len(self._prepared) > self._most_statements:
+                    await self._close_oldest_prepared()
                 return await ask(statement)
         except UnicodeEncodeError:
             raise
@@ -321,12 +323,12 @@ class MySQLConnection:
             problem = "a number has more than 64 bits"
             raise OverflowError(problem) from error
 
-    async def _forget_one(self) -> None:
-        oldest = next(iter(self._known))
-        await self._known.pop(oldest).close()
+    async def _close_oldest_prepared(self) -> None:
+        oldest = next(iter(self._prepared))
+        await self._prepared.pop(oldest).close()
 
 
-class Links:
+class ConnectionLender:
     """Lends the connections of a pool, each of which is set up once."""
 
     def __init__(self, pool: Pool, limits: ServerLimits, most_statements: int) -> None:
@@ -337,37 +339,37 @@ class Links:
         """The key has the server's number of the connection: after a reconnect the settings are gone."""
 
     @asynccontextmanager
-    async def lent(self) -> AsyncGenerator[MySQLConnection]:
+    async def lend(self) -> AsyncGenerator[MySQLConnection]:
         """Lend a connection to the caller alone until the end of the block."""
-        connection = await borrowed(self._pool, self._limits)
+        connection = await borrow_connection(self._pool, self._limits)
         try:
             key = (connection, connection.thread_id())
             if key not in self._links:
-                self._forget_the_closed()
-                self._links[key] = await self._set_up(connection)
+                self._forget_closed_connections()
+                self._links[key] = await self._configure(connection)
             yield self._links[key]
         finally:
             self._pool.release(connection)  # the pool replaces a closed one
 
-    def _forget_the_closed(self) -> None:
+    def _forget_closed_connections(self) -> None:
         self._links = {key: link for key, link in self._links.items() if key[0].connected}
 
-    async def _set_up(self, connection: Connection) -> MySQLConnection:
+    async def _configure(self, connection: Connection) -> MySQLConnection:
         if connection.character_set_name() != CHARSET:
             problem = f"the connections of the pool must be made with charset={CHARSET!r}"
             raise InvalidInputError(problem)
         seconds = self._limits.answer_seconds
         try:
-            *_, found = await _said(connection, settings(self._limits), seconds)
+            *_, found = await _run_texts_within(connection, connection_settings(self._limits), seconds)
         except BaseException:
             connection.close()
             raise
         return MySQLConnection(
-            connection, seconds, self._most_statements, phrases(self._limits, str(found[0][0]))
+            connection, seconds, self._most_statements, transaction_texts(self._limits, str(found[0][0]))
         )
 
 
-async def borrowed(pool: Pool, limits: ServerLimits) -> Connection:
+async def borrow_connection(pool: Pool, limits: ServerLimits) -> Connection:
     """Return a connection of the pool, within the time that one may be waited for."""
     try:
         # While it connects, asyncmy may swallow a cancellation; this scope cancels again at every pause.
@@ -378,7 +380,7 @@ async def borrowed(pool: Pool, limits: ServerLimits) -> Connection:
         raise StorageUnavailableError(WHAT, problem) from error
 
 
-async def _said(connection: Connection, text: str, seconds: float) -> list[Sequence[Row]]:
+async def _run_texts_within(connection: Connection, text: str, seconds: float) -> list[Sequence[Row]]:
     async with asyncio.timeout(seconds):
         cursor = connection.cursor()
         await cursor.execute(text)
@@ -388,18 +390,18 @@ async def _said(connection: Connection, text: str, seconds: float) -> list[Seque
     return answers
 
 
-def _ends(error: BaseException) -> bool:
+def _ends_connection(error: BaseException) -> bool:
     """Return True if a connection cannot be used again after that error.
 
     After a cancellation an answer may still be on its way, and the next query would take it for its own.
     """
-    return isinstance(error, asyncio.CancelledError) or is_end(error)
+    return isinstance(error, asyncio.CancelledError) or ends_connection(error)
 
 
-def _must_exist(found: Sequence[Row]) -> None:
+def _require_lock_row(found: Sequence[Row]) -> None:
     if not found:  # without its row nothing was locked
         raise StorageCorruptError(WHAT, "table locks lacks rows; bring them back from a copy of the database")
 
 
-def _as_text(value: object) -> object:
+def _decode_bytes(value: object) -> object:
     return value.decode() if isinstance(value, bytes) else value

@@ -19,17 +19,27 @@ import asyncmy
 
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import TransactionFactory
-from gateway_sessions.storage.engines.index_column import FULLTEXT, Language
-from gateway_sessions.storage.engines.migrations import require_ready
-from gateway_sessions.storage.engines.mysql.address import parse
-from gateway_sessions.storage.engines.mysql.asyncmy import Connection, MySQLError, OwnPool, Pool, make_pool
+from gateway_sessions.storage.engines.index_column import FULLTEXT, TokenLanguage
+from gateway_sessions.storage.engines.migrations import require_current_schema
+from gateway_sessions.storage.engines.mysql.address import parse_address
+from gateway_sessions.storage.engines.mysql.asyncmy import (
+    ClosablePool,
+    Connection,
+    MySQLError,
+    Pool,
+    make_pool,
+)
 from gateway_sessions.storage.engines.mysql.blockers import who_holds_locks
-from gateway_sessions.storage.engines.mysql.connection import Links, MySQLConnection, borrowed
-from gateway_sessions.storage.engines.mysql.errors import FOREIGN, PLACE, TROUBLES, WHAT, translate
-from gateway_sessions.storage.engines.mysql.schema import inspect, prepare
+from gateway_sessions.storage.engines.mysql.connection import (
+    ConnectionLender,
+    MySQLConnection,
+    borrow_connection,
+)
+from gateway_sessions.storage.engines.mysql.errors import FOREIGN, PLACE, TROUBLES, WHAT, translate_error
+from gateway_sessions.storage.engines.mysql.schema import migrate_database, read_schema_state
 from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS
 from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, ServerDriver, ServerLimits
-from gateway_sessions.storage.engines.server.engine import ReadServer, SharedServer
+from gateway_sessions.storage.engines.server.engine import ReadingServerEngine, SharedServerEngine
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables.sql_files import Migration, Query
@@ -53,7 +63,7 @@ class MySQLDriver(ServerDriver):
 
     engine = "mysql"
     troubles = TROUBLES
-    index_language: Language = FULLTEXT
+    index_language: TokenLanguage = FULLTEXT
 
     def __init__(
         self,
@@ -73,7 +83,7 @@ class MySQLDriver(ServerDriver):
         self._database = database
         self._cached_statements = cached_statements
 
-    async def blockers(self) -> str:
+    async def describe_blockers(self) -> str:
         """Return a sentence about connections whose locks others wait for; empty if there are none."""
         try:
             async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
@@ -84,42 +94,42 @@ class MySQLDriver(ServerDriver):
     async def _connect(self, migrations: Sequence[Migration], cleanup: AsyncExitStack) -> Lend:
         pool = self._database
         if isinstance(pool, str):
-            pool = await connect(pool, self._limits, self._limits.connections)
-            cleanup.push_async_callback(hang_up, pool)
-        links = Links(pool, self._limits, self._cached_statements)
-        await self._prepare(links, migrations)
-        return links.lent
+            pool = await open_pool(pool, self._limits, self._limits.connections)
+            cleanup.push_async_callback(close_pool, pool)
+        links = ConnectionLender(pool, self._limits, self._cached_statements)
+        await self._migrate(links, migrations)
+        return links.lend
 
-    async def _prepare(self, links: Links, migrations: Sequence[Migration]) -> None:
+    async def _migrate(self, links: ConnectionLender, migrations: Sequence[Migration]) -> None:
         """Migrate the database on a connection that is closed afterwards, as its time limits are too long."""
-        async with links.lent() as link:
+        async with links.lend() as link:
             try:
-                await prepare(link.patient(_MIGRATION_SECONDS), migrations)
+                await migrate_database(link.with_time_limit(_MIGRATION_SECONDS), migrations)
             finally:
                 link.close()
-        async with links.lent() as link:
+        async with links.lend() as link:
             counts_rows_found = await link.change(_SAME_AGAIN, [()])
         if not counts_rows_found:
             problem = "the connections of the pool must be made with client_flag=CLIENT.FOUND_ROWS"
             raise InvalidInputError(problem)
 
 
-async def connect(text: str, limits: ServerLimits, connections: int) -> OwnPool:
+async def open_pool(text: str, limits: ServerLimits, connections: int) -> ClosablePool:
     """Return a pool of so many connections to the address."""
-    address = parse(text)
+    address = parse_address(text)
     make = partial(make_pool, connections, limits.acquire_seconds)
-    if address.tls is None:
-        return await make(address.arguments())
-    pool = await make(address.arguments() | {"ssl": await in_thread(address.tls)})
-    if address.merely_prefers_tls and not await _is_protected(pool, limits):
-        return await make(address.arguments())
+    if address.tls_context_maker is None:
+        return await make(address.connect_arguments())
+    pool = await make(address.connect_arguments() | {"ssl": await in_thread(address.tls_context_maker)})
+    if address.merely_prefers_tls and not await _knows_tls(pool, limits):
+        return await make(address.connect_arguments())
     return pool
 
 
-async def _is_protected(pool: Pool, limits: ServerLimits) -> bool:
+async def _knows_tls(pool: Pool, limits: ServerLimits) -> bool:
     """Return True if the server knows TLS; the connection that was made to find out stays in the pool."""
     try:
-        pool.release(await borrowed(pool, limits))
+        pool.release(await borrow_connection(pool, limits))
     except MySQLError as error:
         if not isinstance(error.__cause__, _NO_TLS):
             raise
@@ -127,7 +137,7 @@ async def _is_protected(pool: Pool, limits: ServerLimits) -> bool:
     return True
 
 
-async def hang_up(pool: OwnPool) -> None:
+async def close_pool(pool: ClosablePool) -> None:
     """Close the pool, and give running transactions a while to end."""
     pool.close()
     try:
@@ -136,7 +146,7 @@ async def hang_up(pool: OwnPool) -> None:
         pool.terminate()
 
 
-class MySQLReadingEngine(ReadServer, MySQLDriver):
+class MySQLReadingEngine(ReadingServerEngine, MySQLDriver):
     """Reads a database that another process may own."""
 
     place: str = PLACE
@@ -145,9 +155,9 @@ class MySQLReadingEngine(ReadServer, MySQLDriver):
         super().__init__(address, limits=limits)
         self.path: Path = home / FILE_ON_SERVERS
 
-    async def _prepare(self, links: Links, migrations: Sequence[Migration]) -> None:
-        async with links.lent() as link:
-            require_ready(WHAT, (await inspect(link)).version, migrations)
+    async def _migrate(self, links: ConnectionLender, migrations: Sequence[Migration]) -> None:
+        async with links.lend() as link:
+            require_current_schema(WHAT, (await read_schema_state(link)).version, migrations)
 
 
 T = TypeVar("T")
@@ -156,7 +166,7 @@ POLLING_STATEMENTS: Final = 8
 """Prepared statements for the few queries of a heartbeat."""
 
 
-class OneOfPool:
+class OneConnectionPool:
     """Keeps one connection of a pool that its maker closes, for heartbeats alone."""
 
     def __init__(self, pool: Pool) -> None:
@@ -187,53 +197,53 @@ class OneOfPool:
         """Do nothing: the maker of the pool closes its connections."""
 
 
-class PollingConnection:
+class HeartbeatConnection:
     """Runs heartbeats on a connection beside the pool, which is opened again when it was lost."""
 
-    calls: bool = False
+    notifies_at_once: bool = False
     """MySQL notifies no connection, so nodes poll."""
 
-    def __init__(self, connect: Callable[[], Awaitable[OwnPool]], limits: ServerLimits) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[ClosablePool]], limits: ServerLimits) -> None:
         """*connect* makes a pool of one connection."""
         self._connect = connect
         self._limits = limits
-        self._pool: OwnPool | None = None
-        self._links: Links | None = None
+        self._pool: ClosablePool | None = None
+        self._links: ConnectionLender | None = None
         # A connection can run one query at a time.
         self._turn = asyncio.Lock()
 
-    async def run(
-        self, queries: Mapping[str, Query], language: Language, transaction: TransactionFactory[T]
+    async def run_transaction(
+        self, queries: Mapping[str, Query], language: TokenLanguage, transaction: TransactionFactory[T]
     ) -> T:
         """Run a transaction that takes none of our locks."""
         async with self._turn:
             try:
-                async with self._lent() as link:
-                    await link.begin_aside()
+                async with self._lend() as link:
+                    await link.begin_without_locks()
                     result = await TransactionRun(link, queries, language).drive(
                         BegunTransaction(transaction())
                     )
                     await link.commit()
                     return result
             except FOREIGN as error:
-                raise translate(error) from error
+                raise translate_error(error) from error
 
-    async def call(self, epochs: frozenset[int]) -> None:
+    async def notify_nodes(self, epochs: frozenset[int]) -> None:
         """Do nothing: the nodes find out when they poll."""
 
     async def close(self) -> None:
         """Close the connection."""
         pool, self._pool, self._links = self._pool, None, None
         if pool is not None:
-            await hang_up(pool)
+            await close_pool(pool)
 
     @asynccontextmanager
-    async def _lent(self) -> AsyncGenerator[MySQLConnection]:
+    async def _lend(self) -> AsyncGenerator[MySQLConnection]:
         """Lend the connection, and close it if the block fails: its state is unknown then."""
         if self._links is None:
             self._pool = await self._connect()
-            self._links = Links(self._pool, self._limits, POLLING_STATEMENTS)
-        async with self._links.lent() as link:
+            self._links = ConnectionLender(self._pool, self._limits, POLLING_STATEMENTS)
+        async with self._links.lend() as link:
             with ExitStack() as hanging_up:
                 hanging_up.callback(link.close)
                 yield link
@@ -244,7 +254,7 @@ LEAST: Final = 2
 """The least size of a given pool: heartbeats keep one connection, the transactions need another one."""
 
 
-class MySQLEngine(SharedServer, MySQLDriver):
+class MySQLEngine(SharedServerEngine, MySQLDriver):
     """Owns the home of a database on a server, for one node of several."""
 
     place: str = PLACE
@@ -259,19 +269,23 @@ class MySQLEngine(SharedServer, MySQLDriver):
         pool: object | None = None,
     ) -> None:
         """Take all connections from *pool* if one is given; its maker closes it."""
-        given = None if pool is None else _pool(pool)
+        given = None if pool is None else _check_pool(pool)
         super().__init__(given or address, limits=limits)
         self._home = home
         self._allow_network = allow_network
-        make = partial(connect, address, self._limits, 1) if given is None else partial(_one_of, given)
-        self._side_connection = PollingConnection(make, self._limits)
+        make = (
+            partial(open_pool, address, self._limits, 1)
+            if given is None
+            else partial(_one_connection_of, given)
+        )
+        self._side_connection = HeartbeatConnection(make, self._limits)
 
 
-async def _one_of(pool: Pool) -> OneOfPool:
-    return OneOfPool(pool)
+async def _one_connection_of(pool: Pool) -> OneConnectionPool:
+    return OneConnectionPool(pool)
 
 
-def _pool(given: object) -> Pool:
+def _check_pool(given: object) -> Pool:
     if not isinstance(given, asyncmy.Pool):
         problem = f"pool must be made by asyncmy.create_pool, not a {type(given).__name__}"
         raise InvalidInputError(problem)

@@ -25,7 +25,7 @@ from gateway_sessions.storage.engines.mysql.asyncmy import (
     NotSupportedError,
     ProgrammingError,
 )
-from gateway_sessions.storage.engines.server.executor import Troubles
+from gateway_sessions.storage.engines.server.executor import ServerErrors
 
 WHAT: Final = "MySQL"
 """The name of the database in errors. An address can hold a password."""
@@ -134,45 +134,45 @@ _MEANINGS: Final[tuple[tuple[frozenset[int], Callable[..., GatewaySessionsError]
 )
 
 
-def is_overtaken(error: Exception) -> bool:
+def is_conflict(error: Exception) -> bool:
     """Return True if a conflict with another transaction caused the error: run afresh, it may succeed.
 
     A row that does not exist yet cannot be locked, so two transactions that insert the same row conflict in
     its unique key.
     """
-    return isinstance(error, MySQLError) and _code(error) in _OVERTAKEN
+    return isinstance(error, MySQLError) and _error_number(error) in _OVERTAKEN
 
 
-def is_end(error: BaseException) -> bool:
+def ends_connection(error: BaseException) -> bool:
     """Return True if the connection is lost after that error, or in an unknown state."""
-    if isinstance(error, MySQLError) and _code(error) in _LOST_CODES | _STALE | _READ_ONLY:
+    if isinstance(error, MySQLError) and _error_number(error) in _LOST_CODES | _STALE | _READ_ONLY:
         return True
     return isinstance(error, LOST)
 
 
-def was_cut(error: BaseException) -> bool:
+def was_cut_before_answer(error: BaseException) -> bool:
     """Return True if the connection was lost before it could answer: another one may do.
 
     A timeout is left out, so that nobody waits twice for a slow server.
     """
-    return is_end(error) and not isinstance(error, TimeoutError)
+    return ends_connection(error) and not isinstance(error, TimeoutError)
 
 
-def translate(error: Exception) -> GatewaySessionsError:
+def translate_error(error: Exception) -> GatewaySessionsError:
     """Return our error for an error of `FOREIGN`."""
     if isinstance(error, MySQLError):
-        return _from_server(error)
+        return _server_error(error)
     if isinstance(error, (UnicodeEncodeError, OverflowError)):
-        return InvalidInputError(f"a value cannot be stored: {_kind(error)}")
-    return StorageUnavailableError(WHAT, f"cannot be reached ({_kind(error)})")
+        return InvalidInputError(f"a value cannot be stored: {_error_name(error)}")
+    return StorageUnavailableError(WHAT, f"cannot be reached ({_error_name(error)})")
 
 
-def _from_server(error: MySQLError) -> GatewaySessionsError:
-    code, kind = _code(error), _kind(error)
+def _server_error(error: MySQLError) -> GatewaySessionsError:
+    code, kind = _error_number(error), _error_name(error)
     if code in _OF_STORAGE and _NO_ROOM.search(str(error)):
         code = next(iter(_FULL))
     if code == CANNOT_CONNECT and error.__cause__ is not None:
-        kind = _kind(error.__cause__)
+        kind = _error_name(error.__cause__)
     if code in _LACKS_A_RIGHT:
         # The text names the user and the table, and quotes no values.
         return MissingRightError(WHAT, f"{error.args[-1]}; grant the right ({kind})")
@@ -185,9 +185,9 @@ def _from_server(error: MySQLError) -> GatewaySessionsError:
     return StorageError(WHAT, kind) if _is_permanent(error) else StorageUnavailableError(WHAT, kind)
 
 
-def lacks_a_right(error: MySQLError) -> bool:
+def is_missing_right(error: MySQLError) -> bool:
     """Return True if the login has not the right to do this."""
-    return _code(error) in _LACKS_A_RIGHT
+    return _error_number(error) in _LACKS_A_RIGHT
 
 
 def _is_permanent(error: MySQLError) -> bool:
@@ -195,29 +195,29 @@ def _is_permanent(error: MySQLError) -> bool:
     return (
         isinstance(error, _OF_THE_PROGRAM)
         or state.startswith(_PERMANENT_STATES)
-        or _code(error) in _PERMANENT
+        or _error_number(error) in _PERMANENT
     )
 
 
-def _code(error: MySQLError) -> int:
+def _error_number(error: MySQLError) -> int:
     """Return the number of the error; 0 if it has none."""
     first = error.args[0] if error.args else 0
     return first if isinstance(first, int) else 0
 
 
-def _kind(error: BaseException) -> str:
+def _error_name(error: BaseException) -> str:
     """Return the name and number of the error, without its text: that quotes keys and messages of people."""
-    code = _code(error) if isinstance(error, MySQLError) else 0
+    code = _error_number(error) if isinstance(error, MySQLError) else 0
     reason = getattr(error, "strerror", None)
     name = type(error).__name__
     return f"{name} {code}" if code else f"{name}: {reason}" if reason else name
 
 
-TROUBLES: Final = Troubles(
+TROUBLES: Final = ServerErrors(
     what=WHAT,
-    foreign=FOREIGN,
-    translate=translate,
-    is_overtaken=is_overtaken,
-    is_end=is_end,
-    was_cut=was_cut,
+    driver_errors=FOREIGN,
+    translate=translate_error,
+    is_conflict=is_conflict,
+    ends_connection=ends_connection,
+    was_cut_before_answer=was_cut_before_answer,
 )

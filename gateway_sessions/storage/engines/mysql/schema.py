@@ -20,9 +20,9 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.storage.engines.migrations import SchemaVersion, plan_migrations
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
-from gateway_sessions.storage.engines.mysql.connection import MARIADB, MYSQL, MySQLConnection, kind_of
-from gateway_sessions.storage.engines.mysql.errors import WHAT, translate
-from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.engines.mysql.connection import MARIADB, MYSQL, MySQLConnection, server_kind
+from gateway_sessions.storage.engines.mysql.errors import WHAT, translate_error
+from gateway_sessions.storage.engines.sqlite.schema import split_statements
 from gateway_sessions.storage.tables.sql_files import Migration
 
 OLDEST_SERVERS: Final = {MYSQL: (8, 0), MARIADB: (10, 6)}
@@ -62,23 +62,23 @@ class SchemaState:
     """The number of its statements that were noted; one more may have run."""
 
 
-async def prepare(link: MySQLConnection, known: Sequence[Migration]) -> None:
+async def migrate_database(link: MySQLConnection, known: Sequence[Migration]) -> None:
     """Check that the database is ours or empty, and run the migrations that are due.
 
     The caller closes the connection afterwards, which frees the lock and forgets the settings.
     """
-    await _check_server(link)
+    await _check_server_version(link)
     if await _is_up_to_date(link, known):
         return  # without the lock: a process that hangs in its migration must not stop those that need none
-    await link.say(UNLIMITED)
+    await link.run_texts(UNLIMITED)
     if not (await link.fetch(f"SELECT GET_LOCK({_LOCK}, {_WAIT_SECONDS})"))[0][0]:
-        raise StorageLockedError(WHAT, f"is being brought up to date {await _by_whom(link)}")
-    found = await inspect(link)
+        raise StorageLockedError(WHAT, f"is being brought up to date {await _who_migrates(link)}")
+    found = await read_schema_state(link)
     try:
         for step in plan_migrations(WHAT, found.version, known):
-            await _take(link, step, found.done if step.name == found.step else 0)
+            await _run_migration(link, step, found.done if step.name == found.step else 0)
     except MySQLError as error:
-        ours = translate(error)
+        ours = translate_error(error)
         if not isinstance(ours, MissingRightError):
             raise
         raise MissingRightError.at_opening(ours.what, ours.problem) from error
@@ -86,7 +86,7 @@ async def prepare(link: MySQLConnection, known: Sequence[Migration]) -> None:
 
 async def _is_up_to_date(link: MySQLConnection, known: Sequence[Migration]) -> bool:
     try:
-        found = await inspect(link)
+        found = await read_schema_state(link)
     except (
         ForeignDatabaseError
     ):  # or its first table is just being created; under the lock the answer is certain
@@ -94,12 +94,12 @@ async def _is_up_to_date(link: MySQLConnection, known: Sequence[Migration]) -> b
     return found.version is not None and not plan_migrations(WHAT, found.version, known)
 
 
-async def _by_whom(link: MySQLConnection) -> str:
+async def _who_migrates(link: MySQLConnection) -> str:
     holder = (await link.fetch(f"SELECT IS_USED_LOCK({_LOCK})"))[0][0]
     return "by another process" if holder is None else f"by connection {holder}"
 
 
-async def inspect(link: MySQLConnection) -> SchemaState:
+async def read_schema_state(link: MySQLConnection) -> SchemaState:
     """Return how far the database was migrated; raise `ForeignDatabaseError` if it is not ours."""
     tables = {str(name): comment for name, comment in await link.fetch(_TABLES)}
     if not tables:
@@ -115,12 +115,12 @@ async def inspect(link: MySQLConnection) -> SchemaState:
     return SchemaState(version, step, int(done or 0))
 
 
-async def _take(link: MySQLConnection, step: Migration, done: int) -> None:
-    for number, statement in enumerate(statements(step.script)):
+async def _run_migration(link: MySQLConnection, step: Migration, done: int) -> None:
+    for number, statement in enumerate(split_statements(step.script)):
         if number < done:
             continue
         # A definition commits at once; changes of rows are committed together with the note.
-        await link.say("START TRANSACTION")
+        await link.run_texts("START TRANSACTION")
         try:
             await link.fetch(statement)  # not `say`: there the driver logs the server's warnings
         except MySQLError as error:
@@ -128,19 +128,19 @@ async def _take(link: MySQLConnection, step: Migration, done: int) -> None:
                 raise
         failpoint("during_migration")
         await link.change(_NOTE, [("migrating", f"{step.name} {number + 1}")])
-        await link.say("COMMIT")
+        await link.run_texts("COMMIT")
         failpoint("during_migration")
     readable_from = min(step.version, READABLE_FROM)  # this step may stay the last one for a while
     versions = (("schema_version", str(step.version)), ("readable_from", str(readable_from)))
-    await link.say("START TRANSACTION")
+    await link.run_texts("START TRANSACTION")
     await link.change(_NOTE, versions)
     await link.change(_FORGET, [("migrating",)])
-    await link.say("COMMIT")
+    await link.run_texts("COMMIT")
 
 
-async def _check_server(link: MySQLConnection) -> None:
+async def _check_server_version(link: MySQLConnection) -> None:
     said = str((await link.fetch("SELECT version()"))[0][0])
-    name = kind_of(said)
+    name = server_kind(said)
     numbers = tuple(int(number) for number in re.findall(r"\d+", said)[:2])
     oldest = OLDEST_SERVERS[name]
     if numbers < oldest:

@@ -18,7 +18,7 @@ import asyncpg
 from gateway_sessions.errors import NodeSilentError
 from gateway_sessions.ports import Row
 from gateway_sessions.storage.engines.postgresql import locks
-from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, WHAT, is_end
+from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, WHAT, ends_connection
 from gateway_sessions.storage.engines.postgresql.locks import who_holds_locks
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.engines.server.executor import DECLARED_DEAD
@@ -35,7 +35,7 @@ _ROLL_BACK_SECONDS: Final = 2.0
 """A connection that does not roll back in that time is closed, which rolls back as well."""
 
 
-class PostgresLink:
+class PostgresConnection:
     """Runs one transaction of the database on a connection of the pool."""
 
     def __init__(self, connection: asyncpg.Connection | PoolConnectionProxy, limits: ServerLimits) -> None:
@@ -49,7 +49,9 @@ class PostgresLink:
     async def begin_together(self, held: Sequence[str], epoch: int | None) -> None:
         """Begin to write under all these locks, or under the lock of the store if there are none."""
         try:
-            await self._begin(WRITE, self._limits.idle_seconds, locks.entrance(held, epoch))
+            await self._begin_transaction(
+                WRITE, self._limits.idle_seconds, locks.first_lock_queries(held, epoch)
+            )
         except asyncpg.DivisionByZeroError:
             raise NodeSilentError(WHAT, DECLARED_DEAD) from None
 
@@ -57,9 +59,9 @@ class PostgresLink:
         """Begin to read one snapshot; a *view* may be idle for longer."""
         if view:
             # PostgreSQL takes the snapshot at the first statement, and a view must have it now.
-            await self._begin(READ, self._limits.view_idle_seconds, "SELECT 1")
+            await self._begin_transaction(READ, self._limits.view_idle_seconds, "SELECT 1")
         else:
-            await self._begin(READ, self._limits.idle_seconds)
+            await self._begin_transaction(READ, self._limits.idle_seconds)
 
     async def fetch(self, sql: str, params: Sequence[object]) -> Sequence[Row]:
         """Return the rows that a query finds."""
@@ -76,17 +78,17 @@ class PostgresLink:
         row.
         """
         if len(rows) == 1:
-            return _count(await self._connection.execute(sql, *rows[0]))
+            return _changed_rows_of(await self._connection.execute(sql, *rows[0]))
         await self._connection.executemany(sql, rows)
         return len(rows)
 
-    async def take(self, lock: str) -> None:
+    async def take_lock(self, lock: str) -> None:
         """Wait until no other transaction has the lock, and take it. Its changes are visible then."""
-        await self._connection.execute(locks.TAKE, locks.number_of(lock))
+        await self._connection.execute(locks.TAKE, locks.lock_number(lock))
 
-    async def take_all(self, wanted: Sequence[str]) -> None:
+    async def take_locks(self, wanted: Sequence[str]) -> None:
         """Take several locks in one round trip, in the order that all transactions keep."""
-        await self._connection.execute(locks.take_all(wanted))
+        await self._connection.execute(locks.take_locks_query(wanted))
 
     async def who_holds_locks(self) -> str:
         """Return a sentence about the other connections that hold locks."""
@@ -96,9 +98,9 @@ class PostgresLink:
         """Commit the transaction of the database."""
         await self._connection.execute("COMMIT")
 
-    async def undo(self, error: BaseException) -> None:
+    async def roll_back_after(self, error: BaseException) -> None:
         """Roll back after *error*, even if the caller was cancelled; if that fails, close the connection."""
-        if is_end(error):
+        if ends_connection(error):
             self.close()
             return
         try:
@@ -112,7 +114,7 @@ class PostgresLink:
         with suppress(asyncpg.InterfaceError):  # the pool may have thrown it away already
             self._connection.terminate()
 
-    async def _begin(self, isolation: str, idle_seconds: float, entrance: str = "") -> None:
+    async def _begin_transaction(self, isolation: str, idle_seconds: float, entrance: str = "") -> None:
         # All in one message: the limits and the first locks cost no round trip of their own.
         await self._connection.execute(
             f"BEGIN ISOLATION LEVEL {isolation};"
@@ -127,7 +129,7 @@ def _millis(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def _count(status: str) -> int:
+def _changed_rows_of(status: str) -> int:
     """Return the number at the end of a status such as `INSERT 0 1`."""
     return int(status.rsplit(" ", 1)[-1])
 
@@ -136,7 +138,7 @@ _PARAMETER: Final = re.compile(r"\$(\d+)")
 
 
 @cache
-def as_one(queries: tuple[Query, ...]) -> str:
+def compose_queries(queries: tuple[Query, ...]) -> str:
     """Return one query with a column for each of these: the rows that it finds, or how many it has changed.
 
     Its parameters are those of the queries, one after the other. All queries see the snapshot before any of
@@ -146,7 +148,7 @@ def as_one(queries: tuple[Query, ...]) -> str:
     columns: list[str] = []
     before = 0
     for number, query in enumerate(queries):
-        sql, places = _moved(query.sql, before)
+        sql, places = _renumber_parameters(query.sql, before)
         before += places
         if query.reads:
             columns.append(f"ARRAY(SELECT ROW(found.*) FROM ({sql}) AS found)")  # noqa: S608 -- ours
@@ -157,7 +159,7 @@ def as_one(queries: tuple[Query, ...]) -> str:
     return f"{beginning}SELECT {', '.join(columns)}"
 
 
-def _moved(sql: str, before: int) -> tuple[str, int]:
+def _renumber_parameters(sql: str, before: int) -> tuple[str, int]:
     """Return the query with its parameters renumbered behind *before* others, and how many it has."""
     numbers: Sequence[int] = [int(one) for one in _PARAMETER.findall(sql)]
     return _PARAMETER.sub(lambda found: f"${int(found[1]) + before}", sql), max(numbers, default=0)

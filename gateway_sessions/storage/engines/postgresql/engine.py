@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import asyncpg
 
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.storage.engines.index_column import TSVECTOR, Language
-from gateway_sessions.storage.engines.migrations import require_ready
-from gateway_sessions.storage.engines.postgresql.connection import PostgresLink, as_one
+from gateway_sessions.storage.engines.index_column import TSVECTOR, TokenLanguage
+from gateway_sessions.storage.engines.migrations import require_current_schema
+from gateway_sessions.storage.engines.postgresql.connection import PostgresConnection, compose_queries
 from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, PLACE, TROUBLES, WHAT
 from gateway_sessions.storage.engines.postgresql.notifications import (
     NO_ADDRESS,
     ListeningConnection,
-    OwnWire,
-    PooledWire,
-    introduced,
+    OwnConnector,
+    PoolConnector,
+    program_name_setting,
 )
-from gateway_sessions.storage.engines.postgresql.schema import inspect, prepare
+from gateway_sessions.storage.engines.postgresql.schema import migrate_database, read_schema_version
 from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS
 from gateway_sessions.storage.engines.server.batching import GroupingDriver
 from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, ServerLimits
-from gateway_sessions.storage.engines.server.engine import ReadServer, SharedServer
+from gateway_sessions.storage.engines.server.engine import ReadingServerEngine, SharedServerEngine
 from gateway_sessions.storage.engines.server.executor import Compose
 from gateway_sessions.storage.tables.sql_files import Migration
 
@@ -51,7 +51,7 @@ class PostgresDriver(GroupingDriver):
 
     engine = "postgresql"
     troubles = TROUBLES
-    index_language: Language = TSVECTOR
+    index_language: TokenLanguage = TSVECTOR
 
     def __init__(
         self,
@@ -74,25 +74,25 @@ class PostgresDriver(GroupingDriver):
     @property
     def compose(self) -> Compose:
         """Return the function that composes several queries into one."""
-        return as_one
+        return compose_queries
 
-    async def blockers(self) -> str:
+    async def describe_blockers(self) -> str:
         """Return a sentence about connections whose locks others wait for; empty if there are none."""
         try:
             async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
-                return await cast("PostgresLink", link).who_holds_locks()
+                return await cast("PostgresConnection", link).who_holds_locks()
         except FOREIGN as error:
             raise TROUBLES.translate(error) from error
 
     async def _connect(self, migrations: Sequence[Migration], cleanup: AsyncExitStack) -> Lend:
         pool = self._database
         if isinstance(pool, str):
-            pool = await self._own_pool(pool, cleanup)
+            pool = await self._open_own_pool(pool, cleanup)
         async with pool.acquire(timeout=self._limits.acquire_seconds) as connection:
-            await self._prepare(connection, migrations)
-        return partial(_lent, pool, self._limits)
+            await self._migrate(connection, migrations)
+        return partial(_lend, pool, self._limits)
 
-    async def _own_pool(self, address: str, cleanup: AsyncExitStack) -> asyncpg.Pool:
+    async def _open_own_pool(self, address: str, cleanup: AsyncExitStack) -> asyncpg.Pool:
         try:
             pool = await asyncpg.create_pool(
                 address,
@@ -101,22 +101,22 @@ class PostgresDriver(GroupingDriver):
                 statement_cache_size=self._cached_statements,
                 timeout=self._limits.acquire_seconds,
                 command_timeout=self._limits.answer_seconds,
-                reset=_nothing_to_reset,
-                server_settings=introduced(address),
-                connect=OneAfterTheOther().connect,
+                reset=_skip_reset,
+                server_settings=program_name_setting(address),
+                connect=ConnectingOneByOne().connect,
             )
         except (ValueError, asyncpg.ClientConfigurationError):
             # The cause would quote the address, with the password in it.
             raise InvalidInputError(NO_ADDRESS) from None
-        cleanup.push_async_callback(_close, pool)
+        cleanup.push_async_callback(_close_pool, pool)
         return pool
 
-    async def _prepare(self, connection: PoolConnectionProxy, migrations: Sequence[Migration]) -> None:
+    async def _migrate(self, connection: PoolConnectionProxy, migrations: Sequence[Migration]) -> None:
         """Migrate the database."""
-        await prepare(connection, migrations)
+        await migrate_database(connection, migrations)
 
 
-class OneAfterTheOther:
+class ConnectingOneByOne:
     """Opens connections as asyncpg does, but begins them one by one, with a pass of the loop in between.
 
     When a connection begins, asyncpg reads the certificates that the address names, on the loop. A list of
@@ -136,20 +136,20 @@ class OneAfterTheOther:
 
 
 @asynccontextmanager
-async def _lent(pool: asyncpg.Pool, limits: ServerLimits) -> AsyncGenerator[PostgresLink]:
+async def _lend(pool: asyncpg.Pool, limits: ServerLimits) -> AsyncGenerator[PostgresConnection]:
     connection = await pool.acquire(timeout=limits.acquire_seconds)
     try:
-        yield PostgresLink(connection, limits)
+        yield PostgresConnection(connection, limits)
     finally:
         with suppress(*FOREIGN):  # the transaction has ended: an error here changes nothing
             await pool.release(connection)
 
 
-async def _nothing_to_reset(_: asyncpg.Connection) -> None:
+async def _skip_reset(_: asyncpg.Connection) -> None:
     """Do nothing: settings end with their transaction, and a reset costs a round trip."""
 
 
-async def _close(pool: asyncpg.Pool) -> None:
+async def _close_pool(pool: asyncpg.Pool) -> None:
     """Close the pool, and give running transactions a while to end."""
     with suppress(TimeoutError):
         await asyncio.wait_for(pool.close(), _CLOSE_SECONDS)
@@ -159,7 +159,7 @@ LEAST: Final = 2
 """The least size of a given pool: heartbeats keep one connection, the transactions need another one."""
 
 
-class PostgresEngine(SharedServer, PostgresDriver):
+class PostgresEngine(SharedServerEngine, PostgresDriver):
     """Owns the home of a database on a server, for one node of several."""
 
     place: str = PLACE
@@ -176,16 +176,18 @@ class PostgresEngine(SharedServer, PostgresDriver):
         pool: object | None = None,
     ) -> None:
         """Take all connections from *pool* if one is given; its maker closes it."""
-        given = None if pool is None else _pool(pool)
+        given = None if pool is None else _check_pool(pool)
         kept = CACHED_STATEMENTS if prepared_statements else 0
         super().__init__(given or address, limits=limits, cached_statements=kept)
         self._home = home
         self._allow_network = allow_network
-        wire = OwnWire(address, self._limits) if given is None else PooledWire(given, self._limits)
-        self._side_connection = ListeningConnection(wire, self._limits, None if poll_only else self._called)
+        wire = OwnConnector(address, self._limits) if given is None else PoolConnector(given, self._limits)
+        self._side_connection = ListeningConnection(
+            wire, self._limits, None if poll_only else self._pass_on_call
+        )
 
 
-def _pool(given: object) -> asyncpg.Pool[asyncpg.Record]:
+def _check_pool(given: object) -> asyncpg.Pool[asyncpg.Record]:
     if not isinstance(given, asyncpg.Pool):
         problem = f"pool must be made by asyncpg.create_pool, not a {type(given).__name__}"
         raise InvalidInputError(problem)
@@ -196,7 +198,7 @@ def _pool(given: object) -> asyncpg.Pool[asyncpg.Record]:
     return pool
 
 
-class PostgresReadingEngine(ReadServer, PostgresDriver):
+class PostgresReadingEngine(ReadingServerEngine, PostgresDriver):
     """Reads a database that another process may own."""
 
     place: str = PLACE
@@ -208,5 +210,5 @@ class PostgresReadingEngine(ReadServer, PostgresDriver):
         super().__init__(address, limits=limits, cached_statements=kept)
         self.path: Path = home / FILE_ON_SERVERS
 
-    async def _prepare(self, connection: PoolConnectionProxy, migrations: Sequence[Migration]) -> None:
-        require_ready(WHAT, await inspect(connection), migrations)
+    async def _migrate(self, connection: PoolConnectionProxy, migrations: Sequence[Migration]) -> None:
+        require_current_schema(WHAT, await read_schema_version(connection), migrations)

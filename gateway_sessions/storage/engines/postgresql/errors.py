@@ -17,7 +17,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
     UnsupportedStorageError,
 )
-from gateway_sessions.storage.engines.server.executor import Troubles
+from gateway_sessions.storage.engines.server.executor import ServerErrors
 
 WHAT: Final = "PostgreSQL"
 """The name of the database in errors. An address can hold a password."""
@@ -93,7 +93,7 @@ _MEANINGS: Final[tuple[tuple[frozenset[str], type[StorageError], str], ...]] = (
 )
 
 
-def is_overtaken(error: Exception) -> bool:
+def is_conflict(error: Exception) -> bool:
     """Return True if a conflict with another transaction caused the error: run afresh, it may succeed.
 
     A row that does not exist yet cannot be locked, so two transactions that insert the same row conflict in
@@ -102,7 +102,7 @@ def is_overtaken(error: Exception) -> bool:
     return isinstance(error, _OVERTAKEN)
 
 
-def is_end(error: BaseException) -> bool:
+def ends_connection(error: BaseException) -> bool:
     """Return True if the connection is lost after that error, in an unknown state, or on a replica."""
     if isinstance(error, asyncpg.PostgresConnectionError | READ_ONLY):
         return True
@@ -111,30 +111,30 @@ def is_end(error: BaseException) -> bool:
     return getattr(error, "severity_en", None) in ("FATAL", "PANIC")
 
 
-def was_cut(error: BaseException) -> bool:
+def was_cut_before_answer(error: BaseException) -> bool:
     """Return True if the connection was lost before it could answer: another one may do.
 
     A timeout is left out, so that nobody waits twice for a slow server.
     """
-    return is_end(error) and not isinstance(error, TimeoutError)
+    return ends_connection(error) and not isinstance(error, TimeoutError)
 
 
-def translate(error: Exception) -> GatewaySessionsError:
+def translate_error(error: Exception) -> GatewaySessionsError:
     """Return our error for an error of `FOREIGN`."""
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         # The text names the table, and quotes no values.
         return MissingRightError(WHAT, f"{error.args[0]}; grant the right")
     if isinstance(error, asyncpg.PostgresError):
-        return _from_server(error)
+        return _server_error(error)
     if isinstance(error, (asyncpg.DataError, UnicodeEncodeError, OverflowError)):
-        return InvalidInputError(f"a value cannot be stored: {_kind(error)}")
+        return InvalidInputError(f"a value cannot be stored: {_error_name(error)}")
     if isinstance(error, _OF_THE_PROGRAM):
-        return UnsupportedStorageError(WHAT, f"cannot be used as it is ({_kind(error)})")
-    return StorageUnavailableError(WHAT, f"cannot be reached ({_kind(error)})")
+        return UnsupportedStorageError(WHAT, f"cannot be used as it is ({_error_name(error)})")
+    return StorageUnavailableError(WHAT, f"cannot be reached ({_error_name(error)})")
 
 
-def _from_server(error: asyncpg.PostgresError) -> GatewaySessionsError:
-    code, kind = str(error.sqlstate or ""), _kind(error)
+def _server_error(error: asyncpg.PostgresError) -> GatewaySessionsError:
+    code, kind = str(error.sqlstate or ""), _error_name(error)
     for codes, ours, problem in _MEANINGS:
         if code in codes:
             return ours(WHAT, problem.format(kind))
@@ -145,7 +145,7 @@ def _from_server(error: asyncpg.PostgresError) -> GatewaySessionsError:
     return StorageUnavailableError(WHAT, kind)
 
 
-def _kind(error: Exception) -> str:
+def _error_name(error: Exception) -> str:
     """Return the name and SQLSTATE of the error, without its text: that quotes keys and messages."""
     code = getattr(error, "sqlstate", None)
     reason = getattr(error, "strerror", None)
@@ -153,11 +153,11 @@ def _kind(error: Exception) -> str:
     return f"{name} {code}" if code else f"{name}: {reason}" if reason else name
 
 
-TROUBLES: Final = Troubles(
+TROUBLES: Final = ServerErrors(
     what=WHAT,
-    foreign=FOREIGN,
-    translate=translate,
-    is_overtaken=is_overtaken,
-    is_end=is_end,
-    was_cut=was_cut,
+    driver_errors=FOREIGN,
+    translate=translate_error,
+    is_conflict=is_conflict,
+    ends_connection=ends_connection,
+    was_cut_before_answer=was_cut_before_answer,
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from gateway_sessions.storage.engines.server.blockers import Blocker, described
+from gateway_sessions.storage.engines.server.blockers import Blocker, describe_blockers
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -27,18 +27,18 @@ _STORE: Final = f"{MIGRATING}, 1"
 TAKE: Final = "SELECT pg_advisory_xact_lock($1)"
 
 
-def number_of(lock: str) -> int:
+def lock_number(lock: str) -> int:
     """Return the number of a lock. Two names with the same number merely wait for each other."""
     return int.from_bytes(blake2b(lock.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
 
 
-def take_all(wanted: Sequence[str]) -> str:
+def take_locks_query(wanted: Sequence[str]) -> str:
     """Return the query that takes these locks in ascending order, so that no two transactions deadlock."""
-    numbers = sorted({number_of(one) for one in wanted})
+    numbers = sorted({lock_number(one) for one in wanted})
     return f"SELECT {','.join(f'pg_advisory_xact_lock({one})' for one in numbers)}"
 
 
-def entrance(locks: Sequence[str], epoch: int | None) -> str:
+def first_lock_queries(locks: Sequence[str], epoch: int | None) -> str:
     """Return the statements that take the first locks of a writing transaction, and check its node.
 
     Without *locks* it runs alone. Once its node was declared dead, a division by zero ends the transaction.
@@ -46,7 +46,7 @@ def entrance(locks: Sequence[str], epoch: int | None) -> str:
     earlier changes is still running then.
     """
     if locks:
-        taken = f"SELECT pg_advisory_xact_lock_shared({_STORE});{take_all(locks)};"
+        taken = f"SELECT pg_advisory_xact_lock_shared({_STORE});{take_locks_query(locks)};"
     else:
         taken = f"SELECT pg_advisory_xact_lock({_STORE});"
     if epoch is None:
@@ -85,10 +85,10 @@ _WHO: Final = f"""
 async def who_holds_locks(connection: asyncpg.Connection | PoolConnectionProxy) -> str:
     """Return a sentence about the connections that hold locks, the lock of the store first."""
     rows = await connection.fetch(_WHO)
-    return described(_blockers(rows))
+    return describe_blockers(_blockers_of_rows(rows))
 
 
-def _blockers(rows: Iterable[asyncpg.Record]) -> Iterable[Blocker]:
+def _blockers_of_rows(rows: Iterable[asyncpg.Record]) -> Iterable[Blocker]:
     for pid, program, address, seconds, idle, locks in rows:
         where = f"{program} at {address}" if program else None
         yield Blocker(connection=pid, where=where, seconds=seconds, idle=bool(idle), holds=tuple(locks))

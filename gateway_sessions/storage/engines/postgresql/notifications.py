@@ -11,9 +11,9 @@ import asyncpg
 
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import TransactionFactory
-from gateway_sessions.storage.engines.index_column import Language
-from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
-from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, translate
+from gateway_sessions.storage.engines.index_column import TokenLanguage
+from gateway_sessions.storage.engines.postgresql.connection import PostgresConnection
+from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, translate_error
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables.sql_files import Query
@@ -39,12 +39,12 @@ _PROGRAM: Final = "gateway_sessions"
 """The application name of our connections, unless the address gives another one."""
 
 
-def introduced(address: str) -> dict[str, str]:
+def program_name_setting(address: str) -> dict[str, str]:
     """Return the server settings of a connection that its address does not give."""
     return {} if "application_name" in address else {"application_name": _PROGRAM}
 
 
-class Wire(Protocol):
+class Connector(Protocol):
     """Opens and closes the connection beside the pool."""
 
     async def connect(self) -> AnyConnection:
@@ -56,7 +56,7 @@ class Wire(Protocol):
         ...
 
 
-class OwnWire:
+class OwnConnector:
     """Opens a connection of our own beside the pool."""
 
     def __init__(self, address: str, limits: ServerLimits) -> None:
@@ -71,7 +71,7 @@ class OwnWire:
                 timeout=self._limits.acquire_seconds,
                 command_timeout=self._limits.answer_seconds,
                 statement_cache_size=0,
-                server_settings=introduced(self._address),
+                server_settings=program_name_setting(self._address),
             )
         except (ValueError, asyncpg.ClientConfigurationError):
             raise InvalidInputError(NO_ADDRESS) from None
@@ -81,7 +81,7 @@ class OwnWire:
         await connection.close(timeout=CLOSE_SECONDS)
 
 
-class PooledWire:
+class PoolConnector:
     """Takes the connection from a pool that its maker closes, and keeps it until the engine stops."""
 
     def __init__(self, pool: asyncpg.Pool, limits: ServerLimits) -> None:
@@ -102,7 +102,7 @@ class ListeningConnection:
 
     def __init__(
         self,
-        wire: Wire,
+        wire: Connector,
         limits: ServerLimits,
         hear: Callable[[frozenset[int]], object] | None,
     ) -> None:
@@ -115,33 +115,33 @@ class ListeningConnection:
         self._turn = asyncio.Lock()
 
     @property
-    def calls(self) -> bool:
+    def notifies_at_once(self) -> bool:
         """Return True if this node listens for notifications."""
         return self._hear is not None
 
-    async def run(
-        self, queries: Mapping[str, Query], language: Language, transaction: TransactionFactory[T]
+    async def run_transaction(
+        self, queries: Mapping[str, Query], language: TokenLanguage, transaction: TransactionFactory[T]
     ) -> T:
         """Run a transaction that takes none of our locks."""
         async with self._turn:
             try:
-                with self._hanging_up():
-                    connection = await self._connected()
+                with self._closing_on_failure():
+                    connection = await self._ensure_connection()
                     await connection.execute(_BEGIN)
-                    run = TransactionRun(PostgresLink(connection, self._limits), queries, language)
+                    run = TransactionRun(PostgresConnection(connection, self._limits), queries, language)
                     result = await run.drive(BegunTransaction(transaction()))
                     await connection.execute("COMMIT")
                     return result
             except FOREIGN as error:
-                raise translate(error) from error
+                raise translate_error(error) from error
 
-    async def call(self, epochs: frozenset[int]) -> None:
+    async def notify_nodes(self, epochs: frozenset[int]) -> None:
         """Notify other nodes. A lost notification costs one poll, so errors are ignored."""
         if self._hear is None:
             return
         async with self._turn:
-            with suppress(*FOREIGN), self._hanging_up():
-                connection = await self._connected()
+            with suppress(*FOREIGN), self._closing_on_failure():
+                connection = await self._ensure_connection()
                 await connection.execute(_CALL, ",".join(map(str, sorted(epochs))))
 
     async def close(self) -> None:
@@ -150,25 +150,25 @@ class ListeningConnection:
         if connection is not None:
             with suppress(*FOREIGN):
                 if self._hear is not None:
-                    await connection.remove_listener(CHANNEL, self._heard)
+                    await connection.remove_listener(CHANNEL, self._pass_on_call)
                 await self._wire.disconnect(connection)
 
-    async def _connected(self) -> AnyConnection:
+    async def _ensure_connection(self) -> AnyConnection:
         if self._connection is None or _is_lost(self._connection):
             self._connection = None
             connection = await self._wire.connect()
             self._connection = connection
             if self._hear is not None:
-                await connection.add_listener(CHANNEL, self._heard)
+                await connection.add_listener(CHANNEL, self._pass_on_call)
         return self._connection
 
-    def _heard(self, *call: object) -> None:
+    def _pass_on_call(self, *call: object) -> None:
         named = [one for one in str(call[-1]).split(",") if one.isdecimal()]
         if self._hear is not None:
             self._hear(frozenset(map(int, named)))
 
     @contextmanager
-    def _hanging_up(self) -> Generator[None]:
+    def _closing_on_failure(self) -> Generator[None]:
         """Close the connection if the block fails: its state is unknown then."""
         done = False
         try:

@@ -44,33 +44,33 @@ _SET_VERSION: Final = """
 """
 
 
-async def prepare(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
+async def migrate_database(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
     """Check that the database is ours or empty, and run all migrations that are due, or none."""
-    await _check_server(connection)
+    await _check_server_version(connection)
     try:
-        await _migrate(connection, known)
+        await _migrate_if_due(connection, known)
     except asyncpg.InsufficientPrivilegeError as error:
         role = await connection.fetchval("SELECT current_user")
         problem = f"the role {role} lacks a right: {error.args[0]}; grant it"
         raise MissingRightError.at_opening(WHAT, problem) from error
 
 
-async def _migrate(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
-    if not plan_migrations(WHAT, await inspect(connection), known):
+async def _migrate_if_due(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
+    if not plan_migrations(WHAT, await read_schema_version(connection), known):
         return  # without the lock: a process that hangs in its migration must not stop those that need none
     try:
-        await _take_steps(connection, known)
+        await _run_due_migrations(connection, known)
     except asyncpg.LockNotAvailableError as error:
         who = await who_holds_locks(connection)
         raise StorageLockedError(WHAT, f"its tables cannot be brought up to date now; {who}") from error
 
 
-async def _take_steps(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
+async def _run_due_migrations(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
     async with connection.transaction():
         await connection.execute(f"SET LOCAL lock_timeout = {LOCK_SECONDS * 1000}")
         await connection.execute(TAKE, MIGRATING, timeout=MIGRATION_SECONDS)
         # Read again under the lock: another process may have migrated meanwhile.
-        due = plan_migrations(WHAT, await inspect(connection), known)
+        due = plan_migrations(WHAT, await read_schema_version(connection), known)
         for step in due:
             await connection.execute(step.script, timeout=MIGRATION_SECONDS)
             failpoint("during_migration")
@@ -79,7 +79,7 @@ async def _take_steps(connection: PoolConnectionProxy, known: Sequence[Migration
             await connection.executemany(_SET_VERSION, [(name, str(version)) for name, version in versions])
 
 
-async def inspect(connection: PoolConnectionProxy) -> SchemaVersion | None:
+async def read_schema_version(connection: PoolConnectionProxy) -> SchemaVersion | None:
     """Return the schema; None if the database is empty; raise `ForeignDatabaseError` if it is not ours."""
     tables = {row[0] for row in await connection.fetch(_TABLES)}
     if not tables:
@@ -91,7 +91,7 @@ async def inspect(connection: PoolConnectionProxy) -> SchemaVersion | None:
     return SchemaVersion(int(values["schema_version"]), int(values["readable_from"]))
 
 
-async def _check_server(connection: PoolConnectionProxy) -> None:
+async def _check_server_version(connection: PoolConnectionProxy) -> None:
     found = connection.get_server_version().major
     if found < OLDEST_SERVER:
         raise UnsupportedStorageError(WHAT, f"version {found} is too old, {OLDEST_SERVER} or newer is needed")

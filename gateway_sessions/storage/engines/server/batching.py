@@ -25,8 +25,8 @@ from gateway_sessions.storage.engines.server.executor import (
     BegunTransaction,
     Executor,
     TransactionRun,
-    step,
-    values_of,
+    parameters_of,
+    send_rows,
 )
 from gateway_sessions.storage.tables.locks import is_of_lane
 
@@ -50,11 +50,11 @@ class WaitingTransaction(Generic[T]):
         """The result of its group's run; None if nothing was committed, so that it has to run alone."""
 
     @property
-    def gone(self) -> bool:
+    def is_cancelled(self) -> bool:
         """Return True if its caller was cancelled."""
         return self.call.cancelled()
 
-    def settle(self, outcome: TransactionOutcome[T] | None) -> None:
+    def set_outcome(self, outcome: TransactionOutcome[T] | None) -> None:
         """Set the outcome, and wake the caller unless it is gone."""
         self.outcome = outcome
         if not self.call.done():
@@ -68,7 +68,7 @@ class TransactionOutcome(Generic[T]):
         self._result = result
         self._error = error
 
-    def get(self) -> T:
+    def result_or_raise(self) -> T:
         """Return the result, or raise the error."""
         if self._error is not None:
             raise self._error
@@ -82,30 +82,30 @@ class TransactionGroup:
         self.members = members
         self.ended: asyncio.Future[None] | None = None
         """Set when the commit begins; done when the outcome of the commit is known."""
-        self.settled: bool = False
+        self.has_outcomes: bool = False
         """True once all members have their outcome."""
         for one in members:
             one.group = self
 
     @property
-    def is_torn(self) -> bool:
+    def has_cancelled_member(self) -> bool:
         """Return True if a member's caller was cancelled: its changes must not be committed."""
-        return any(one.gone for one in self.members)
+        return any(one.is_cancelled for one in self.members)
 
     def begin_commit(self) -> None:
         """Note that from now on no member can be taken out."""
         self.ended = asyncio.get_running_loop().create_future()
 
-    def settle(self, outcomes: Sequence[TransactionOutcome[Any] | None]) -> None:
+    def set_outcomes(self, outcomes: Sequence[TransactionOutcome[Any] | None]) -> None:
         """Give each member its outcome."""
-        self.settled = True
+        self.has_outcomes = True
         if self.ended is not None:
             self.ended.set_result(None)
         for one, outcome in zip(self.members, outcomes, strict=True):
-            one.settle(outcome)
+            one.set_outcome(outcome)
 
 
-class Groups:
+class PlacesForGroups:
     """Gives a free place to one transaction, or to a group of all that wait."""
 
     def __init__(self, places: int, largest: int) -> None:
@@ -113,7 +113,7 @@ class Groups:
         self._largest = largest
         self._waiting: deque[WaitingTransaction[Any]] = deque()
 
-    async def enter(self, member: WaitingTransaction[Any]) -> Sequence[WaitingTransaction[Any]]:
+    async def wait_for_place(self, member: WaitingTransaction[Any]) -> Sequence[WaitingTransaction[Any]]:
         """Wait for a place; return the group to run, *member* first, or nothing if another one has led it."""
         if self._free:
             self._free -= 1
@@ -122,14 +122,14 @@ class Groups:
         try:
             return await member.call
         except asyncio.CancelledError:
-            await self._go(member)
+            await self._give_up_waiting(member)
             raise
 
-    def leave(self) -> None:
+    def free_place(self) -> None:
         """Give the place to the transactions that wait."""
         together: list[WaitingTransaction[Any]] = []
         while self._waiting and len(together) < self._largest:
-            if (one := self._waiting[0]).gone:
+            if (one := self._waiting[0]).is_cancelled:
                 self._waiting.popleft()
                 continue
             # Transactions of one group are checked as one node, so they must have the same epoch.
@@ -141,14 +141,14 @@ class Groups:
         else:
             self._free += 1
 
-    async def _go(self, member: WaitingTransaction[Any]) -> None:
+    async def _give_up_waiting(self, member: WaitingTransaction[Any]) -> None:
         """Pass the place on, and wait for the end of a commit that is under way.
 
         A cancelled caller must not return while its changes may or may not stand.
         """
         if not member.call.cancelled() and (led := member.call.result()):
             self._waiting.extendleft(reversed(led[1:]))
-            self.leave()
+            self.free_place()
         elif member.group is not None and (ended := member.group.ended) is not None:
             while not ended.done():
                 try:
@@ -157,10 +157,10 @@ class Groups:
                     continue
 
 
-class ManyExecutor(Executor, Protocol):
+class ComposingExecutor(Executor, Protocol):
     """A connection that can run one query for several transactions at once."""
 
-    async def take_all(self, locks: Sequence[str]) -> None:
+    async def take_locks(self, locks: Sequence[str]) -> None:
         """Wait for all of these locks, and take them in the order that all transactions keep."""
         ...
 
@@ -181,12 +181,12 @@ class ParallelTransaction:
         self.error: Exception | None = None
         """The error that ended it before it had changed anything."""
 
-    def go_on(self, rows: Sequence[Row]) -> None:
+    def take_step(self, rows: Sequence[Row]) -> None:
         """Take one step. An error after a change is raised: it ends the whole group."""
         try:
-            following = step(self._transaction, rows)
+            following = send_rows(self._transaction, rows)
         except Exception as error:
-            if self.run.wrote:
+            if self.run.may_have_written:
                 raise
             self.statement, self.error = None, error
             return
@@ -200,68 +200,68 @@ class ParallelTransaction:
         self._transaction.close()
 
 
-async def run_side_by_side(executor: ManyExecutor, walkers: Sequence[ParallelTransaction]) -> None:
+async def run_side_by_side(executor: ComposingExecutor, walkers: Sequence[ParallelTransaction]) -> None:
     """Run all transactions to their ends, a step of each at a time.
 
     An error that concerns more than one of them is raised.
     """
     try:
         while walking := [one for one in walkers if one.statement is not None]:
-            await _take_locks(executor, walking)
+            await _take_locks_of_steps(executor, walking)
             alike: dict[Hashable, list[tuple[ParallelTransaction, Statement]]] = {}
             for one in walking:
                 if one.statement is not None:
-                    statement = await one.run.ready(one.statement)
-                    alike.setdefault(_kind(statement), []).append((one, statement))
+                    statement = await one.run.prepare_statement(one.statement)
+                    alike.setdefault(_query_key(statement), []).append((one, statement))
             for some in alike.values():
-                answers = await _ask(executor, some)
+                answers = await _run_alike(executor, some)
                 for (one, _), rows in zip(some, answers, strict=True):
-                    one.go_on(rows)
+                    one.take_step(rows)
     finally:
         for one in walkers:
             one.close()
 
 
-async def _take_locks(executor: ManyExecutor, walking: Sequence[ParallelTransaction]) -> None:
+async def _take_locks_of_steps(executor: ComposingExecutor, walking: Sequence[ParallelTransaction]) -> None:
     """Take all locks that the next steps need, in one round trip."""
     wanted = [
         (one.run, lock)
         for one in walking
         if one.statement is not None
-        for lock in one.run.locks_of(one.statement)
+        for lock in one.run.missing_locks_of(one.statement)
     ]
     if wanted:
-        await executor.take_all(sorted({lock for _, lock in wanted}))
+        await executor.take_locks(sorted({lock for _, lock in wanted}))
     for run, lock in wanted:
-        run.hold(lock)
+        run.note_lock(lock)
 
 
-def _kind(statement: Statement) -> Hashable:
+def _query_key(statement: Statement) -> Hashable:
     """Return a key that is the same for statements which can run as one query."""
     return statement.name, statement.many is None, tuple(one.name for one in statement.parts)
 
 
-async def _ask(
-    executor: ManyExecutor, alike: Sequence[tuple[ParallelTransaction, Statement]]
+async def _run_alike(
+    executor: ComposingExecutor, alike: Sequence[tuple[ParallelTransaction, Statement]]
 ) -> Sequence[Sequence[Row]]:
     (first, statement), *others = alike
     if not others:
         return [await first.run.execute(statement)]
     if statement.many is not None:
         return await _change_many(executor, alike)
-    sql = first.run.sql_of(statement)
-    rows = await executor.fetch_each(sql, [values_of(one) for _, one in alike])
-    return [walker.run.answer(one, row) for (walker, one), row in zip(alike, rows, strict=True)]
+    sql = first.run.composed_sql_of(statement)
+    rows = await executor.fetch_each(sql, [parameters_of(one) for _, one in alike])
+    return [walker.run.split_answer(one, row) for (walker, one), row in zip(alike, rows, strict=True)]
 
 
 async def _change_many(
-    executor: ManyExecutor, alike: Sequence[tuple[ParallelTransaction, Statement]]
+    executor: ComposingExecutor, alike: Sequence[tuple[ParallelTransaction, Statement]]
 ) -> Sequence[Sequence[Row]]:
     """Change the rows of all statements at once; each is told its number of rows, see `Executor.change`."""
     rows = [row for _, statement in alike for row in statement.many or ()]
     walker, statement = alike[0]
     await executor.change(walker.run.plain_sql_of(statement), rows)
-    return [walker.run.changed(one, len(one.many or ())) for walker, one in alike]
+    return [walker.run.note_change(one, len(one.many or ())) for walker, one in alike]
 
 
 PLACES: Final = 3
@@ -271,7 +271,7 @@ LARGEST: Final = 32
 """The most transactions in a group: all their callers wake at once, and the loop has others to serve."""
 
 
-class GroupLink(ServerConnection, ManyExecutor, Protocol):
+class GroupConnection(ServerConnection, ComposingExecutor, Protocol):
     """A connection on which several transactions can share a transaction of the database."""
 
     async def begin_together(self, held: Sequence[str], epoch: int | None) -> None:
@@ -282,44 +282,46 @@ class GroupLink(ServerConnection, ManyExecutor, Protocol):
 class GroupingDriver(ServerDriver):
     """Runs transactions of different lanes in groups, on a database that can compose queries."""
 
-    _groups: Groups | None = None
+    _groups: PlacesForGroups | None = None
 
-    async def _write_begun(
+    async def _write_with_retries(
         self, transaction: TransactionFactory[T], begun: BegunTransaction[T], epoch: int | None
     ) -> T:
         if begun.lock is None or not is_of_lane(begun.lock):
-            return await super()._write_begun(transaction, begun, epoch)
-        groups = self._groups = self._groups or Groups(min(PLACES, self._limits.connections), LARGEST)
+            return await super()._write_with_retries(transaction, begun, epoch)
+        groups = self._groups = self._groups or PlacesForGroups(
+            min(PLACES, self._limits.connections), LARGEST
+        )
         member = WaitingTransaction(begun, epoch)
-        if led := await groups.enter(member):
+        if led := await groups.wait_for_place(member):
             try:
                 if len(led) == 1:
-                    return await super()._write_begun(transaction, begun, epoch)
-                await self._write_together(TransactionGroup(led))
+                    return await super()._write_with_retries(transaction, begun, epoch)
+                await self._write_group(TransactionGroup(led))
             finally:
-                groups.leave()
+                groups.free_place()
         if member.outcome is not None:
-            return member.outcome.get()
-        return await super()._write_begun(transaction, BegunTransaction(transaction()), epoch)
+            return member.outcome.result_or_raise()
+        return await super()._write_with_retries(transaction, BegunTransaction(transaction()), epoch)
 
-    async def _write_together(self, group: TransactionGroup) -> None:
+    async def _write_group(self, group: TransactionGroup) -> None:
         """Run a group, and give each member its outcome, whatever happens."""
         try:
-            cancelled = await self._transact(group)
+            cancelled = await self._commit_group(group)
         except asyncio.CancelledError:
-            if not group.settled:
-                group.settle([self._cut_off(group) for _ in group.members])
+            if not group.has_outcomes:
+                group.set_outcomes([self._outcome_after_cancellation(group) for _ in group.members])
             raise
         except Exception as error:
-            if group.settled:
+            if group.has_outcomes:
                 raise
             # Each member gets the error as its outcome; raised here, only the leader would.
-            group.settle([self._failed(group, error) for _ in group.members])
+            group.set_outcomes([self._outcome_after_error(group, error) for _ in group.members])
             return
         if cancelled is not None:
             raise cancelled
 
-    async def _transact(self, group: TransactionGroup) -> asyncio.CancelledError | None:
+    async def _commit_group(self, group: TransactionGroup) -> asyncio.CancelledError | None:
         """Run and commit a group; return a cancellation that arrived during the commit.
 
         The members get their outcomes before the connection is returned to its pool, which may fail by
@@ -329,34 +331,38 @@ class GroupingDriver(ServerDriver):
         epoch = group.members[0].epoch
 
         async def begin(link: ServerConnection) -> None:
-            await cast("GroupLink", link).begin_together(locks, epoch)
+            await cast("GroupConnection", link).begin_together(locks, epoch)
 
         async with self._transaction(begin) as link:
             held = set(locks)
-            walkers = [ParallelTransaction(self._run(link, held), one.begun) for one in group.members]
-            await run_side_by_side(cast("GroupLink", link), walkers)
+            walkers = [
+                ParallelTransaction(self._transaction_run(link, held), one.begun) for one in group.members
+            ]
+            await run_side_by_side(cast("GroupConnection", link), walkers)
             failpoint("before_commit")
-            if group.is_torn:
+            if group.has_cancelled_member:
                 raise TornError
             group.begin_commit()
-            cancelled = await self._commit(link)
+            cancelled = await self._commit_to_the_end(link)
             try:
                 failpoint("after_commit")
-                self._tell([one.run for one in walkers])
+                self._tell_listeners([one.run for one in walkers])
             finally:
-                group.settle([TransactionOutcome(one.result, one.error) for one in walkers])
+                group.set_outcomes([TransactionOutcome(one.result, one.error) for one in walkers])
         return cancelled
 
-    def _cut_off(self, group: TransactionGroup) -> TransactionOutcome[Any] | None:
+    def _outcome_after_cancellation(self, group: TransactionGroup) -> TransactionOutcome[Any] | None:
         """Return the outcome of all members after their leader was cancelled; None: each runs alone."""
         if group.ended is None:
             return None
         return TransactionOutcome(None, StorageUnavailableError(self.troubles.what, IN_DOUBT, in_doubt=True))
 
-    def _failed(self, group: TransactionGroup, error: Exception) -> TransactionOutcome[Any] | None:
+    def _outcome_after_error(
+        self, group: TransactionGroup, error: Exception
+    ) -> TransactionOutcome[Any] | None:
         """Return the outcome of all members after an error; None: each runs alone."""
-        if isinstance(error, self.troubles.foreign):
-            slow = self.troubles.is_end(error) and not self.troubles.was_cut(error)
+        if isinstance(error, self.troubles.driver_errors):
+            slow = self.troubles.ends_connection(error) and not self.troubles.was_cut_before_answer(error)
             return TransactionOutcome(None, self.troubles.translate(error)) if slow else None
         # Not a subclass: `NodeSilentError` says something of the node, and each member meets it alone.
         if type(error) is StorageUnavailableError:

@@ -21,12 +21,12 @@ class Blocker:
     holds: tuple[str, ...] = ()
 
 
-def described(blockers: Iterable[Blocker]) -> str:
+def describe_blockers(blockers: Iterable[Blocker]) -> str:
     """Return a sentence about the blockers; an empty text if there are none."""
-    return "; ".join(map(_sentence, blockers))
+    return "; ".join(map(_describe_blocker, blockers))
 
 
-def _sentence(one: Blocker) -> str:
+def _describe_blocker(one: Blocker) -> str:
     who = f"connection {one.connection}" + (f" ({one.where})" if one.where else "")
     lasts = "" if one.seconds is None else f" in a transaction that has lasted {one.seconds:.0f} s"
     idle = " and does nothing now" if one.idle else ""

@@ -28,17 +28,17 @@ from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.ports import Reader, Statement, TransactionFactory
-from gateway_sessions.storage.engines.index_column import Language
+from gateway_sessions.storage.engines.index_column import TokenLanguage
 from gateway_sessions.storage.engines.server.executor import (
     BegunTransaction,
     Compose,
     Executor,
+    ServerErrors,
+    SnapshotReader,
     TransactionRun,
-    Troubles,
-    View,
-    only,
+    single_change,
 )
-from gateway_sessions.storage.engines.server.ordering import InOrder, RisingIds
+from gateway_sessions.storage.engines.server.ordering import LockOrder, RisingIds
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables.sql_files import (
     SEARCH,
@@ -74,7 +74,7 @@ PATIENT: Final = ServerLimits(statement_seconds=3600.0, view_idle_seconds=3600.0
 """Limits for checks that compare all rows of a database, and whose callers wait for the result."""
 
 
-async def to_the_end(
+async def run_to_the_end(
     work: Callable[[], Coroutine[Any, Any, None]], seconds: float
 ) -> asyncio.CancelledError | None:
     """Run *work* to its end, even if the caller is cancelled; raise `TimeoutError` after *seconds*.
@@ -89,7 +89,7 @@ async def to_the_end(
     # The shield also covers the end of the task group, which waits for the cancelled work.
     with anyio.CancelScope(shield=True):
         async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(_outcome(work))
+            task = tasks.create_task(_error_of(work))
             while not task.done() and loop.time() < until:
                 try:
                     await asyncio.wait({task}, timeout=until - loop.time())
@@ -102,10 +102,10 @@ async def to_the_end(
     return cancelled
 
 
-async def _outcome(work: Callable[[], Coroutine[Any, Any, None]]) -> Exception | None:
+async def _error_of(work: Callable[[], Coroutine[Any, Any, None]]) -> Exception | None:
     try:
         await work()
-    except Exception as error:  # noqa: BLE001 -- returned to `to_the_end`
+    except Exception as error:  # noqa: BLE001 -- returned to `run_to_the_end`
         return error
     return None
 
@@ -140,7 +140,7 @@ class ServerConnection(Executor, Protocol):
         """Commit the transaction of the database."""
         ...
 
-    async def undo(self, error: BaseException) -> None:
+    async def roll_back_after(self, error: BaseException) -> None:
         """Roll back after *error*, or close the connection if it cannot be used again."""
         ...
 
@@ -160,8 +160,8 @@ class ServerDriver(ABC):
     engine: ClassVar[str]
     dialect: ClassVar[Path | None] = None
     """A folder with the queries in which a database differs from the engine that it resembles."""
-    troubles: ClassVar[Troubles]
-    index_language: Language
+    troubles: ClassVar[ServerErrors]
+    index_language: TokenLanguage
     """The language of the search index in the database."""
 
     def __init__(
@@ -172,7 +172,7 @@ class ServerDriver(ABC):
         self._jitter = jitter
         self._queries: Mapping[str, Query] = {}
         self._lend: Lend | None = None
-        self._order = InOrder()
+        self._order = LockOrder()
         self.ids: RisingIds = RisingIds()
         self.epoch: int | None = None
         """The epoch of the node that this process is; None before it joins. The server refuses its changes
@@ -197,7 +197,7 @@ class ServerDriver(ABC):
         """Return the function that composes queries into one; None: each is asked by itself."""
         return None
 
-    async def blockers(self) -> str:
+    async def describe_blockers(self) -> str:
         """Return a sentence about connections whose locks others wait for; empty if none are known."""
         return ""
 
@@ -213,7 +213,7 @@ class ServerDriver(ABC):
         migrations = self._migrations or await in_thread(partial(load_migrations, self.engine, self.dialect))
         try:
             lend = await self._connect(migrations, cleanup)
-        except self.troubles.foreign as error:
+        except self.troubles.driver_errors as error:
             raise self.troubles.translate(error) from error
         cleanup.callback(self._stop)
         self._lend = lend
@@ -226,29 +226,29 @@ class ServerDriver(ABC):
         """
         if not self.trusted():
             raise NodeSilentError(self.troubles.what, UNHEARD)
-        return await self._run_as(transaction, self.epoch)
+        return await self._write_as_node(transaction, self.epoch)
 
-    async def _run_as(self, transaction: TransactionFactory[T], epoch: int | None) -> T:
+    async def _write_as_node(self, transaction: TransactionFactory[T], epoch: int | None) -> T:
         """Run a transaction as the node of that epoch, or as no node."""
         try:
-            return await self._write_in_order(transaction, epoch)
-        except self.troubles.foreign as error:
+            return await self._write_in_turn_of_lock(transaction, epoch)
+        except self.troubles.driver_errors as error:
             raise self.troubles.translate(error) from error
 
     async def change(self, statement: Statement) -> int:
         """Run one changing statement, durably; return how many rows it has changed."""
-        return await self.write(lambda: only(statement))
+        return await self.write(lambda: single_change(statement))
 
     async def read(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction that changes nothing; it sees everything acknowledged before."""
         try:
-            return await self._afresh(BegunTransaction(transaction()), transaction, self._read)
-        except self.troubles.foreign as error:
+            return await self._run_with_retries(BegunTransaction(transaction()), transaction, self._read_once)
+        except self.troubles.driver_errors as error:
             raise self.troubles.translate(error) from error
 
-    async def _read(self, begun: BegunTransaction[T]) -> T:
+    async def _read_once(self, begun: BegunTransaction[T]) -> T:
         async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
-            result = await self._run(link, reads=True).drive(begun)
+            result = await self._transaction_run(link, reads=True).drive(begun)
             await link.commit()
             return result
 
@@ -259,26 +259,26 @@ class ServerDriver(ABC):
             try:
                 transaction = self._transaction(lambda link: link.begin_reading(view=True))
                 link = await stack.enter_async_context(transaction)
-            except self.troubles.foreign as error:
+            except self.troubles.driver_errors as error:
                 raise self.troubles.translate(error) from error
-            yield View(self._run(link, reads=True), self.troubles)
-            with suppress(*self.troubles.foreign):
+            yield SnapshotReader(self._transaction_run(link, reads=True), self.troubles)
+            with suppress(*self.troubles.driver_errors):
                 await link.commit()
 
-    async def _write_in_order(self, transaction: TransactionFactory[T], epoch: int | None) -> T:
+    async def _write_in_turn_of_lock(self, transaction: TransactionFactory[T], epoch: int | None) -> T:
         begun = BegunTransaction(transaction())
-        async with self._order.turn(begun.lock) as waited:
+        async with self._order.wait_for_turn(begun.lock) as waited:
             if waited:  # its factory may have read values that have changed since
                 begun = BegunTransaction(transaction())
-            return await self._write_begun(transaction, begun, epoch)
+            return await self._write_with_retries(transaction, begun, epoch)
 
-    async def _write_begun(
+    async def _write_with_retries(
         self, transaction: TransactionFactory[T], begun: BegunTransaction[T], epoch: int | None
     ) -> T:
         """Run a transaction with a commit of its own."""
-        return await self._afresh(begun, transaction, lambda fresh: self._write(fresh, epoch))
+        return await self._run_with_retries(begun, transaction, lambda fresh: self._write_once(fresh, epoch))
 
-    async def _afresh(
+    async def _run_with_retries(
         self,
         begun: BegunTransaction[T],
         transaction: TransactionFactory[T],
@@ -293,35 +293,35 @@ class ServerDriver(ABC):
         for failures in range(self._limits.attempts - 1):
             try:
                 return await run(begun)
-            except self.troubles.foreign as error:
-                again = self.troubles.is_overtaken(error) or self.troubles.was_cut(error)
+            except self.troubles.driver_errors as error:
+                again = self.troubles.is_conflict(error) or self.troubles.was_cut_before_answer(error)
                 if not again or loop.time() >= until:
                     raise
             await asyncio.sleep(_AFTER_CONFLICT.after(failures).total_seconds() * (0.5 + self._jitter()))
             begun = BegunTransaction(transaction())
         return await run(begun)
 
-    async def _write(self, begun: BegunTransaction[T], epoch: int | None) -> T:
+    async def _write_once(self, begun: BegunTransaction[T], epoch: int | None) -> T:
         async with self._transaction(lambda link: link.begin_writing(begun.lock, epoch)) as link:
-            run = self._run(link, None if begun.lock is None else {begun.lock})
+            run = self._transaction_run(link, None if begun.lock is None else {begun.lock})
             result = await run.drive(begun)
             failpoint("before_commit")
-            cancelled = await self._commit(link)
+            cancelled = await self._commit_to_the_end(link)
             failpoint("after_commit")
             # Before the connection is returned: even if the caller is cancelled then, the changes stand.
-            self._tell([run])
+            self._tell_listeners([run])
         if cancelled is not None:
             raise cancelled
         return result
 
-    def _run(
+    def _transaction_run(
         self, link: ServerConnection, held: set[str] | None = None, *, reads: bool = False
     ) -> TransactionRun:
         return TransactionRun(
             link, self._queries, self.index_language, held, reads=reads, compose=self.compose
         )
 
-    def _tell(self, runs: Sequence[TransactionRun]) -> None:
+    def _tell_listeners(self, runs: Sequence[TransactionRun]) -> None:
         """Tell the listeners what a commit has changed."""
         if any(run.changed_snapshot for run in runs):
             self.changes += 1
@@ -330,15 +330,15 @@ class ServerDriver(ABC):
             if run.news:
                 self.on_news(run.news)
 
-    async def _commit(self, link: ServerConnection) -> asyncio.CancelledError | None:
+    async def _commit_to_the_end(self, link: ServerConnection) -> asyncio.CancelledError | None:
         """Commit, even if the caller is cancelled: half a commit would have an unknown outcome.
 
         Return the cancellation, which the caller raises at its end.
         """
         try:
-            return await to_the_end(link.commit, self._limits.answer_seconds)
-        except self.troubles.foreign as error:
-            if not self.troubles.is_end(error):
+            return await run_to_the_end(link.commit, self._limits.answer_seconds)
+        except self.troubles.driver_errors as error:
+            if not self.troubles.ends_connection(error):
                 raise
             link.close()
             raise StorageUnavailableError(self.troubles.what, IN_DOUBT, in_doubt=True) from error
@@ -350,14 +350,14 @@ class ServerDriver(ABC):
         The caller commits it.
         """
         async with AsyncExitStack() as lent:
-            link = await self._begun(begin, lent)
+            link = await self._begin_on_connection(begin, lent)
             try:
                 yield link
             except BaseException as error:
-                await link.undo(error)
+                await link.roll_back_after(error)
                 raise
 
-    async def _begun(self, begin: Begin, lent: AsyncExitStack) -> ServerConnection:
+    async def _begin_on_connection(self, begin: Begin, lent: AsyncExitStack) -> ServerConnection:
         """Return a connection in a transaction of the database.
 
         All pooled connections may have been cut while they were idle, so as many as the pool keeps may fail,
@@ -368,23 +368,23 @@ class ServerDriver(ABC):
             if (lend := self._lend) is None:
                 raise StoreStoppedError("database")
             async with AsyncExitStack() as attempt:
-                link = await self._lent(lend, attempt)
+                link = await self._borrow_connection(lend, attempt)
                 try:
                     await begin(link)
                 except BaseException as error:
-                    await link.undo(error)
-                    if not kept or not self.troubles.was_cut(error):
+                    await link.roll_back_after(error)
+                    if not kept or not self.troubles.was_cut_before_answer(error):
                         raise
                     kept -= 1
                 else:
                     lent.push_async_exit(attempt.pop_all())
                     return link
 
-    async def _lent(self, lend: Lend, attempt: AsyncExitStack) -> ServerConnection:
+    async def _borrow_connection(self, lend: Lend, attempt: AsyncExitStack) -> ServerConnection:
         """Return a connection. If none can be had the server is away, and this is not retried at once."""
         try:
             return await attempt.enter_async_context(lend())
-        except self.troubles.foreign as error:
+        except self.troubles.driver_errors as error:
             raise self.troubles.translate(error) from error
 
     def _stop(self) -> None:

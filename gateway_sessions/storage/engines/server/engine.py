@@ -13,8 +13,8 @@ from anyio.abc import TaskGroup
 from gateway_sessions.core.cluster import SLOTS
 from gateway_sessions.errors import GatewaySessionsError, StorageError
 from gateway_sessions.ports import Clock, Statement, TransactionFactory
-from gateway_sessions.storage.engines.index_column import Language
-from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS, Shared, Upkeep
+from gateway_sessions.storage.engines.index_column import TokenLanguage
+from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS, SharedDatabase, Upkeep
 from gateway_sessions.storage.engines.server.driver import ServerDriver
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.home import owned, prepare_home
@@ -27,17 +27,17 @@ class SideConnection(Protocol):
     """A connection beside the pool for heartbeats, which must not wait for other transactions."""
 
     @property
-    def calls(self) -> bool:
+    def notifies_at_once(self) -> bool:
         """Return True if this node is notified at once."""
         ...
 
-    def run(
-        self, queries: Mapping[str, Query], language: Language, transaction: TransactionFactory[T]
+    def run_transaction(
+        self, queries: Mapping[str, Query], language: TokenLanguage, transaction: TransactionFactory[T]
     ) -> Coroutine[Any, Any, T]:
         """Run a transaction that takes none of our locks."""
         ...
 
-    async def call(self, epochs: frozenset[int]) -> None:
+    async def notify_nodes(self, epochs: frozenset[int]) -> None:
         """Notify other nodes. A lost notification costs one poll."""
         ...
 
@@ -46,7 +46,7 @@ class SideConnection(Protocol):
         ...
 
 
-class SharedServer(ServerDriver):
+class SharedServerEngine(ServerDriver):
     """A database that several nodes have open, each of them with a home of its own."""
 
     upkeep: Upkeep | None = None
@@ -62,7 +62,7 @@ class SharedServer(ServerDriver):
         return self._home / FILE_ON_SERVERS
 
     @property
-    def shared(self) -> Shared | None:
+    def shared(self) -> SharedDatabase | None:
         """Return itself: several nodes may have it open."""
         return self
 
@@ -77,41 +77,41 @@ class SharedServer(ServerDriver):
         """Connect and migrate the database; *cleanup* closes everything again."""
         await super().start(tasks, cleanup)
         # These run in reverse order, before those of the driver: the last transaction still has the pool.
-        cleanup.push_async_callback(self._end)
+        cleanup.push_async_callback(self._run_last_transaction)
         cleanup.push_async_callback(self._side_connection.close)
 
     def end_with(self, transaction: TransactionFactory[None]) -> None:
         """Run that transaction last, when the engine stops. Its failure is not reported."""
         self._last = transaction
 
-    async def _end(self) -> None:
+    async def _run_last_transaction(self) -> None:
         if self._last is not None:
             with suppress(GatewaySessionsError):
                 await self.write(self._last)
 
-    async def enter(self, transaction: TransactionFactory[T]) -> T:
+    async def run_before_joining(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction before this process is a node, with no other transaction beside it."""
-        return await self._run_as(transaction, None)
+        return await self._write_as_node(transaction, None)
 
-    async def aside(self, transaction: TransactionFactory[T]) -> T:
+    async def run_heartbeat(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction at once on the connection for heartbeats, which waits for no lock and no pool."""
-        return await self._side_connection.run(self._queries, self.index_language, transaction)
+        return await self._side_connection.run_transaction(self._queries, self.index_language, transaction)
 
     @property
-    def calls(self) -> bool:
+    def notifies_at_once(self) -> bool:
         """Return True if nodes are notified at once; False if each of them only polls."""
-        return self._side_connection.calls
+        return self._side_connection.notifies_at_once
 
-    async def call(self, epochs: frozenset[int]) -> None:
+    async def notify_nodes(self, epochs: frozenset[int]) -> None:
         """Ask these nodes to look at once, or all nodes if none are named. A lost call costs one poll."""
-        await self._side_connection.call(epochs)
+        await self._side_connection.notify_nodes(epochs)
 
     def id_above(self, other: int) -> int:
         """Return an id of this node that is greater than *other*."""
         self.ids.rise_to(other + 1)
         return next(self.ids)
 
-    def be(self, epoch: int, first_id: int, *, slot: int, earliest: Callable[[], int]) -> None:
+    def act_as_node(self, epoch: int, first_id: int, *, slot: int, earliest: Callable[[], int]) -> None:
         """Write everything as the node of that *epoch* from now on."""
         self.epoch: int | None = epoch
         self.ids.begin_at(first_id, slot=slot, slots=SLOTS, earliest=earliest)
@@ -122,11 +122,11 @@ class SharedServer(ServerDriver):
         self.ids.begin_at(first_id)
         return self.ids
 
-    def _called(self, epochs: frozenset[int]) -> None:
+    def _pass_on_call(self, epochs: frozenset[int]) -> None:
         self.on_call(epochs)
 
 
-class ReadServer(ServerDriver):
+class ReadingServerEngine(ServerDriver):
     """Runs reading transactions. It creates no table, and takes no lock that another process waits for."""
 
     upkeep: Upkeep | None = None
@@ -141,11 +141,11 @@ class ReadServer(ServerDriver):
 
     async def write(self, transaction: TransactionFactory[T]) -> T:
         """Raise `StorageError`: a reader changes nothing."""
-        self._refuse()
+        self._refuse_change()
 
     async def change(self, statement: Statement) -> int:
         """Raise `StorageError`: a reader changes nothing."""
-        self._refuse()
+        self._refuse_change()
 
     @property
     def shared(self) -> None:
@@ -159,5 +159,5 @@ class ReadServer(ServerDriver):
     def end_with(self, transaction: TransactionFactory[None]) -> None:
         """Do nothing: a reader leaves nothing behind."""
 
-    def _refuse(self) -> NoReturn:
+    def _refuse_change(self) -> NoReturn:
         raise StorageError(self.place, "was opened for reading; ask its owner to change something")

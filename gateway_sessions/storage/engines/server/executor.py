@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Row, Statement, Transaction, TransactionFactory
-from gateway_sessions.storage.engines.index_column import Language, with_tokens
+from gateway_sessions.storage.engines.index_column import TokenLanguage, with_tokens
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables.sql_files import Query
 
@@ -20,20 +20,20 @@ DECLARED_DEAD: Final = "this node was silent for so long that others have its tu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Troubles:
+class ServerErrors:
     """Tells the errors of one server apart."""
 
     what: str
     """The name of the database in errors. An address can hold a password."""
-    foreign: tuple[type[Exception], ...]
+    driver_errors: tuple[type[Exception], ...]
     """All errors that the driver raises. Any other one is ours, or a bug."""
     translate: Callable[[Exception], GatewaySessionsError]
     """Returns our error for a foreign one."""
-    is_overtaken: Callable[[Exception], bool]
+    is_conflict: Callable[[Exception], bool]
     """Returns True if a conflict with another transaction caused the error: run afresh, it may succeed."""
-    is_end: Callable[[BaseException], bool]
+    ends_connection: Callable[[BaseException], bool]
     """Returns True if the connection is lost after that error."""
-    was_cut: Callable[[BaseException], bool]
+    was_cut_before_answer: Callable[[BaseException], bool]
     """Returns True if the connection was lost before it could answer: another one may do."""
 
 
@@ -57,7 +57,7 @@ class Executor(Protocol):
         """
         ...
 
-    async def take(self, lock: str) -> None:
+    async def take_lock(self, lock: str) -> None:
         """Wait until no other transaction has the lock, and take it. Its changes are visible then."""
         ...
 
@@ -91,7 +91,7 @@ class TransactionRun:
         self,
         executor: Executor,
         queries: Mapping[str, Query],
-        language: Language,
+        language: TokenLanguage,
         held: set[str] | None = None,
         *,
         reads: bool = False,
@@ -107,7 +107,7 @@ class TransactionRun:
         """True if it only reads: then it takes no row ids, and may work in a thread."""
         self._compose = compose
         """None if the parts of a statement are asked one after the other."""
-        self.wrote: bool = False
+        self.may_have_written: bool = False
         """True if it may have changed rows, which only a rollback undoes."""
         self.changed_snapshot: bool = False
         self.news: tuple[CommittedChange, ...] = ()
@@ -119,32 +119,32 @@ class TransactionRun:
             return cast("T", begun.result)
         try:
             while True:
-                rows = await self.execute(await self.ready(statement))
+                rows = await self.execute(await self.prepare_statement(statement))
                 if self._reads and len(rows) >= MANY_ROWS:
-                    next_step = await in_thread(partial(step, transaction, rows))
+                    next_step = await in_thread(partial(send_rows, transaction, rows))
                 else:
-                    next_step = step(transaction, rows)
+                    next_step = send_rows(transaction, rows)
                 if not isinstance(next_step, Statement):
                     return next_step.value
                 statement = next_step
         finally:
             transaction.close()
 
-    async def ready(self, statement: Statement) -> Statement:
+    async def prepare_statement(self, statement: Statement) -> Statement:
         """Take the locks that the statement needs; return it with the search tokens of its messages."""
-        for lock in self.locks_of(statement):
-            await self._executor.take(lock)
-            self.hold(lock)
+        for lock in self.missing_locks_of(statement):
+            await self._executor.take_lock(lock)
+            self.note_lock(lock)
         return await with_tokens(statement, self._language)
 
-    def locks_of(self, statement: Statement) -> Sequence[str]:
+    def missing_locks_of(self, statement: Statement) -> Sequence[str]:
         """Return the locks that the statement needs and that are not taken yet."""
         if self._held is None:
             return ()
         wanted = (one.lock for one in statement.parts or (statement,))
         return [lock for lock in dict.fromkeys(wanted) if lock is not None and lock not in self._held]
 
-    def hold(self, lock: str) -> None:
+    def note_lock(self, lock: str) -> None:
         """Note that the lock is taken."""
         if self._held is not None:
             self._held.add(lock)
@@ -152,13 +152,13 @@ class TransactionRun:
     async def execute(self, statement: Statement) -> Sequence[Row]:
         """Return the answer to a statement that is ready."""
         if not statement.parts:
-            return await self._execute(statement)
+            return await self._execute_single(statement)
         if self._compose is None:
-            return [await self._execute(part) for part in statement.parts]
-        rows = await self._executor.fetch(self.sql_of(statement), values_of(statement))
-        return self.answer(statement, rows[0])
+            return [await self._execute_single(part) for part in statement.parts]
+        rows = await self._executor.fetch(self.composed_sql_of(statement), parameters_of(statement))
+        return self.split_answer(statement, rows[0])
 
-    def sql_of(self, statement: Statement) -> str:
+    def composed_sql_of(self, statement: Statement) -> str:
         """Return the composed query of the statement's parts."""
         assert self._compose is not None  # noqa: S101 -- callers check it
         return self._compose(tuple(self._queries[one.name] for one in statement.parts or (statement,)))
@@ -167,43 +167,43 @@ class TransactionRun:
         """Return the query that the statement names."""
         return self._queries[statement.name].sql
 
-    def answer(self, statement: Statement, row: Row) -> Sequence[Row]:
+    def split_answer(self, statement: Statement, row: Row) -> Sequence[Row]:
         """Return the answers that the row of a composed query holds, one for each part."""
         parts = statement.parts or (statement,)
-        answers = [self._answer(part, value) for part, value in zip(parts, row, strict=True)]
+        answers = [self._answer_of_part(part, value) for part, value in zip(parts, row, strict=True)]
         return answers if statement.parts else answers[0]
 
-    def changed(self, statement: Statement, changed: int) -> Sequence[Row]:
+    def note_change(self, statement: Statement, changed: int) -> Sequence[Row]:
         """Note how many rows a statement has changed, and return that as its answer."""
-        self.wrote = True
+        self.may_have_written = True
         if changed:
             self.changed_snapshot |= self._queries[statement.name].changes_snapshot
             self.news += (statement.news,) if statement.news is not None else ()
         return ((changed,),)
 
-    def _answer(self, statement: Statement, value: Any) -> Sequence[Row]:
+    def _answer_of_part(self, statement: Statement, value: Any) -> Sequence[Row]:
         if self._queries[statement.name].reads:
             return cast("Sequence[Row]", value)
-        return self.changed(statement, value)
+        return self.note_change(statement, value)
 
-    async def _execute(self, statement: Statement) -> Sequence[Row]:
+    async def _execute_single(self, statement: Statement) -> Sequence[Row]:
         query = self._queries[statement.name]
         if query.reads:
             return await self._executor.fetch(query.sql, statement.params)
-        self.wrote = True
+        self.may_have_written = True
         rows = (statement.params,) if statement.many is None else statement.many
-        return self.changed(statement, await self._executor.change(query.sql, rows))
+        return self.note_change(statement, await self._executor.change(query.sql, rows))
 
 
-def values_of(statement: Statement) -> Sequence[object]:
+def parameters_of(statement: Statement) -> Sequence[object]:
     """Return the parameters of all parts of a statement."""
     return tuple(chain.from_iterable(one.params for one in statement.parts or (statement,)))
 
 
-class View:
+class SnapshotReader:
     """Runs reading transactions in one snapshot, on one connection."""
 
-    def __init__(self, run: TransactionRun, troubles: Troubles) -> None:
+    def __init__(self, run: TransactionRun, troubles: ServerErrors) -> None:
         self._run = run
         self._troubles = troubles
         # A connection can run one query at a time.
@@ -214,26 +214,26 @@ class View:
         async with self._turn:
             try:
                 return await self._run.drive(BegunTransaction(transaction()))
-            except self._troubles.foreign as error:
+            except self._troubles.driver_errors as error:
                 raise self._troubles.translate(error) from error
 
 
 @dataclass(frozen=True, slots=True)
-class End(Generic[T]):
+class EndOfTransaction(Generic[T]):
     """Holds the result of a transaction that has ended."""
 
     value: T
 
 
-def step(transaction: Transaction[T], rows: Sequence[Row]) -> Statement | End[T]:
+def send_rows(transaction: Transaction[T], rows: Sequence[Row]) -> Statement | EndOfTransaction[T]:
     """Send the rows to a transaction; return its next statement, or its result."""
     try:
         return transaction.send([tuple(row) for row in rows])
     except StopIteration as stop:
-        return End(stop.value)
+        return EndOfTransaction(stop.value)
 
 
-def only(statement: Statement) -> Transaction[int]:
+def single_change(statement: Statement) -> Transaction[int]:
     """Run one changing statement; return how many rows it has changed."""
     rows = yield statement
     return int(rows[0][0])

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 
-class InOrder:
+class LockOrder:
     """Lets transactions with the same lock run one after the other. Those that wait hold no connection."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class InOrder:
         """The last transaction that asked to run alone."""
 
     @asynccontextmanager
-    async def turn(self, lock: str | None) -> AsyncGenerator[bool]:
+    async def wait_for_turn(self, lock: str | None) -> AsyncGenerator[bool]:
         """Wait for earlier transactions with this lock, or alone; yield True if there were any.
 
         With None as its lock, a transaction runs alone.
@@ -39,11 +39,11 @@ class InOrder:
             yield bool(before)
         finally:
             # If this one was cancelled while it waited, those behind it still wait for those in front.
-            _when_done({one for one in before if not one.done()}, mine)
+            _complete_after({one for one in before if not one.done()}, mine)
             if lock is not None:
-                mine.add_done_callback(partial(self._forget, lock))
+                mine.add_done_callback(partial(self._forget_lock, lock))
 
-    def _forget(self, lock: str, done: asyncio.Future[None]) -> None:
+    def _forget_lock(self, lock: str, done: asyncio.Future[None]) -> None:
         if self._last.get(lock) is done:
             del self._last[lock]
 
@@ -60,7 +60,7 @@ class InOrder:
         return {one for one in before if not one.done()}
 
 
-def _when_done(others: set[asyncio.Future[None]], mine: asyncio.Future[None]) -> None:
+def _complete_after(others: set[asyncio.Future[None]], mine: asyncio.Future[None]) -> None:
     """Complete *mine* as soon as all *others* are done."""
     if not others:
         mine.set_result(None)

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from gateway_sessions.errors import StorageCorruptError, StorageError
 from gateway_sessions.storage.engines.protocol import VacuumReport
-from gateway_sessions.storage.engines.sqlite.errors import translate
+from gateway_sessions.storage.engines.sqlite.errors import translate_error
 from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID
 from gateway_sessions.storage.files.private_files import (
     fill_private_file,
@@ -34,7 +34,7 @@ _STAMP: Final = "sessions-%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"sessions-\d{8}T\d{6}Z\.db")
 
 
-def read_only(path: Path) -> sqlite3.Connection:
+def open_read_only(path: Path) -> sqlite3.Connection:
     """Return a connection to the file that changes nothing."""
     prepare_to_read(path)
     uri = f"file:{quote(str(path))}?mode=ro"
@@ -48,14 +48,14 @@ def back_up(database: Path, folder: Path, taken_at: datetime) -> Path:
     try:
         make_private_directory(folder)
         unfinished.unlink(missing_ok=True)
-        with closing(read_only(database)) as connection:
+        with closing(open_read_only(database)) as connection:
             fill_private_file(unfinished, lambda new: connection.execute("VACUUM INTO ?", (str(new),)))
-        if (problem := problem_of(unfinished)) is not None:
+        if (problem := fault_of_backup(unfinished)) is not None:
             raise StorageCorruptError(str(database), f"its copy could not be read back ({problem})")
-        make_durable(unfinished)
+        flush_file(unfinished)
         replace_file(unfinished, target)
     except sqlite3.Error as error:
-        raise translate(error, str(database)) from error
+        raise translate_error(error, str(database)) from error
     except OSError as error:
         raise StorageError(str(folder), f"a backup could not be written ({error})") from error
     finally:
@@ -83,10 +83,10 @@ def keep_newest(folder: Path, count: int) -> None:
         path.unlink(missing_ok=True)
 
 
-def problem_of(path: Path) -> str | None:
+def fault_of_backup(path: Path) -> str | None:
     """Return the fault of a backup; None if it is whole and ours."""
     try:
-        with closing(read_only(path)) as connection:
+        with closing(open_read_only(path)) as connection:
             (application_id,) = connection.execute("PRAGMA application_id").fetchone()
             if application_id != APPLICATION_ID:
                 return f"application id {application_id}"
@@ -97,7 +97,7 @@ def problem_of(path: Path) -> str | None:
     return None if verdict == "ok" else str(verdict)
 
 
-def make_durable(path: Path) -> None:
+def flush_file(path: Path) -> None:
     """Flush a finished file and its directory, so that both survive a power cut."""
     for one in (path, path.parent):
         descriptor = os.open(one, os.O_RDONLY)
@@ -109,10 +109,10 @@ def make_durable(path: Path) -> None:
 
 def vacuum(connection: sqlite3.Connection) -> VacuumReport:
     """Write the file anew without gaps, refresh the planner's statistics, and empty the write-ahead log."""
-    before = _size(connection)
+    before = _file_bytes(connection)
     connection.execute("VACUUM")
     optimise(connection)
-    after = _size(connection)
+    after = _file_bytes(connection)
     return VacuumReport(bytes_before=before, bytes_after=after, log_emptied=empty_log(connection))
 
 
@@ -138,7 +138,7 @@ def overwrite_deleted(connection: sqlite3.Connection, *, overwrite: bool) -> Non
     connection.execute(f"PRAGMA secure_delete = {'ON' if overwrite else 'OFF'}").fetchone()
 
 
-def _size(connection: sqlite3.Connection) -> int:
+def _file_bytes(connection: sqlite3.Connection) -> int:
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (page_size,) = connection.execute("PRAGMA page_size").fetchone()
     return int(pages) * int(page_size)

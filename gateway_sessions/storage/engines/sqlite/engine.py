@@ -26,24 +26,29 @@ from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.errors import NoStoreError, StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock, Reader, Statement, TransactionFactory
-from gateway_sessions.storage.engines.index_column import Language
-from gateway_sessions.storage.engines.migrations import require_ready
+from gateway_sessions.storage.engines.index_column import TokenLanguage
+from gateway_sessions.storage.engines.migrations import require_current_schema
 from gateway_sessions.storage.engines.protocol import Upkeep, VacuumReport
 from gateway_sessions.storage.engines.sqlite import backup
 from gateway_sessions.storage.engines.sqlite.backup import BACKUPS, back_up, keep_newest, newest_backup
-from gateway_sessions.storage.engines.sqlite.errors import translate
-from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID, check_library, inspect, prepare
+from gateway_sessions.storage.engines.sqlite.errors import translate_error
+from gateway_sessions.storage.engines.sqlite.schema import (
+    APPLICATION_ID,
+    check_sqlite_version,
+    prepare_file,
+    read_schema_version,
+)
 from gateway_sessions.storage.engines.sqlite.worker import (
     MAX_TRANSACTIONS,
     READ,
     WRITE,
     Queue,
+    SqliteWorker,
     StopWorker,
-    Worker,
     WorkerCall,
     WriteRequest,
-    drive,
-    refuse_all,
+    fail_waiting_requests,
+    run_transaction,
 )
 from gateway_sessions.storage.files.private_files import prepare_database_file, prepare_to_read
 from gateway_sessions.storage.files.threads import in_thread
@@ -85,7 +90,7 @@ class SqliteDriver:
         self._queries: Mapping[str, Query] = {}
         self._writes: Queue = SimpleQueue()
         self._reads: Queue = SimpleQueue()
-        self._writer: Worker | None = None
+        self._writer: SqliteWorker | None = None
         self._serving = False
         self.on_change: Callable[[], None] = lambda: None
         """Called after a commit that has changed what sessions.json shows."""
@@ -94,7 +99,7 @@ class SqliteDriver:
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Open the file, migrate it and begin to serve; *cleanup* closes everything again."""
-        check_library()
+        check_sqlite_version()
         # Registered first, so it runs last: then no thread serves the queues any more.
         cleanup.callback(self._refuse_waiting)
         self._queries = await in_thread(partial(load_queries, ENGINE))
@@ -104,17 +109,17 @@ class SqliteDriver:
         try:
             await in_thread(partial(prepare_database_file, self._path, APPLICATION_ID))
         except OSError as error:
-            raise translate(error, str(self._path)) from error
-        self._writer = await self._open(self._writes, cleanup, read_only=False)
+            raise translate_error(error, str(self._path)) from error
+        self._writer = await self._open_worker(self._writes, cleanup, read_only=False)
         self._writer.on_change, self._writer.on_news = self.on_change, self.on_news
         try:
             await self._writer.call(
-                lambda raw: prepare(raw, self._path, migrations, synchronous=self._synchronous)
+                lambda raw: prepare_file(raw, self._path, migrations, synchronous=self._synchronous)
             )
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-            raise translate(error, str(self._path)) from error
-        readers = [await self._open(self._reads, cleanup, read_only=True) for _ in range(READERS)]
-        cleanup.callback(self._stop)
+            raise translate_error(error, str(self._path)) from error
+        readers = [await self._open_worker(self._reads, cleanup, read_only=True) for _ in range(READERS)]
+        cleanup.callback(self._stop_workers)
         self._serving = True
         for worker in (self._writer, *readers):
             tasks.start_soon(worker.run)
@@ -135,13 +140,13 @@ class SqliteDriver:
         The transaction joins the queue at once. If its caller is cancelled while it waits there, it is
         withdrawn; if it runs already, its changes stand.
         """
-        return self._ask(self._writes, transaction)
+        return self._enqueue(self._writes, transaction)
 
     def change(self, statement: Statement) -> Awaitable[int]:
         """Run one changing statement, durably; return how many rows it has changed."""
-        return self._ask(self._writes, statement)
+        return self._enqueue(self._writes, statement)
 
-    async def attend(self, call: Callable[[sqlite3.Connection], T]) -> T:
+    async def call_between_batches(self, call: Callable[[sqlite3.Connection], T]) -> T:
         """Call a function with the writing connection between two batches; writers wait until it ends."""
         if not self._serving:
             raise StoreStoppedError("database")
@@ -151,7 +156,7 @@ class SqliteDriver:
 
     async def read(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction that changes nothing; it sees everything acknowledged before."""
-        return await self._ask(self._reads, transaction)
+        return await self._enqueue(self._reads, transaction)
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:
@@ -159,42 +164,42 @@ class SqliteDriver:
         if not self._serving:
             raise StoreStoppedError("database")
         async with AsyncExitStack() as cleanup:
-            worker = await self._open(SimpleQueue(), cleanup, read_only=True)
+            worker = await self._open_worker(SimpleQueue(), cleanup, read_only=True)
             try:
-                await worker.call(_begin_to_read)
+                await worker.call(_begin_snapshot)
             except sqlite3.Error as error:
-                raise translate(error, str(self._path)) from error
-            yield _View(worker, self)
+                raise translate_error(error, str(self._path)) from error
+            yield _SnapshotReader(worker, self)
 
-    async def run_in_view(self, worker: Worker, transaction: TransactionFactory[T]) -> T:
+    async def run_in_view(self, worker: SqliteWorker, transaction: TransactionFactory[T]) -> T:
         """Run a transaction on the connection of a view."""
         try:
-            return await worker.call(lambda raw: drive(raw, self._queries, transaction()))
+            return await worker.call(lambda raw: run_transaction(raw, self._queries, transaction()))
         except sqlite3.Error as error:
-            raise translate(error, str(self._path)) from error
+            raise translate_error(error, str(self._path)) from error
 
-    def _ask(self, queue: Queue, work: TransactionFactory[T] | Statement) -> asyncio.Future[T]:
+    def _enqueue(self, queue: Queue, work: TransactionFactory[T] | Statement) -> asyncio.Future[T]:
         if not self._serving:
             raise StoreStoppedError("database")
         request: WriteRequest[T] = WriteRequest(work, asyncio.get_running_loop().create_future())
         queue.put(request)
         return request.future
 
-    async def _open(self, queue: Queue, cleanup: AsyncExitStack, *, read_only: bool) -> Worker:
+    async def _open_worker(self, queue: Queue, cleanup: AsyncExitStack, *, read_only: bool) -> SqliteWorker:
         mode, begin = ("ro", READ) if read_only else ("rwc", WRITE)
         # A reader takes one transaction at a time: another reader can run the next one meanwhile.
         limit = 1 if read_only else MAX_TRANSACTIONS
-        worker = Worker(str(self._path), self._queries, queue, begin=begin, max_transactions=limit)
+        worker = SqliteWorker(str(self._path), self._queries, queue, begin=begin, max_transactions=limit)
         uri = f"file:{quote(str(self._path))}?mode={mode}"
         try:
             await worker.connect(uri, cleanup, busy_seconds=self._busy_seconds)
             if read_only:
                 await worker.call(lambda raw: raw.execute("PRAGMA query_only = ON"))
         except sqlite3.Error as error:
-            raise translate(error, str(self._path)) from error
+            raise translate_error(error, str(self._path)) from error
         return worker
 
-    def _stop(self) -> None:
+    def _stop_workers(self) -> None:
         """Let the threads of all workers end, so that their connections can be closed."""
         self._serving = False
         self._writes.put(StopWorker.STOP)
@@ -203,11 +208,11 @@ class SqliteDriver:
 
     def _refuse_waiting(self) -> None:
         """Fail all requests that still wait, as no worker serves the queues any more."""
-        refuse_all(self._writes, "database")
-        refuse_all(self._reads, "database")
+        fail_waiting_requests(self._writes, "database")
+        fail_waiting_requests(self._reads, "database")
 
 
-def _begin_to_read(connection: sqlite3.Connection) -> None:
+def _begin_snapshot(connection: sqlite3.Connection) -> None:
     """Begin a transaction of the database that sees the file as it is now.
 
     SQLite takes the snapshot at the first query, so one is run here.
@@ -216,10 +221,10 @@ def _begin_to_read(connection: sqlite3.Connection) -> None:
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
-class _View:
+class _SnapshotReader:
     """Runs reading transactions in one transaction of the database, which stays open."""
 
-    def __init__(self, worker: Worker, driver: SqliteDriver) -> None:
+    def __init__(self, worker: SqliteWorker, driver: SqliteDriver) -> None:
         self._worker = worker
         self._driver = driver
 
@@ -233,39 +238,41 @@ class SqliteReader(SqliteDriver):
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Open the file without a migration and begin to serve; *cleanup* closes everything again."""
-        check_library()
+        check_sqlite_version()
         if not await in_thread(self._path.exists):
             raise NoStoreError(str(self._path))
         await in_thread(partial(prepare_to_read, self._path))
         cleanup.callback(self._refuse_waiting)
         self._queries = await in_thread(partial(load_queries, ENGINE))
         await in_thread(partial(load_migrations, ENGINE))
-        readers = [await self._open(self._reads, cleanup, read_only=True) for _ in range(READERS)]
+        readers = [await self._open_worker(self._reads, cleanup, read_only=True) for _ in range(READERS)]
         try:
-            await readers[0].call(self._check)
+            await readers[0].call(self._check_schema)
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise translate(error, str(self._path)) from error
-        cleanup.callback(self._stop)
+            raise translate_error(error, str(self._path)) from error
+        cleanup.callback(self._stop_workers)
         self._serving = True
         for worker in readers:
             tasks.start_soon(worker.run)
 
     async def write(self, transaction: TransactionFactory[T]) -> T:
         """Raise `StorageError`: a reader changes nothing."""
-        self._refuse()
+        self._refuse_change()
 
-    async def attend(self, call: Callable[[sqlite3.Connection], T]) -> T:
+    async def call_between_batches(self, call: Callable[[sqlite3.Connection], T]) -> T:
         """Raise `StorageError`: a reader has no writing connection."""
-        self._refuse()
+        self._refuse_change()
 
     async def change(self, statement: Statement) -> int:
         """Raise `StorageError`: a reader changes nothing."""
-        self._refuse()
+        self._refuse_change()
 
-    def _check(self, connection: sqlite3.Connection) -> None:
-        require_ready(str(self._path), inspect(connection, self._path), load_migrations(ENGINE))
+    def _check_schema(self, connection: sqlite3.Connection) -> None:
+        require_current_schema(
+            str(self._path), read_schema_version(connection, self._path), load_migrations(ENGINE)
+        )
 
-    def _refuse(self) -> NoReturn:
+    def _refuse_change(self) -> NoReturn:
         raise StorageError(str(self._path), "was opened for reading; ask its owner to change something")
 
 
@@ -281,19 +288,19 @@ class FileUpkeep:
 
     async def vacuum(self) -> VacuumReport:
         """Write the file anew without gaps. Writers wait meanwhile, and the disk needs room for both."""
-        return await self._driver.attend(backup.vacuum)
+        return await self._driver.call_between_batches(backup.vacuum)
 
     async def optimise(self) -> None:
         """Refresh the statistics of the query planner."""
-        await self._driver.attend(backup.optimise)
+        await self._driver.call_between_batches(backup.optimise)
 
     async def empty_log(self) -> bool:
         """Truncate the write-ahead log; return False if a reader in an older snapshot prevents that."""
-        return await self._driver.attend(backup.empty_log)
+        return await self._driver.call_between_batches(backup.empty_log)
 
     async def overwrite_deleted(self, *, overwrite: bool) -> None:
         """Set whether the space of deleted rows is overwritten with zeros from now on."""
-        await self._driver.attend(partial(backup.overwrite_deleted, overwrite=overwrite))
+        await self._driver.call_between_batches(partial(backup.overwrite_deleted, overwrite=overwrite))
 
     def newest_backup(self) -> datetime | None:
         """Return when the newest backup was taken. Reads the disk."""
@@ -311,7 +318,7 @@ class FileUpkeep:
 class SqliteEngine(SqliteDriver):
     """Owns a database file, with the directory around it."""
 
-    index_language: Language | None = None
+    index_language: TokenLanguage | None = None
 
     def __init__(
         self,
@@ -362,7 +369,7 @@ class SqliteReadingEngine(SqliteReader):
     """Reads a database file that another process may own."""
 
     upkeep: Upkeep | None = None
-    index_language: Language | None = None
+    index_language: TokenLanguage | None = None
 
     def stem_with(self, stems: Stems) -> None:
         """Do nothing: the search index is a file beside this one, with stems of its own."""

@@ -31,7 +31,7 @@ _NO_TEXT: Final = "Could not decode to UTF-8"
 """The beginning of the error, without a code, that Python's module raises for bytes which are no UTF-8."""
 
 
-def translate(error: Exception, path: str) -> Exception:
+def translate_error(error: Exception, path: str) -> Exception:
     """Return our error for one of SQLite or the disk; return any other error unchanged."""
     if isinstance(error, sqlite3.Error):
         ours: Exception = _storage_error(error, path)

@@ -23,8 +23,8 @@ from typing import Any, Final, TypeAlias
 
 from gateway_sessions.core.progress import OnProgress, ProgressSteps
 from gateway_sessions.ports import Row
-from gateway_sessions.storage.engines.sqlite.backup import make_durable, read_only
-from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID, prepare
+from gateway_sessions.storage.engines.sqlite.backup import flush_file, open_read_only
+from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID, prepare_file
 from gateway_sessions.storage.files.private_files import prepare_database_file
 from gateway_sessions.storage.tables.sql_files import Migration
 from gateway_sessions.storage.transactions.transfer.import_entries import IMPORTED
@@ -290,11 +290,11 @@ def rebuild(
     target.unlink(missing_ok=True)
     prepare_database_file(target, APPLICATION_ID)
     with closing(sqlite3.connect(target, isolation_level=None)) as new:
-        prepare(new, target, known, synchronous="OFF")
+        prepare_file(new, target, known, synchronous="OFF")
         names = tables_of(new)
         new.execute("BEGIN IMMEDIATE")
         steps, tables = ProgressSteps(progress, len(names)), list[RebuiltTable]()
-        with closing(read_only(damaged)) as old:
+        with closing(open_read_only(damaged)) as old:
             for name in names:
                 steps.begin_step(f"Saving table {name}")
                 tables.append(_refill(new, old, name, backup))
@@ -302,7 +302,7 @@ def rebuild(
             # The next start takes the lanes that are missing from sessions.json.
             new.execute("DELETE FROM meta WHERE name = ?", (IMPORTED,))
         new.execute("COMMIT")
-    make_durable(target)
+    flush_file(target)
     return tables
 
 
@@ -310,7 +310,7 @@ def _refill(new: sqlite3.Connection, old: sqlite3.Connection, name: str, backup:
     first = _Refill(new, old, name)
     second: _Refill | None = None
     if backup is not None and not first.outcome.complete:
-        with closing(read_only(backup)) as copy:
+        with closing(open_read_only(backup)) as copy:
             second = _Refill(new, copy, name)
     return RebuiltTable(
         name=name,

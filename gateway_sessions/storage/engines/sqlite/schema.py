@@ -33,7 +33,7 @@ READABLE_FROM: Final = 1
 """The oldest schema that a program must know to work with this one."""
 
 
-def check_library(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> None:
+def check_sqlite_version(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> None:
     """Raise `UnsupportedStorageError` if the SQLite library is too old.
 
     Versions up to 3.51.2 can corrupt a write-ahead log that two connections write or checkpoint at once.
@@ -45,20 +45,20 @@ def check_library(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Non
         raise UnsupportedStorageError("SQLite", problem)
 
 
-def prepare(
+def prepare_file(
     connection: sqlite3.Connection, path: Path, known: Sequence[Migration], *, synchronous: str
 ) -> None:
     """Claim the file or check that it is ours, configure it, and run the migrations that are due."""
-    found = inspect(connection, path)
+    found = read_schema_version(connection, path)
     due = plan_migrations(str(path), found, known)
     _configure(connection, path, synchronous)
     if found is not None and due:
-        _back_up(connection, path, found)
+        _copy_before_migration(connection, path, found)
     if due:
-        _migrate(connection, due)
+        _run_migrations(connection, due)
 
 
-def statements(script: str) -> Iterator[str]:
+def split_statements(script: str) -> Iterator[str]:
     """Yield the single statements of a script; a transaction cannot run it as a whole."""
     pending = ""
     for line in script.splitlines(keepends=True):
@@ -68,7 +68,7 @@ def statements(script: str) -> Iterator[str]:
             pending = ""
 
 
-def inspect(connection: sqlite3.Connection, path: Path) -> SchemaVersion | None:
+def read_schema_version(connection: sqlite3.Connection, path: Path) -> SchemaVersion | None:
     """Return the schema; None if the file is empty; raise `ForeignDatabaseError` if it is not ours."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -114,7 +114,7 @@ def _configure(connection: sqlite3.Connection, path: Path, synchronous: str) -> 
     connection.execute("PRAGMA trusted_schema = OFF")
 
 
-def _back_up(connection: sqlite3.Connection, path: Path, found: SchemaVersion) -> None:
+def _copy_before_migration(connection: sqlite3.Connection, path: Path, found: SchemaVersion) -> None:
     """Copy the database before a migration to `sessions.db.v1.bak`, in place of an older copy."""
     copy = path.with_name(f"{path.name}.v{found.version}.bak")
     copy.unlink(missing_ok=True)
@@ -122,12 +122,12 @@ def _back_up(connection: sqlite3.Connection, path: Path, found: SchemaVersion) -
     failpoint("backed_up")
 
 
-def _migrate(connection: sqlite3.Connection, due: Sequence[Migration]) -> None:
+def _run_migrations(connection: sqlite3.Connection, due: Sequence[Migration]) -> None:
     """Run all migrations in one transaction of the database: they stand together or not at all."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         for step in due:
-            for statement in statements(step.script):
+            for statement in split_statements(step.script):
                 connection.execute(statement)
             failpoint("during_migration")
         versions = (("schema_version", due[-1].version), ("readable_from", READABLE_FROM))

@@ -29,7 +29,7 @@ from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.ports import Row, Statement, Transaction, TransactionFactory
-from gateway_sessions.storage.engines.sqlite.errors import translate
+from gateway_sessions.storage.engines.sqlite.errors import translate_error
 from gateway_sessions.storage.tables.sql_files import Query
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class TransactionDrive:
         except StopIteration as stop:
             result: T = stop.value
         except Exception:
-            self._undo()
+            self._roll_back_to_savepoint()
             raise
         finally:
             transaction.close()
@@ -92,7 +92,7 @@ class TransactionDrive:
     def _change(self, query: Query, statement: Statement) -> Sequence[Row]:
         if not statement.alone:  # SQLite undoes a single statement that fails by itself
             if self._saving:
-                self._save()
+                self._set_savepoint()
             else:
                 self.wrote = True
         if statement.many is None:
@@ -105,18 +105,20 @@ class TransactionDrive:
                 self.news = (*self.news, statement.news)
         return ((changed,),)
 
-    def _save(self) -> None:
+    def _set_savepoint(self) -> None:
         if not self._saved:
             self._connection.execute("SAVEPOINT one_transaction")
             self._saved = True
 
-    def _undo(self) -> None:
+    def _roll_back_to_savepoint(self) -> None:
         if self._saved and self._connection.in_transaction:
             self._connection.execute("ROLLBACK TO one_transaction")
             self._connection.execute("RELEASE one_transaction")
 
 
-def drive(connection: sqlite3.Connection, queries: Mapping[str, Query], transaction: Transaction[T]) -> T:
+def run_transaction(
+    connection: sqlite3.Connection, queries: Mapping[str, Query], transaction: Transaction[T]
+) -> T:
     """Run a transaction to its end on a connection whose transaction of the database the caller ends."""
     return TransactionDrive(connection, queries, saving=True).drive(transaction)
 
@@ -153,7 +155,7 @@ class WriteRequest(Generic[T]):
         self.news: Sequence[CommittedChange] = ()
         """Its changes, which listeners are told after the commit."""
 
-    def answer(self) -> None:
+    def wake_caller(self) -> None:
         """Wake the caller, unless it was cancelled."""
         if self.future.done():
             return
@@ -208,7 +210,7 @@ def _nothing(*_: object) -> None:
     """Do nothing: no listener was set."""
 
 
-class Worker:
+class SqliteWorker:
     """Serves one connection. Several workers may serve the same queue."""
 
     def __init__(
@@ -270,24 +272,24 @@ class Worker:
     async def run(self) -> None:
         """Serve the queue until `StopWorker`. If this is cancelled, the thread goes on until then."""
         assert self._raw is not None  # noqa: S101 -- connected before it is run
-        self._raw.work = self._serve
+        self._raw.work = self._serve_queue
         await self._connection.commit()
 
-    def _serve(self) -> None:
+    def _serve_queue(self) -> None:
         """Run batch after batch, on the connection's thread."""
         connection = self._raw
         assert connection is not None  # noqa: S101 -- connected before it is run
-        while self._wait():
+        while self._wait_for_request():
             changes = self.changes
             if batch := self._run_call(connection) or self._run_batch(connection):
-                self._loop.call_soon_threadsafe(self._answer, batch, self.changes > changes)
+                self._loop.call_soon_threadsafe(self._announce_batch, batch, self.changes > changes)
                 del batch  # it may hold a transcript, and would live until the next request
         if self._next is StopWorker.STOP and self.last is not None:
             self._next = self.last
             self._run_batch(connection)
         connection.work = None
 
-    def _answer(self, batch: list[WriteRequest[Any]], changed: bool) -> None:  # noqa: FBT001 -- what a handle is given
+    def _announce_batch(self, batch: list[WriteRequest[Any]], changed: bool) -> None:  # noqa: FBT001 -- what a handle is given
         """Tell the listeners of a batch's changes and wake its callers, on the loop."""
         if changed:
             self.on_change()
@@ -296,16 +298,16 @@ class Worker:
                 self.on_news(request.news)
         self._unanswered.extend(batch)
         if len(self._unanswered) == len(batch):
-            self._tell_some()
+            self._wake_some_callers()
 
-    def _tell_some(self) -> None:
+    def _wake_some_callers(self) -> None:
         """Wake some callers: all at once would keep the loop from anything else."""
         for _ in range(min(len(self._unanswered), TOLD_AT_ONCE)):
-            self._unanswered.popleft().answer()
+            self._unanswered.popleft().wake_caller()
         if self._unanswered:
-            self._loop.call_soon(self._tell_some)
+            self._loop.call_soon(self._wake_some_callers)
 
-    def _wait(self) -> bool:
+    def _wait_for_request(self) -> bool:
         """Wait for a request; return False at the end."""
         while self._next is None:
             try:
@@ -327,26 +329,26 @@ class Worker:
             try:
                 call.result = call.do(connection)
             except Exception as error:  # noqa: BLE001 -- handed on to the one who waits
-                call.error = translate(error, self._path)
+                call.error = translate_error(error, self._path)
                 _roll_back(connection)
         return [call]
 
     def _run_batch(self, connection: BatchConnection) -> list[WriteRequest[Any]]:
-        first = self._take()
+        first = self._take_transaction()
         if first is None:
             return []
         batch = [first]
         try:
             self._begin_transaction(connection, batch)
             try:
-                changed = self._fill(connection, batch)
+                changed = self._fill_batch(connection, batch)
             except _TornError:
-                changed = self._repeat(connection, batch)
+                changed = self._repeat_batch(connection, batch)
             self._commit(connection)
             self._savepoint_batches = max(self._savepoint_batches - 1, 0)
             self.changes += changed
         except Exception as error:  # noqa: BLE001 -- handed on to everybody who waits for this batch
-            failure = translate(error, self._path)
+            failure = translate_error(error, self._path)
             for request in batch:
                 request.error = failure
             _roll_back(connection)
@@ -371,42 +373,44 @@ class Worker:
         try:
             connection.execute(self._begin)
         except sqlite3.Error:
-            while (request := self._take()) is not None:
+            while (request := self._take_transaction()) is not None:
                 batch.append(request)
             raise
 
-    def _fill(self, connection: BatchConnection, batch: list[WriteRequest[Any]]) -> bool:
+    def _fill_batch(self, connection: BatchConnection, batch: list[WriteRequest[Any]]) -> bool:
         """Run the batch, and what waits behind it until the batch is large or has taken its time.
 
         Return True if it changes what sessions.json shows.
         """
         until = time.monotonic() + self._fill_seconds
-        changed = self._run(connection, batch[0])
+        changed = self._run_transaction(connection, batch[0])
         while len(batch) < self._max_transactions and time.monotonic() < until:
-            if (request := self._take()) is None:
+            if (request := self._take_transaction()) is None:
                 break
             failpoint("within_batch")
             batch.append(request)
-            changed |= self._run(connection, request)
+            changed |= self._run_transaction(connection, request)
         return changed
 
-    def _repeat(self, connection: BatchConnection, batch: list[WriteRequest[Any]]) -> bool:
+    def _repeat_batch(self, connection: BatchConnection, batch: list[WriteRequest[Any]]) -> bool:
         """Roll the batch back, and run all of it once more but the transactions that failed."""
         connection.execute("ROLLBACK")
         connection.execute(self._begin)
         self._savepoint_batches = WARY_BATCHES
-        changed = [self._run(connection, request) for request in batch if request.error is None]
+        changed = [self._run_transaction(connection, request) for request in batch if request.error is None]
         return any(changed)
 
-    def _take(self) -> WriteRequest[Any] | None:
+    def _take_transaction(self) -> WriteRequest[Any] | None:
         """Return the transaction that comes next, if one waits whose caller was not cancelled."""
-        while isinstance(request := self._peek(), WriteRequest) and not isinstance(request, WorkerCall):
+        while isinstance(request := self._peek_request(), WriteRequest) and not isinstance(
+            request, WorkerCall
+        ):
             self._next = None
             if not request.future.cancelled():
                 return request
         return None
 
-    def _peek(self) -> WriteRequest[Any] | StopWorker | None:
+    def _peek_request(self) -> WriteRequest[Any] | StopWorker | None:
         """Return the request that comes next, if one waits."""
         if self._next is None:
             try:
@@ -415,7 +419,7 @@ class Worker:
                 return None
         return self._next
 
-    def _run(self, connection: BatchConnection, request: WriteRequest[Any]) -> bool:
+    def _run_transaction(self, connection: BatchConnection, request: WriteRequest[Any]) -> bool:
         """Run one transaction, and keep its error for its caller; raise an error of the whole batch."""
         work, run = (
             request.work,
@@ -431,7 +435,7 @@ class Worker:
         except Exception as error:  # handed on to the one who waits
             if not connection.in_transaction:
                 raise  # SQLite has rolled the whole batch back
-            request.error = translate(error, self._path)
+            request.error = translate_error(error, self._path)
             if run.wrote:
                 raise _TornError from error
             return False
@@ -447,7 +451,7 @@ def _roll_back(connection: sqlite3.Connection) -> None:
             connection.close()
 
 
-def refuse_all(queue: Queue, what: str) -> None:
+def fail_waiting_requests(queue: Queue, what: str) -> None:
     """Fail all requests that still wait, as the resource has stopped."""
     while not queue.empty():
         request = queue.get_nowait()

@@ -39,7 +39,7 @@ class Others:
         if self.away:
             raise StorageUnavailableError("the database", "is away")
 
-    async def enter(self, transaction: Any) -> JoinedNode:
+    async def run_before_joining(self, transaction: Any) -> JoinedNode:
         self._there()
         self.on_entering()
         self.was.append(transaction.args[2])
@@ -48,14 +48,14 @@ class Others:
         opening = StoreOpening(self.epoch, last_change_id=0, install_secret=b"", generation=0, settled=False)
         return JoinedNode(opening=opening, slot=0, first_id=1, now=1, nodes=self.nodes())
 
-    async def aside(self, transaction: Any) -> Survey:
+    async def run_heartbeat(self, transaction: Any) -> Survey:
         del transaction
         self._there()
         return Survey(self.alive, 1, self.nodes())
 
-    async def call(self, epochs: frozenset[int]) -> None: ...
+    async def notify_nodes(self, epochs: frozenset[int]) -> None: ...
 
-    def be(self, epoch: int, first_id: int, **more: Any) -> None: ...
+    def act_as_node(self, epoch: int, first_id: int, **more: Any) -> None: ...
 
     def nodes(self) -> tuple[Node, ...]:
         return tuple(
@@ -113,7 +113,7 @@ async def test_who_waited_long_to_come_in_is_trusted_all_the_same(others: Others
 
 async def test_each_time_it_is_heard_counts_from_when_it_spoke(node: Membership, at: At):
     at.now += 2
-    assert await node.beat(b"")
+    assert await node.send_heartbeat_or_rejoin(b"")
     at.now += 2.9
     assert node.trusted
     at.now += 0.2
@@ -123,7 +123,7 @@ async def test_each_time_it_is_heard_counts_from_when_it_spoke(node: Membership,
 async def test_while_the_database_is_away_nothing_is_gained(node: Membership, at: At, others: Others):
     others.away = True
     at.now += 2
-    assert not await node.beat(b"")
+    assert not await node.send_heartbeat_or_rejoin(b"")
     at.now += 1.1
     assert not node.trusted
     assert node.epoch == 1
@@ -131,7 +131,7 @@ async def test_while_the_database_is_away_nothing_is_gained(node: Membership, at
 
 async def test_who_was_declared_dead_comes_back_as_another_one(node: Membership, others: Others):
     others.alive = False
-    assert await node.beat(b"")
+    assert await node.send_heartbeat_or_rejoin(b"")
     assert others.silent.is_set()
     assert (node.epoch, node.trusted) == (2, True)
     assert others.was == [None, 1]
@@ -141,28 +141,28 @@ async def test_who_was_declared_dead_comes_back_as_another_one(node: Membership,
 async def test_who_was_silent_too_long_comes_back_as_another_one_even_if_nobody_noticed(
     node: Membership, at: At, others: Others
 ):
-    watching = asyncio.create_task(node._watch())  # noqa: SLF001 -- without the heartbeats
+    watching = asyncio.create_task(node._watch_trust())  # noqa: SLF001 -- without the heartbeats
     at.now += 3.5
     await asyncio.wait_for(others.silent.wait(), 5)
     watching.cancel()
-    assert await node.beat(b"")
+    assert await node.send_heartbeat_or_rejoin(b"")
     assert (node.epoch, node.trusted) == (2, True)
 
 
 def test_the_clock_of_the_server_is_at_least_what_the_best_reading_says():
     clock = ServerClock()
-    assert clock.micros(5.0) == 0
-    clock.read(1_000_000, at=1.3)  # it took 0.3 s to be heard
-    clock.read(2_000_000, at=2.1)
-    clock.read(3_000_000, at=3.2)
-    assert clock.micros(4.1) == pytest.approx(4_000_000, abs=2)
+    assert clock.least_micros(5.0) == 0
+    clock.add_reading(1_000_000, at=1.3)  # it took 0.3 s to be heard
+    clock.add_reading(2_000_000, at=2.1)
+    clock.add_reading(3_000_000, at=3.2)
+    assert clock.least_micros(4.1) == pytest.approx(4_000_000, abs=2)
 
 
 async def test_nobody_is_missed_who_came_and_went(node: Membership, others: Others):
     others.more = [7]
-    await node.beat(b"")
+    await node.send_heartbeat_or_rejoin(b"")
     others.more = [8]
-    await node.beat(b"")
+    await node.send_heartbeat_or_rejoin(b"")
     others.more = []
-    await node.beat(b"")
+    await node.send_heartbeat_or_rejoin(b"")
     assert node.lost == {7, 8}

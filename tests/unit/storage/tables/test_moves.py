@@ -26,7 +26,7 @@ from gateway_sessions.core.queue.state_machine import (
     reply_state,
 )
 from gateway_sessions.errors import InvalidTransitionError
-from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.engines.sqlite.schema import split_statements
 from gateway_sessions.storage.tables.moves import (
     AS_THEY_WERE,
     FROM_NO_STATE,
@@ -137,7 +137,7 @@ BY_REPAIR = {
 def empty() -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     for step in load_migrations("sqlite"):
-        for statement in statements(step.script):
+        for statement in split_statements(step.script):
             connection.execute(statement)
     yield connection
     connection.close()

@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 import gateway_sessions.storage
-from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.engines.sqlite.schema import split_statements
 from gateway_sessions.storage.tables.sql_files import (
     RECORD_TYPES,
     ROW_TYPES,
@@ -35,7 +35,7 @@ def columns() -> Iterator[dict[str, list[str]]]:
     """The columns that each query answers with."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         for step in load_migrations("sqlite"):
-            for statement in statements(step.script):
+            for statement in split_statements(step.script):
                 connection.execute(statement)
         found = {}
         for name, query in QUERIES.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.engines.sqlite.schema import split_statements
 from gateway_sessions.storage.tables.sql_files import ROOT, load_migrations, load_queries
 
 QUERIES = load_queries("sqlite")
@@ -23,7 +23,7 @@ HEAD = re.compile(r"^-- (name|fragment): (\w+).*\n(.*)$", re.MULTILINE)
 def database() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as connection:
         for step in load_migrations("sqlite"):
-            for statement in statements(step.script):
+            for statement in split_statements(step.script):
                 connection.execute(statement)
         yield connection
 

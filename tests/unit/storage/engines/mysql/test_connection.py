@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from gateway_sessions.storage.engines.mysql.connection import Links
+from gateway_sessions.storage.engines.mysql.connection import ConnectionLender
 from gateway_sessions.storage.engines.server.driver import USUAL
 
 
@@ -26,9 +26,9 @@ class HardOfHearing:
 
 
 async def test_a_pool_that_is_hard_of_hearing_keeps_nobody_for_longer():
-    links = Links(HardOfHearing(), replace(USUAL, acquire_seconds=0.05), 1)
+    links = ConnectionLender(HardOfHearing(), replace(USUAL, acquire_seconds=0.05), 1)
     async with asyncio.timeout(15) as too_long:
         with pytest.raises(TimeoutError):
-            async with links.lent():
+            async with links.lend():
                 raise AssertionError
     assert not too_long.expired()

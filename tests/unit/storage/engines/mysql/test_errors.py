@@ -21,7 +21,13 @@ from gateway_sessions.errors import (
     StorageLockedError,
     StorageUnavailableError,
 )
-from gateway_sessions.storage.engines.mysql.errors import FOREIGN, is_end, is_overtaken, translate, was_cut
+from gateway_sessions.storage.engines.mysql.errors import (
+    FOREIGN,
+    ends_connection,
+    is_conflict,
+    translate_error,
+    was_cut_before_answer,
+)
 
 
 def in_state(state: str, error: MySQLError) -> MySQLError:
@@ -72,21 +78,21 @@ QUOTED = "Duplicate entry 'private' for key 'PRIMARY'"
 )
 def test_every_error_of_the_driver_is_one_of_ours(error: Exception, ours: type[GatewaySessionsError]):
     assert isinstance(error, FOREIGN)
-    assert type(translate(error)) is ours
-    assert "private" not in str(translate(error))
+    assert type(translate_error(error)) is ours
+    assert "private" not in str(translate_error(error))
 
 
 def test_a_text_that_no_database_can_hold_is_refused():
     with pytest.raises(UnicodeEncodeError) as caught:
         "\ud800".encode()
-    assert isinstance(translate(caught.value), InvalidInputError)
+    assert isinstance(translate_error(caught.value), InvalidInputError)
 
 
 def test_what_the_system_says_is_told():
-    assert "Connection refused" in str(translate(OSError(111, "Connection refused")))
+    assert "Connection refused" in str(translate_error(OSError(111, "Connection refused")))
     unreachable = OperationalError(2003, "Can't connect")
     unreachable.__cause__ = OSError(111, "Connection refused")
-    assert "Connection refused" in str(translate(unreachable))
+    assert "Connection refused" in str(translate_error(unreachable))
 
 
 @pytest.mark.parametrize(
@@ -99,24 +105,24 @@ def test_what_the_system_says_is_told():
     ],
 )
 def test_what_an_operator_can_mend_is_told(told: str, code: int):
-    assert told in str(translate(OperationalError(code, "private")))
+    assert told in str(translate_error(OperationalError(code, "private")))
 
 
 def test_only_what_others_did_is_tried_again():
-    assert all(is_overtaken(MySQLError(code, "")) for code in (1020, 1048, 1062, 1205, 1213))
-    assert not any(is_overtaken(MySQLError(code, "")) for code in (1049, 1146, 1406, 2013))
-    assert not is_overtaken(TimeoutError())
+    assert all(is_conflict(MySQLError(code, "")) for code in (1020, 1048, 1062, 1205, 1213))
+    assert not any(is_conflict(MySQLError(code, "")) for code in (1049, 1146, 1406, 2013))
+    assert not is_conflict(TimeoutError())
 
 
 def test_a_lost_connection_is_told_from_a_failed_statement():
     for error in (OperationalError(2013, ""), OperationalError(1927, ""), InterfaceError(0, ""), OSError()):
-        assert is_end(error)
-    assert not is_end(IntegrityError(1062, QUOTED))
-    assert not is_end(OperationalError(1213, ""))
+        assert ends_connection(error)
+    assert not ends_connection(IntegrityError(1062, QUOTED))
+    assert not ends_connection(OperationalError(1213, ""))
 
 
 def test_a_server_that_may_only_be_read_is_looked_for_anew():
     for error in (OperationalError(1290, ""), OperationalError(1836, ""), OperationalError(2006, "")):
-        assert was_cut(error)
-    assert not was_cut(OperationalError(1205, ""))
-    assert not was_cut(TimeoutError())
+        assert was_cut_before_answer(error)
+    assert not was_cut_before_answer(OperationalError(1205, ""))
+    assert not was_cut_before_answer(TimeoutError())

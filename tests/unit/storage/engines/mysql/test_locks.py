@@ -5,9 +5,9 @@ from gateway_sessions.storage.engines.mysql.connection import (
     KINDS,
     OF_EACH_KIND,
     STORE,
-    entrance_locks,
-    living,
-    number_of,
+    first_lock_queries,
+    living_node_query,
+    lock_row_of,
 )
 from gateway_sessions.storage.tables import locks
 
@@ -18,33 +18,33 @@ def numbers(kind: int) -> range:
 
 def test_kinds_never_meet_in_a_row():
     for name in map(str, range(3000)):
-        assert number_of(locks.of_lane(name)) in numbers(KINDS.index("lane"))
-        assert number_of(locks.of_session(name)) in numbers(KINDS.index("session"))
-    assert number_of(locks.of_reply(1)) in numbers(KINDS.index("reply"))
+        assert lock_row_of(locks.of_lane(name)) in numbers(KINDS.index("lane"))
+        assert lock_row_of(locks.of_session(name)) in numbers(KINDS.index("session"))
+    assert lock_row_of(locks.of_reply(1)) in numbers(KINDS.index("reply"))
 
 
 def test_every_name_has_a_row():
     names = (locks.of_signals(7), locks.OF_INDEX)
-    assert all(number_of(name) in numbers(KINDS.index("index")) for name in names)
+    assert all(lock_row_of(name) in numbers(KINDS.index("index")) for name in names)
 
 
 def test_every_row_is_used():
-    used = {number_of(locks.of_lane(str(number))) for number in range(20 * OF_EACH_KIND)}
+    used = {lock_row_of(locks.of_lane(str(number))) for number in range(20 * OF_EACH_KIND)}
     assert used == set(numbers(0))
 
 
 def test_a_name_always_means_the_same_row():
-    assert number_of("lane agent:main:telegram:dm:1") == 516
-    assert number_of("lane \ud800") in numbers(0)
+    assert lock_row_of("lane agent:main:telegram:dm:1") == 516
+    assert lock_row_of("lane \ud800") in numbers(0)
 
 
 def test_who_names_no_lock_has_the_store_alone():
-    (alone,) = entrance_locks(None)
+    (alone,) = first_lock_queries(None)
     assert alone.endswith(f"lock_id = {STORE} FOR UPDATE")
-    shared, own = entrance_locks("lane a")
+    shared, own = first_lock_queries("lane a")
     assert shared.endswith(f"lock_id = {STORE} {connection.SHARED}")
-    assert own.endswith(f"lock_id = {number_of('lane a')} FOR UPDATE")
+    assert own.endswith(f"lock_id = {lock_row_of('lane a')} FOR UPDATE")
 
 
 def test_a_node_asks_whether_it_was_declared_dead():
-    assert living(7).endswith("FROM nodes WHERE epoch = 7")
+    assert living_node_query(7).endswith("FROM nodes WHERE epoch = 7")

@@ -7,7 +7,7 @@ import pytest
 
 from gateway_sessions.ports import Row, Statement, Transaction, together
 from gateway_sessions.storage.engines.index_column import TSVECTOR
-from gateway_sessions.storage.engines.postgresql.connection import as_one
+from gateway_sessions.storage.engines.postgresql.connection import compose_queries
 from gateway_sessions.storage.engines.server.batching import ParallelTransaction, run_side_by_side
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables.sql_files import Query
@@ -37,10 +37,10 @@ class Server:
         self.said.append(("change", [list(one) for one in rows]))
         return len(rows)
 
-    async def take(self, lock: str) -> None:
+    async def take_lock(self, lock: str) -> None:
         raise NotImplementedError
 
-    async def take_all(self, locks: Sequence[str]) -> None:
+    async def take_locks(self, locks: Sequence[str]) -> None:
         self.said.append(("take", list(locks)))
 
 
@@ -48,7 +48,7 @@ def walkers(server: Server, *transactions: Transaction[Any]) -> list[ParallelTra
     held = {"mine"}
     return [
         ParallelTransaction(
-            TransactionRun(server, QUERIES, TSVECTOR, held, compose=as_one), BegunTransaction(one)
+            TransactionRun(server, QUERIES, TSVECTOR, held, compose=compose_queries), BegunTransaction(one)
         )
         for one in transactions
     ]
@@ -81,7 +81,7 @@ async def test_rows_of_several_are_changed_at_once_and_counted_for_each():
     await run_side_by_side(server, some)
     assert [one.result for one in some] == [[(2,)], [(1,)]]
     assert server.said == [("change", [[1], [2], [3]])]
-    assert all(one.run.wrote and one.run.changed_snapshot for one in some)
+    assert all(one.run.may_have_written and one.run.changed_snapshot for one in some)
 
 
 async def test_a_lock_that_one_of_them_has_is_everybodys():

@@ -4,20 +4,20 @@ import asyncio
 
 import pytest
 
-from gateway_sessions.storage.engines.server.ordering import InOrder
+from gateway_sessions.storage.engines.server.ordering import LockOrder
 
 
 class Line:
     """People who want things, and who has been served."""
 
     def __init__(self) -> None:
-        self.order = InOrder()
+        self.order = LockOrder()
         self.served: list[str] = []
         self.doors: dict[str, asyncio.Event] = {}
 
     async def want(self, name: str, lock: str | None) -> None:
         self.doors[name] = asyncio.Event()
-        async with self.order.turn(lock):
+        async with self.order.wait_for_turn(lock):
             self.served.append(name)
             await self.doors[name].wait()
 

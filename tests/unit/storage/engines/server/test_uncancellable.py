@@ -5,7 +5,7 @@ import asyncio
 import anyio
 import pytest
 
-from gateway_sessions.storage.engines.server.driver import to_the_end
+from gateway_sessions.storage.engines.server.driver import run_to_the_end
 
 
 class Work:
@@ -21,13 +21,13 @@ class Work:
 async def test_work_is_done_when_nobody_disturbs():
     work = Work()
     work.goes_on.set()
-    assert await to_the_end(work, 1) is None
+    assert await run_to_the_end(work, 1) is None
     assert work.done
 
 
 async def test_a_cancellation_waits_for_the_end():
     work = Work()
-    task = asyncio.create_task(to_the_end(work, 5))
+    task = asyncio.create_task(run_to_the_end(work, 5))
     for _ in range(2):
         await asyncio.sleep(0.01)
         task.cancel()
@@ -43,14 +43,14 @@ async def test_a_cancelled_scope_waits_as_well():
     with anyio.CancelScope() as scope:
         scope.cancel()
         asyncio.get_running_loop().call_later(0.01, work.goes_on.set)
-        await to_the_end(work, 5)
+        await run_to_the_end(work, 5)
     assert work.done
 
 
 async def test_work_that_takes_too_long_is_broken_off():
     work = Work()
     with pytest.raises(TimeoutError):
-        await to_the_end(work, 0.01)
+        await run_to_the_end(work, 0.01)
     assert not work.done
 
 
@@ -64,7 +64,7 @@ async def test_work_that_ends_slowly_is_broken_off_in_a_cancelled_scope_as_well(
     with anyio.CancelScope() as scope:
         scope.cancel()
         with pytest.raises(TimeoutError):
-            await to_the_end(ending_slowly, 0.01)
+            await run_to_the_end(ending_slowly, 0.01)
     assert not scope.cancelled_caught
 
 
@@ -76,7 +76,7 @@ async def test_who_was_told_to_end_meanwhile_ends_although_the_work_failed():
         await goes_on.wait()
         raise OSError(5, "broken")
 
-    task = asyncio.create_task(to_the_end(fail, 5))
+    task = asyncio.create_task(run_to_the_end(fail, 5))
     await asyncio.sleep(0.01)
     task.cancel()
     await asyncio.sleep(0.01)
@@ -91,4 +91,4 @@ async def test_a_failure_is_that_of_the_caller():
         raise OSError(5, "broken")
 
     with pytest.raises(OSError, match="broken"):
-        await to_the_end(fail, 1)
+        await run_to_the_end(fail, 1)

@@ -10,7 +10,7 @@ import pytest
 
 from gateway_sessions import SessionStore, StorageError
 from gateway_sessions.errors import StorageCorruptError
-from gateway_sessions.storage.engines.sqlite.backup import back_up, backups_in, keep_newest, problem_of
+from gateway_sessions.storage.engines.sqlite.backup import back_up, backups_in, fault_of_backup, keep_newest
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.testing import FakeClock
 from tests.crash.kills.store_workload import key, source
@@ -69,7 +69,7 @@ def test_a_folder_that_cannot_be_written_is_told(home: Path):
 @pytest.mark.parametrize("damage", ["foreign", "zeroed", "torn"])
 def test_a_copy_that_is_not_whole_is_known(home: Path, damage: str):
     copy = back_up(home / "sessions.db", home / "backups", NOON)
-    assert problem_of(copy) is None
+    assert fault_of_backup(copy) is None
     raw = copy.read_bytes()
     if damage == "foreign":
         copy.unlink()
@@ -77,4 +77,4 @@ def test_a_copy_that_is_not_whole_is_known(home: Path, damage: str):
             connection.execute("CREATE TABLE theirs (x)")
     else:
         copy.write_bytes(bytes(4096) + raw[4096:] if damage == "zeroed" else raw[: len(raw) // 2])
-    assert problem_of(copy) is not None
+    assert fault_of_backup(copy) is not None

@@ -15,7 +15,7 @@ from gateway_sessions.errors import (
     StorageLockedError,
     StorageUnavailableError,
 )
-from gateway_sessions.storage.engines.sqlite.errors import translate
+from gateway_sessions.storage.engines.sqlite.errors import translate_error
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_each_code_has_its_error(code: int | None, expected: type[StorageError])
     error = sqlite3.OperationalError("what SQLite says")
     if code is not None:
         error.sqlite_errorcode = code
-    ours = translate(error, "/state/sessions.db")
+    ours = translate_error(error, "/state/sessions.db")
     assert type(ours) is expected
     assert ours.__cause__ is error
     assert "/state/sessions.db" in str(ours)
@@ -55,7 +55,7 @@ def test_each_code_has_its_error(code: int | None, expected: type[StorageError])
 )
 def test_a_disk_that_refuses_a_file_beside_the_database_is_told_of(number: int, expected: type[StorageError]):
     error = OSError(number, os.strerror(number), "/state/sessions.db.v1.bak")
-    ours = translate(error, "/state/sessions.db")
+    ours = translate_error(error, "/state/sessions.db")
     assert type(ours) is expected
     assert ours.__cause__ is error
     assert "/state/sessions.db.v1.bak" in str(ours)
@@ -64,15 +64,15 @@ def test_a_disk_that_refuses_a_file_beside_the_database_is_told_of(number: int, 
 def test_text_that_cannot_be_read_is_damage():
     with pytest.raises(UnicodeDecodeError) as error:
         b"\xa0".decode()
-    assert type(translate(error.value, "path")) is StorageCorruptError
+    assert type(translate_error(error.value, "path")) is StorageCorruptError
 
 
 def test_text_that_cannot_be_stored_is_the_callers_error():
     with pytest.raises(UnicodeEncodeError) as error:
         "\ud800".encode()
-    assert type(translate(error.value, "path")) is InvalidInputError
+    assert type(translate_error(error.value, "path")) is InvalidInputError
 
 
 @pytest.mark.parametrize("error", [InvalidTitleError(9, 5), ZeroDivisionError(), StorageFullError("a", "b")])
 def test_our_own_errors_and_bugs_pass_through(error: Exception):
-    assert translate(error, "path") is error
+    assert translate_error(error, "path") is error

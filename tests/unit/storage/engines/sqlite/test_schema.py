@@ -4,7 +4,11 @@ import pytest
 
 from gateway_sessions.errors import SchemaTooNewError, UnsupportedStorageError
 from gateway_sessions.storage.engines.migrations import SchemaVersion, plan_migrations
-from gateway_sessions.storage.engines.sqlite.schema import OLDEST_SQLITE, check_library, statements
+from gateway_sessions.storage.engines.sqlite.schema import (
+    OLDEST_SQLITE,
+    check_sqlite_version,
+    split_statements,
+)
 from gateway_sessions.storage.tables.sql_files import Migration
 
 STEPS = tuple(Migration(version, f"000{version}_step", "") for version in (1, 2, 3))
@@ -21,7 +25,7 @@ def test_a_script_is_taken_apart_at_the_ends_of_statements_only():
         "\n"
         "DROP TABLE one;\n"
     )
-    found = [statement.strip().splitlines()[0] for statement in statements(script)]
+    found = [statement.strip().splitlines()[0] for statement in split_statements(script)]
     assert found == [
         "-- a comment; with a semicolon",
         "CREATE TRIGGER two AFTER INSERT ON one BEGIN",
@@ -31,9 +35,9 @@ def test_a_script_is_taken_apart_at_the_ends_of_statements_only():
 
 def test_a_library_that_is_too_old_is_refused_with_both_versions():
     with pytest.raises(UnsupportedStorageError, match=r"3\.36\.9 .*3\.37\.0"):
-        check_library((3, 36, 9))
-    check_library(OLDEST_SQLITE)
-    check_library((3, 51, 3))
+        check_sqlite_version((3, 36, 9))
+    check_sqlite_version(OLDEST_SQLITE)
+    check_sqlite_version((3, 51, 3))
 
 
 @pytest.mark.parametrize(
