@@ -2,7 +2,7 @@
 
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.config import Config, load_config
-from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.core.identity.keys import build_session_key
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import Platform, SessionSource
@@ -33,7 +33,7 @@ from gateway_sessions.runtime.agents.protocol import (
     current_turn,
 )
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnStream
-from gateway_sessions.runtime.duties.hooks import SessionFinalized
+from gateway_sessions.runtime.duties.session_hooks import SessionFinalized
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.runtime.queue.turn import Turn

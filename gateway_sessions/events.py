@@ -1,8 +1,8 @@
 """Events, observers and hooks tell a program what happens in a store and in a gateway."""
 
-from gateway_sessions.runtime.duties.hooks import Hook
+from gateway_sessions.runtime.duties.session_hooks import Hook
 from gateway_sessions.runtime.gateway.observers import ObservedTurn, Observer
-from gateway_sessions.runtime.observability.events import EventKind, Events, GatewayEvent, Listener
+from gateway_sessions.runtime.observability.event_stream import EventKind, Events, GatewayEvent, Listener
 
 __all__ = [
     "EventKind",

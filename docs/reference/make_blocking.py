@@ -19,7 +19,7 @@ from types import ModuleType
 
 from gateway_sessions._process.background import Resource
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher
-from gateway_sessions.runtime.duties.hooks import Hooks
+from gateway_sessions.runtime.duties.session_hooks import Hooks
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.storage.database import SessionDB

@@ -20,7 +20,7 @@ import anyio
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.delivery.outbound import (
+from gateway_sessions.core.delivery.outbound_messages import (
     GROWING,
     AdapterCapabilities,
     OutboundMessage,

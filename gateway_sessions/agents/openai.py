@@ -25,7 +25,7 @@ from gateway_sessions.agents.chat_completions.request import request_body
 from gateway_sessions.agents.chat_completions.response import Answer, EventStream, EventTooLongError
 from gateway_sessions.agents.endpoint import Endpoint
 from gateway_sessions.config import Config
-from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.errors import (
     FencedError,
     InvalidInputError,

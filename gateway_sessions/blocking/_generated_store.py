@@ -34,8 +34,8 @@ from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.core.usage.usage_events import Usage
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher, Sweep
-from gateway_sessions.runtime.duties.hooks import Hook, Hooks
 from gateway_sessions.runtime.duties.restart_recovery import StartReport
+from gateway_sessions.runtime.duties.session_hooks import Hook, Hooks
 from gateway_sessions.runtime.duties.titles import Titler, plain_titler
 from gateway_sessions.runtime.observability.explain import Explanation
 from gateway_sessions.runtime.observability.incidents import Incident

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from gateway_sessions.cli.context import CommandContext
-from gateway_sessions.core.notices.units import counted
+from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.errors import InvalidInputError
 
 AGENT_NAMES: Final[Mapping[str, str]] = MappingProxyType({"openai": "gateway_sessions.agents.openai:create"})

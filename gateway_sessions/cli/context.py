@@ -26,7 +26,7 @@ from gateway_sessions.cli.output.json import answer_head, report_failure, write_
 from gateway_sessions.cli.output.terminal import ReportProgress, open_console, print_answer, progress_bar
 from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings
 from gateway_sessions.config import Config, load_config
-from gateway_sessions.core.notices.units import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
+from gateway_sessions.core.notices.human_units import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
 from gateway_sessions.core.progress import OnProgress
 from gateway_sessions.errors import ConfigProblem, GatewaySessionsError, NoStoreError, StorageCorruptError
 from gateway_sessions.runtime.store.database_opening import locate_database, locate_store, noted_config_file

@@ -25,7 +25,7 @@ from gateway_sessions.cli.output.terminal import print_answer
 from gateway_sessions.cli.settings import name_of_program
 from gateway_sessions.core.display_text import visible_text
 from gateway_sessions.core.identity.keys import is_terminal_owner
-from gateway_sessions.core.notices.units import counted
+from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.core.transcript.messages import Role
 from gateway_sessions.core.transcript.recap import Recap, RecapForm, make_recap
 from gateway_sessions.runtime.store.open_store import queue_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from gateway_sessions.core.notices.units import MEND_FILE
+from gateway_sessions.core.notices.human_units import MEND_FILE
 from gateway_sessions.errors import (
     AmbiguousSessionError,
     BrokenProviderError,

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, Unpack
 import anyio
 import msgspec
 
-from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.transcript.model_history import Chat

@@ -31,7 +31,7 @@ GUARDS: dict[tuple[str, str], str] = {
     ("runtime/user_code.py", "_Outcome.of"): "raised or told where the outcome is waited for",
     ("runtime/delivery/delivery.py", "hand_over"): "told apart by its kind, and kept with the reply",
     ("runtime/gateway/running_turn.py", "_takes"): "logged; the message waits for a turn of its own",
-    ("runtime/duties/hooks.py", "Hooks._call"): "a hook's failure is stored with its call",
+    ("runtime/duties/session_hooks.py", "Hooks._call"): "a hook's failure is stored with its call",
     ("runtime/agents/search_tool.py", "SessionSearch._summarised"): "the places that match are shown instead",
     ("runtime/queue/routing.py", "SingleFlight.share"): "handed to everybody who shares the flight",
     (

@@ -29,14 +29,14 @@ from gateway_sessions.config import (
     SnapshotMode,
 )
 from gateway_sessions.core.cluster import ClusterRules
-from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.receipts import Rejected
 from gateway_sessions.core.sessions.reset_policy import PRESETS
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
-from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.observability.event_stream import EventKind
 from tests.cluster.databases import database_at
 
 PLATFORM = "cluster"

@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions import Config, SessionDB, SessionStore
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.duties.hooks import Hook
+from gateway_sessions.runtime.duties.session_hooks import Hook
 from gateway_sessions.runtime.store.database_opening import DATABASE_FILE, DatabaseOpening
 from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
 from gateway_sessions.storage.listener import DatabaseListener

@@ -13,7 +13,7 @@ from gateway_sessions.config import AgentConfig, HooksConfig
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.sessions.recovery import CleanShutdown, ended_at
 from gateway_sessions.runtime.alarm import ClockSteps
-from gateway_sessions.runtime.duties.hooks import SessionFinalized
+from gateway_sessions.runtime.duties.session_hooks import SessionFinalized
 from gateway_sessions.storage.transactions.queue import clock_set_back
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import ScriptedAgent, hangs

@@ -12,7 +12,7 @@ import typer
 from gateway_sessions.cli.declare import Source, command, number_from
 from gateway_sessions.cli.lookup import find_lane
 from gateway_sessions.core.identity.scope import Scope
-from gateway_sessions.core.notices.units import DAY, length_of
+from gateway_sessions.core.notices.human_units import DAY, length_of
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -11,7 +11,7 @@ from gateway_sessions.cli.declare import DryRun, Force, Target, command
 from gateway_sessions.cli.lookup import find_owner
 from gateway_sessions.cli.settings import PATIENCE_SECONDS
 from gateway_sessions.core.identity.scope import Scope
-from gateway_sessions.core.notices.units import counted
+from gateway_sessions.core.notices.human_units import counted
 
 if TYPE_CHECKING:
     from gateway_sessions.cli.context import CommandContext

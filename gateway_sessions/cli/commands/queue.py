@@ -10,7 +10,7 @@ import typer
 from gateway_sessions.cli.declare import MAX_ROW_ID, DryRun, Limit, command, whole_number
 from gateway_sessions.cli.exit_codes import NotWaitingError
 from gateway_sessions.cli.lookup import find_lane
-from gateway_sessions.core.notices.units import AT_START, counted
+from gateway_sessions.core.notices.human_units import AT_START, counted
 from gateway_sessions.errors import InvalidInputError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 from gateway_sessions.cli.declare import MAX_COUNT, DryRun, Key, SessionText, Source, command, whole_number
 from gateway_sessions.cli.lookup import find_exact_session
 from gateway_sessions.cli.settings import PATIENCE_SECONDS
-from gateway_sessions.core.notices.units import DAY, bytes_of, counted, length_of, size
+from gateway_sessions.core.notices.human_units import DAY, bytes_of, counted, length_of, size
 from gateway_sessions.core.sessions.retention import PruneReport
 from gateway_sessions.errors import SessionNotFoundError
 

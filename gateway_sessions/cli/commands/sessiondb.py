@@ -11,7 +11,7 @@ import typer
 from gateway_sessions.cli.declare import DryRun, command
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.display_text import visible_text
-from gateway_sessions.core.notices.units import MEND_FILE, MEND_SERVER, counted
+from gateway_sessions.core.notices.human_units import MEND_FILE, MEND_SERVER, counted
 from gateway_sessions.errors import InvalidInputError, NoStoreError, OperatorsTaskError
 
 if TYPE_CHECKING:

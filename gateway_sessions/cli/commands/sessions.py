@@ -146,7 +146,7 @@ async def search_messages(
     limit: Limit = 10,
 ) -> None:
     """Find messages in all sessions."""
-    from gateway_sessions.core.notices.units import moment_of
+    from gateway_sessions.core.notices.human_units import moment_of
 
     now, scope = context.now(), Scope.operator()
     options: dict[str, Any] = {

@@ -13,7 +13,7 @@ from gateway_sessions.cli.declare import DryRun, Force, Source, Target, command
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.display_text import visible_text
 from gateway_sessions.core.identity.scope import Scope
-from gateway_sessions.core.notices.units import counted
+from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.errors import InvalidInputError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import Column, facts_table, rows_table
-from gateway_sessions.core.notices.units import AT_START, ago, counted, span
+from gateway_sessions.core.notices.human_units import AT_START, ago, counted, span
 
 if TYPE_CHECKING:
     from gateway_sessions.runtime.operator.overview import NextReset, Overview

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import Column, rows_table
-from gateway_sessions.core.notices.units import AT_START, ago, counted
+from gateway_sessions.core.notices.human_units import AT_START, ago, counted
 
 if TYPE_CHECKING:
     from gateway_sessions.queue import DeadLetter, OwedReply, QueuedMessage

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import Column, facts_table, rows_table, safe_line
 from gateway_sessions.core.identity.keys import Sharing, account_in_key, decode_part, without_account
-from gateway_sessions.core.notices.units import ago, counted, span
+from gateway_sessions.core.notices.human_units import ago, counted, span
 
 if TYPE_CHECKING:
     from gateway_sessions.config.origins import FieldOrigin, Setting

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import NONE, Column, facts_table, rows_table, safe_line
 from gateway_sessions.core.display_text import shorten_text, visible_text
-from gateway_sessions.core.notices.units import ago, counted, size
+from gateway_sessions.core.notices.human_units import ago, counted, size
 from gateway_sessions.core.transcript.messages import Message, Role
 
 if TYPE_CHECKING:

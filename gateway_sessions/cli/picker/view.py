@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import NONE, safe_line
 from gateway_sessions.cli.picker.model import Picker
-from gateway_sessions.core.notices.units import ago, counted
+from gateway_sessions.core.notices.human_units import ago, counted
 from gateway_sessions.core.sessions.record import SessionSummary
 
 MARK: Final = "> "

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage
-from gateway_sessions.core.delivery.splitting import split_text
+from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage
+from gateway_sessions.core.delivery.text_splitting import split_text
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from gateway_sessions.core.delivery.outbound import LengthUnit
+from gateway_sessions.core.delivery.outbound_messages import LengthUnit
 from gateway_sessions.core.markdown.document import CodeBlock
 
 

@@ -9,7 +9,7 @@ import html
 import re
 from typing import Final
 
-from gateway_sessions.core.delivery.outbound import LengthUnit
+from gateway_sessions.core.delivery.outbound_messages import LengthUnit
 from gateway_sessions.core.markdown.dialect import NO_MARK, MarkupDialect, TableStyle, TextMark
 from gateway_sessions.core.markdown.document import CodeBlock
 

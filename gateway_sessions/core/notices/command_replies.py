@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from gateway_sessions.core.notices.units import ago_in_words, counted, span_in_words, zone_of
+from gateway_sessions.core.notices.human_units import ago_in_words, counted, span_in_words, zone_of
 from gateway_sessions.core.queue.commands import quoted
 from gateway_sessions.core.queue.items import QueuedMessage
 from gateway_sessions.core.sessions.record import SessionSummary

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway_sessions.core.identity.keys import account_in_key
-from gateway_sessions.core.notices.units import span_in_words
+from gateway_sessions.core.notices.human_units import span_in_words
 from gateway_sessions.core.queue.busy_modes import Demotion
 from gateway_sessions.core.queue.receipts import Disposition, RejectReason
 from gateway_sessions.core.sessions.entry import SessionEntry

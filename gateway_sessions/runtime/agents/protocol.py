@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol, TypeAlias, Unpack, cast, runtime_checkable
 
-from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, Unpack
 
 import msgspec
 
-from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import InboundMessage, turn_text
 from gateway_sessions.core.sessions.entry import SessionEntry

@@ -19,7 +19,7 @@ from cachetools import LRUCache
 
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.adapters.protocol import Adapter
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.delivery.retry_policy import (
     DeliveryRules,
     GiveUp,
@@ -45,7 +45,7 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import NEVER, Alarm, ClockSteps
 from gateway_sessions.runtime.delivery.sent_marks import PersistentWrites, SentReplies, Truth
 from gateway_sessions.runtime.duty import repeat
-from gateway_sessions.runtime.observability.events import EventKind, Events
+from gateway_sessions.runtime.observability.event_stream import EventKind, Events
 from gateway_sessions.storage.transactions.queue import clock_set_back, outbox
 from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply, SentReply
 

@@ -19,7 +19,7 @@ from cachetools import LRUCache
 
 from gateway_sessions._process.background import start_in
 from gateway_sessions.adapters.protocol import Adapter
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import acknowledgement, dropped_notice
 from gateway_sessions.core.queue.busy_modes import BusyBook, BusyRules, Demotion, acknowledge_due
 from gateway_sessions.core.queue.inbound import InboundMessage
@@ -34,7 +34,7 @@ from gateway_sessions.core.queue.receipts import (
 from gateway_sessions.errors import RateLimitedError, StoreStoppedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.delivery.delivery import Pauses
-from gateway_sessions.runtime.observability.events import EventKind, Events
+from gateway_sessions.runtime.observability.event_stream import EventKind, Events
 from gateway_sessions.runtime.user_code import problem_within
 
 logger: Final = logging.getLogger(__name__)

@@ -9,14 +9,12 @@
   replies at once.
 - ``farewell``: The last call to an agent whose session ended by itself, so that it can save what it needs.
 - ``gateway``: `Gateway`: takes messages from adapters, runs an agent for each turn, and sends replies.
+- ``gateway_listener``: `GatewayListener`: passes news of the queue and of other nodes on to the lanes,
+  turns and deliveries.
 - ``intake``: `MessageIntake`: takes messages in, past the observers, to a slash command, an edit or the
   queue.
-- ``listeners``: `GatewayListener`: passes news of the queue and of other nodes on to the lanes, turns and
-  deliveries.
 - ``observers``: Observers of the embedding program: asked before a message and a turn, called after a
   turn.
-- ``remote_turns``: Signals to a running turn in this process or on another node: interrupt, roll back,
-  steer.
 - ``runner``: The tasks that run turns one after another on each lane, and log the failures of turns.
 - ``running_turn``: `RunningTurn`: a turn that runs in this process, may be stopped once, and takes
   messages while it runs.
@@ -24,6 +22,8 @@
   first served.
 - ``streaming``: Growing replies on platforms that allow edits: throttled updates, and what follows a
   crash.
+- ``turn_signals``: Signals to a running turn in this process or on another node: interrupt, roll back,
+  steer.
 - ``watchdog``: The duty that stops turns past their deadline or without progress, and shows the typing
   indicator.
 """

@@ -20,12 +20,12 @@ from gateway_sessions.runtime.gateway.commands.protocol import CommandHost
 from gateway_sessions.runtime.gateway.connections import Connections
 from gateway_sessions.runtime.gateway.execution import TurnParts
 from gateway_sessions.runtime.gateway.farewell import Farewells
+from gateway_sessions.runtime.gateway.gateway_listener import GatewayListener
 from gateway_sessions.runtime.gateway.intake import MessageIntake
-from gateway_sessions.runtime.gateway.listeners import GatewayListener
 from gateway_sessions.runtime.gateway.observers import Observers
-from gateway_sessions.runtime.gateway.remote_turns import RemoteTurns
 from gateway_sessions.runtime.gateway.runner import TurnRunner, TurnTasks
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
+from gateway_sessions.runtime.gateway.turn_signals import RemoteTurns
 from gateway_sessions.runtime.gateway.watchdog import Watchdog
 from gateway_sessions.runtime.queue.edits import EditListener
 from gateway_sessions.runtime.queue.turn import GatewayTurn

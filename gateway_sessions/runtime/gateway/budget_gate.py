@@ -28,7 +28,7 @@ from gateway_sessions.core.usage.budgets import (
     plan_budget,
 )
 from gateway_sessions.runtime.gateway.running_turn import TurnAdmission
-from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.observability.event_stream import EventKind
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.store.store import SessionStore
 

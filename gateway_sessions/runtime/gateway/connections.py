@@ -16,7 +16,7 @@ from gateway_sessions._process.retry import Backoff
 from gateway_sessions.adapters.protocol import Adapter, Submit
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.observability.events import EventKind, Events
+from gateway_sessions.runtime.observability.event_stream import EventKind, Events
 
 logger: Final = logging.getLogger(__name__)
 

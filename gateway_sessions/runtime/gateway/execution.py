@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions._process.retry import MOST_TRIES, PASSING, Backoff, SpoiltTries, is_passing, retry
-from gateway_sessions.core.delivery.outbound import OutboundMessage, Reply, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, Reply, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import (
     FAILED,
     GIVEN_UP,

@@ -20,9 +20,9 @@ from gateway_sessions.core.transcript.model_history import Chat, model_rows
 from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, make_usage
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings, made, validity_of
 from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, Farewelling, SessionEnding
-from gateway_sessions.runtime.duties.hooks import SessionFinalized
+from gateway_sessions.runtime.duties.session_hooks import SessionFinalized
 from gateway_sessions.runtime.gateway.budget_gate import BudgetGate
-from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.observability.event_stream import EventKind
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.runtime.user_code import in_fresh_context
 from gateway_sessions.storage.transactions.queue import claim

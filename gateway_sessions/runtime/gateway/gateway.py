@@ -28,7 +28,7 @@ from gateway_sessions.runtime.gateway.commands.protocol import Allowed, Command,
 from gateway_sessions.runtime.gateway.connections import by_account
 from gateway_sessions.runtime.gateway.observers import AfterTurn, Observers, OnMessage, OnTurn
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
-from gateway_sessions.runtime.observability.events import Events
+from gateway_sessions.runtime.observability.event_stream import Events
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.runtime.user_code import (

@@ -14,9 +14,9 @@ from gateway_sessions.runtime.delivery.notices import ReceiptNotices
 from gateway_sessions.runtime.gateway.commands.executor import Commands
 from gateway_sessions.runtime.gateway.commands.protocol import CommandSet
 from gateway_sessions.runtime.gateway.observers import Observers
-from gateway_sessions.runtime.gateway.remote_turns import RemoteTurns
 from gateway_sessions.runtime.gateway.runner import TurnRunner
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
+from gateway_sessions.runtime.gateway.turn_signals import RemoteTurns
 from gateway_sessions.runtime.queue.admission import rejected
 from gateway_sessions.runtime.queue.edits import EditListener, MessageEdits
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations

@@ -11,7 +11,7 @@ from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.errors import FencedError, StoreStoppedError
 from gateway_sessions.runtime.gateway.execution import TurnExecution, TurnParts
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn
-from gateway_sessions.runtime.observability.events import EventKind, Events
+from gateway_sessions.runtime.observability.event_stream import EventKind, Events
 from gateway_sessions.runtime.queue.turn import GatewayTurn
 
 logger: Final = logging.getLogger(__name__)

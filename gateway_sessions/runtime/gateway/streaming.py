@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import NamedTuple, Self
 
 from gateway_sessions._process.failpoints import failpoint
-from gateway_sessions.core.delivery.outbound import GROWING, Growing, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import GROWING, Growing, OutboundMessage, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import UNFINISHED
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.delivery.delivery import Delivery

@@ -9,7 +9,7 @@ from typing import Final
 from anyio.abc import TaskGroup
 
 from gateway_sessions.adapters.protocol import Adapter
-from gateway_sessions.core.delivery.outbound import ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import ReplyTarget
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.turn_context import TurnContext, control_of
 from gateway_sessions.runtime.alarm import NEVER, Alarm

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.config import Config, SessionDBConfig
-from gateway_sessions.core.notices.units import MEND_FILE, MEND_SERVER, ago, counted, size
+from gateway_sessions.core.notices.human_units import MEND_FILE, MEND_SERVER, ago, counted, size
 from gateway_sessions.core.progress import OnProgress
 from gateway_sessions.errors import (
     ControlError,

@@ -18,7 +18,7 @@ import msgspec
 
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions._process.retry import is_passing
-from gateway_sessions.core.delivery.outbound import Growing
+from gateway_sessions.core.delivery.outbound_messages import Growing
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import Outcome
 from gateway_sessions.core.sessions.entry import SessionEntry

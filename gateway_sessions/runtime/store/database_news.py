@@ -9,8 +9,8 @@ from typing import TypeAlias
 from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.ports import AliasResolver
 from gateway_sessions.runtime.duties.cluster import Cluster
-from gateway_sessions.runtime.duties.hooks import Hooks
-from gateway_sessions.runtime.observability.events import Events, SessionEvents
+from gateway_sessions.runtime.duties.session_hooks import Hooks
+from gateway_sessions.runtime.observability.event_stream import Events, SessionEvents
 from gateway_sessions.runtime.observability.incidents import Incidents
 from gateway_sessions.storage.listener import DatabaseListener, FilesBeside
 

@@ -20,11 +20,11 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.state_machine import notice_due
 from gateway_sessions.errors import SnapshotError
 from gateway_sessions.ports import Clock, Transaction
-from gateway_sessions.runtime.duties.erasure import Erasures
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher
-from gateway_sessions.runtime.duties.hooks import Hooks
 from gateway_sessions.runtime.duties.restart_recovery import StartReport
-from gateway_sessions.runtime.observability.events import Events
+from gateway_sessions.runtime.duties.session_hooks import Hooks
+from gateway_sessions.runtime.duties.unfinished_erasures import Erasures
+from gateway_sessions.runtime.observability.event_stream import Events
 from gateway_sessions.runtime.observability.incidents import Incident
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.runtime.queue.routing import EntryCache

@@ -23,14 +23,14 @@ from gateway_sessions.core.queue.speakers import Speakers
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.duties.backups import Backups
-from gateway_sessions.runtime.duties.cleanup import Forgetting
 from gateway_sessions.runtime.duties.cluster import Cluster, Duty, NodeLanes
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher, Pruner, Retention
-from gateway_sessions.runtime.duties.hooks import Hook, Hooks
+from gateway_sessions.runtime.duties.queue_cleanup import Forgetting
 from gateway_sessions.runtime.duties.restart_recovery import RestartRecords, StartReport
-from gateway_sessions.runtime.duties.snapshot_recovery import SnapshotRecovery
+from gateway_sessions.runtime.duties.session_hooks import Hook, Hooks
+from gateway_sessions.runtime.duties.sessions_json_recovery import SnapshotRecovery
 from gateway_sessions.runtime.duties.titles import Titler, Titling, plain_titler
-from gateway_sessions.runtime.observability.events import Events
+from gateway_sessions.runtime.observability.event_stream import Events
 from gateway_sessions.runtime.observability.incidents import Incidents
 from gateway_sessions.runtime.queue.admission import QueueLimits
 from gateway_sessions.runtime.queue.aliases import Aliases, CachedAliases

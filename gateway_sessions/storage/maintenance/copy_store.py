@@ -20,7 +20,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions._process.clock import SystemClock
-from gateway_sessions.core.notices.units import counted
+from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.errors import InvalidInputError, MigrationError, NoStoreError, StoreBusyError
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.engines.protocol import Engine

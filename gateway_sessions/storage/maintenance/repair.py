@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway_sessions._process.clock import SystemClock
-from gateway_sessions.core.notices.units import counted
+from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.core.progress import OnProgress, ProgressSteps, WorkProgress
 from gateway_sessions.core.search.documents import IndexPosition
 from gateway_sessions.errors import (

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from gateway_sessions.core.notices.units import such_as
+from gateway_sessions.core.notices.human_units import such_as
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.snapshot import parse
 from gateway_sessions.errors import GatewaySessionsError

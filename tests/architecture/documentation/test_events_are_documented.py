@@ -2,7 +2,7 @@
 
 import ast
 
-from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.observability.event_stream import EventKind
 from tests.architecture.sources import dotted_name, modules
 from tests.integration.gateway.documented_events import documented_facts
 

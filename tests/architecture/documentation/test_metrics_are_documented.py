@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from gateway_sessions.core.process_load import AgentCounts, LoopLag
-from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.observability.event_stream import EventKind
 from gateway_sessions.runtime.store.control import OwnerStatus
 from gateway_sessions.storage.transactions.upkeep.status import PendingWork
 from tests.integration.gateway.documented_events import documented_facts

@@ -21,7 +21,12 @@ import anyio
 
 from gateway_sessions import Config, GatewaySessionsError, SessionStore
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.delivery.outbound import GROWING, AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import (
+    GROWING,
+    AdapterCapabilities,
+    OutboundMessage,
+    ReplyTarget,
+)
 from gateway_sessions.core.delivery.retry_policy import REPEATED
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind

@@ -25,7 +25,7 @@ from gateway_sessions import (
     SessionStore,
     Turn,
 )
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.queue import Owed
 from gateway_sessions.runtime.store.database_opening import DATABASE_FILE
 from gateway_sessions.testing.inside import queue_of

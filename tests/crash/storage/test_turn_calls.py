@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from gateway_sessions import GatewaySessionsError, StorageError
-from gateway_sessions.core.delivery.outbound import Growing, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import Growing, OutboundMessage, ReplyTarget
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.errors import FencedError
 from gateway_sessions.queue import Owed

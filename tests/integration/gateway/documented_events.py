@@ -6,7 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from gateway_sessions.runtime.observability.events import EventKind, GatewayEvent, Listener
+from gateway_sessions.runtime.observability.event_stream import EventKind, GatewayEvent, Listener
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "events.md"
 ROW = re.compile(r"^\| `([\w.]+)` \| .+ \| (.+) \|$", re.MULTILINE)

@@ -14,7 +14,7 @@ import anyio
 
 from gateway_sessions import Config, SessionStore
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import FakePlatform

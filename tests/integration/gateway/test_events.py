@@ -22,7 +22,7 @@ from gateway_sessions.core.sessions.reset_policy import ResetMode, SessionResetP
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
-from gateway_sessions.runtime.observability.events import EventKind, GatewayEvent
+from gateway_sessions.runtime.observability.event_stream import EventKind, GatewayEvent
 from gateway_sessions.storage.transactions.queue import settle
 from gateway_sessions.storage.transactions.sessions.session_transitions import logged
 from gateway_sessions.testing import FakeClock

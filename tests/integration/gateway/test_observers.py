@@ -15,7 +15,7 @@ from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Rejected, RejectReason
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.observers import AT_ONCE, ObservedTurn, Observer
-from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.observability.event_stream import EventKind
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, fails, waits_at
 from tests.integration.gateway.documented_events import take_events
 from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness, wait_until

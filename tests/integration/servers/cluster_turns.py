@@ -20,7 +20,7 @@ from gateway_sessions.core.queue.receipts import Accepted, Disposition, Duplicat
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError, StoreBusyError
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from gateway_sessions.runtime.gateway import remote_turns
+from gateway_sessions.runtime.gateway import turn_signals
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.storage.engines.membership import Membership
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
@@ -372,7 +372,7 @@ class ClusterTurns:
         monkeypatch: pytest.MonkeyPatch,
     ):
         """As when the connection is lost after the commit that begins it was sent."""
-        monkeypatch.setattr(remote_turns, "UNHEARD_SECONDS", 1.0)
+        monkeypatch.setattr(turn_signals, "UNHEARD_SECONDS", 1.0)
         a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log)))
         begun, heard = QueueOperations._begun, [False]  # noqa: SLF001 -- where the answer is lost
 

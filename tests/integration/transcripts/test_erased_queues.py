@@ -23,7 +23,7 @@ from gateway_sessions import (
     SessionSource,
     SessionStore,
 )
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.items import ItemKind
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.queue import Owed

@@ -24,7 +24,7 @@ from gateway_sessions.config import (
     SessionsJsonConfig,
     SnapshotMode,
 )
-from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
 from gateway_sessions.core.queue.items import Outcome

@@ -16,7 +16,7 @@ import pytest
 from gateway_sessions import Receipt
 from gateway_sessions.adapters import console as console_module
 from gateway_sessions.adapters.console import Console
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
 from gateway_sessions.errors import DeliveryRefusedError, StorageFullError
 from gateway_sessions.testing import FakeClock

@@ -17,7 +17,7 @@ from gateway_sessions._process.streams import accept_connection
 from gateway_sessions.adapters import _http
 from gateway_sessions.adapters import webhook as webhook_module
 from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget, TextFormat
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget, TextFormat
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import (
     Attachment,

@@ -7,7 +7,7 @@ import pytest
 from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.cli.settings import Settings
-from gateway_sessions.core.notices.units import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
+from gateway_sessions.core.notices.human_units import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
 from gateway_sessions.errors import StorageCorruptError
 
 

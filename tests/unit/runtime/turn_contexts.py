@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway_sessions import Message, SessionEntry, SessionSource
-from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.sessions.agent_validity import AgentValidity
 from gateway_sessions.core.transcript.model_history import Chat

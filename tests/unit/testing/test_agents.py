@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.core.usage.usage_events import make_usage
 from gateway_sessions.runtime.agents.protocol import Closable, Farewelling, SessionEnding, Steerable, run_turn
 from gateway_sessions.runtime.agents.turn_context import control_of

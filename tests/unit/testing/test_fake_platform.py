@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import force_setattr
 
-from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.inbound import (
     Attachment,
     AttachmentKind,

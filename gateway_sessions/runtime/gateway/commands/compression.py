@@ -12,7 +12,7 @@ from gateway_sessions.core.notices.command_replies import (
     NOT_COMPRESSED,
     NOTHING_TO_COMPRESS,
 )
-from gateway_sessions.core.notices.units import counted
+from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.core.transcript.messages import Message, message_from
 from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import StorageError

@@ -13,14 +13,18 @@ from gateway_sessions.core.notices.command_replies import (
     sessions_listed,
     stopped,
 )
-from gateway_sessions.core.notices.units import counted
+from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.core.queue.commands import quoted, unwrapped
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.record import SessionSummary
 from gateway_sessions.core.sessions.titles import clean_title
 from gateway_sessions.errors import NothingToUndoError, SessionNotFoundError
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
-from gateway_sessions.runtime.gateway.commands.steps import led_elsewhere, led_to_new, session_here
+from gateway_sessions.runtime.gateway.commands.session_switching import (
+    led_elsewhere,
+    led_to_new,
+    session_here,
+)
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
 from gateway_sessions.storage.transactions.sessions import lane_changes

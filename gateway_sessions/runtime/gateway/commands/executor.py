@@ -36,9 +36,9 @@ from gateway_sessions.errors import (
     StoreStoppedError,
 )
 from gateway_sessions.runtime.delivery.durable_notices import Answers, Asker
-from gateway_sessions.runtime.gateway.commands.places import CommandPlaces
+from gateway_sessions.runtime.gateway.commands.command_limits import CommandPlaces
 from gateway_sessions.runtime.gateway.commands.protocol import AT_ONCE, Command, CommandCall, CommandHost
-from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.observability.event_stream import EventKind
 from gateway_sessions.runtime.queue.admission import DRAINING, OVERLOADED
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.runtime.user_code import MAX_PROBLEM, problem_within

@@ -31,7 +31,7 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.runtime.agents.cache import AgentCache
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn
-from gateway_sessions.runtime.observability.events import Events
+from gateway_sessions.runtime.observability.event_stream import Events
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.runtime.user_code import check_function, check_is, check_text, each_of
 

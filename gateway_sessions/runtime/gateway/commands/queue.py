@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway_sessions.core.notices.command_replies import Situation, queue_listed, status
-from gateway_sessions.core.notices.units import counted
+from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.core.queue.commands import QueueAsked, QueueWish, queue_asked, to_be_queued
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.runtime.agents.turn_context import control_of

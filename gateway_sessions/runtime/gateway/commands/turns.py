@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from gateway_sessions.core.notices.command_replies import NOTHING_TO_RETRY, RETRIED_LATER
-from gateway_sessions.core.notices.units import counted
+from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.core.queue.commands import quoted, said_in, turns_asked
 from gateway_sessions.core.queue.receipts import Rejected
 from gateway_sessions.errors import NothingToUndoError

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from gateway_sessions.core.delivery.outbound import Growing
+from gateway_sessions.core.delivery.outbound_messages import Growing
 from gateway_sessions.core.identity.keys import Isolation
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage

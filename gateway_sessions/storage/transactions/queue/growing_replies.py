@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from gateway_sessions.core.delivery.outbound import Growing, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import Growing, OutboundMessage, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import UNFINISHED
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change

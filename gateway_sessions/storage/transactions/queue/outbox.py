@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.instants import clamp_to_calendar, to_micros
 from gateway_sessions.core.queue.state_machine import ReplyEvent, ReplyState, advance_reply
 from gateway_sessions.core.sessions.entry import SessionEntry

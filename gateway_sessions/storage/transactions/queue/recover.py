@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.notices.notice_texts import GIVEN_UP, NOT_CARRIED_OUT, cut_off_notice
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from gateway_sessions.core.delivery.outbound import Growing
+from gateway_sessions.core.delivery.outbound_messages import Growing
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import Outcome

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from gateway_sessions.core.notices.units import such_as
+from gateway_sessions.core.notices.human_units import such_as
 from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.inbox import recount

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.state_machine import (

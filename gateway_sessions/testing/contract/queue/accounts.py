@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import force_setattr
 
 from gateway_sessions import Scope, SessionSource, SessionStore
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.keys import Isolation, key_at_account, session_owner
 from gateway_sessions.core.identity.shared_lane_upgrade import LaneChoice, LanesReport
 from gateway_sessions.core.queue.inbound import InboundMessage

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from gateway_sessions import Message, Scope, SessionBusyError, SessionSource, SessionStore
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.errors import SentBeforeErasureError
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.storage.transactions.upkeep import copy_store

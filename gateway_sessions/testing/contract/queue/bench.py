@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from gateway_sessions import SessionSource, SessionStore, build_session_key
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.receipts import Accepted, Receipt, Rejected

@@ -10,7 +10,7 @@ import pytest
 
 from gateway_sessions import SessionStore
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.delivery.outbound import Growing
+from gateway_sessions.core.delivery.outbound_messages import Growing
 from gateway_sessions.core.notices.notice_texts import GIVEN_UP, UNFINISHED
 from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
 from gateway_sessions.core.queue.inbound import MessageKind

@@ -14,7 +14,7 @@ from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.budget_gate import has_limits
-from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.observability.event_stream import EventKind
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate
 from tests.integration.gateway.documented_events import take_events

@@ -21,7 +21,7 @@ from gateway_sessions.runtime.agents.protocol import SessionEnding
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.farewell import HOOK
 from gateway_sessions.runtime.gateway.gateway import Gateway
-from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.observability.event_stream import EventKind
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate, ScriptedAgents
 from gateway_sessions.testing.fake_platform import FakePlatform

@@ -17,7 +17,7 @@ import pytest
 from gateway_sessions import GatewaySessionsError, InvalidInputError, SessionStore
 from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.config import AgentConfig, GatewayConfig
-from gateway_sessions.core.delivery.outbound import AdapterCapabilities
+from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities
 from gateway_sessions.core.notices.notice_texts import GIVEN_UP
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue.items import ItemKind
@@ -26,7 +26,7 @@ from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall, CommandSet
-from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.observability.event_stream import EventKind
 from gateway_sessions.storage.transactions.queue.admit import Noted
 from gateway_sessions.storage.transactions.queue.slash_commands import MOST_OWED
 from gateway_sessions.testing import FakeClock

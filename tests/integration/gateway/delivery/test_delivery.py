@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 
-from gateway_sessions.core.delivery.outbound import AdapterCapabilities, Reply
+from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, Reply
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import InvalidInputError

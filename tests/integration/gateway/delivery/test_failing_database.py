@@ -15,7 +15,7 @@ from gateway_sessions.core.delivery.retry_policy import DeliveryRules
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.delivery.delivery import Delivery, Patience
-from gateway_sessions.runtime.observability.events import Events
+from gateway_sessions.runtime.observability.event_stream import Events
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.agents import Gate

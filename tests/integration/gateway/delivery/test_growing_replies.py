@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionResetPolicy
-from gateway_sessions.core.delivery.outbound import (
+from gateway_sessions.core.delivery.outbound_messages import (
     AdapterCapabilities,
     Growing,
     OutboundMessage,

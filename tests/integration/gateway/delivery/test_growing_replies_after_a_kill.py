@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionStore
-from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.core.notices.notice_texts import FAILED, GIVEN_UP, UNFINISHED
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import StorageUnavailableError

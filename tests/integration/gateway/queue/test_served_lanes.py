@@ -14,7 +14,7 @@ from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.reset_policy import ResetMode, SessionResetPolicy
 from gateway_sessions.runtime.agents.protocol import SessionEnding
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from gateway_sessions.runtime.duties.hooks import SessionFinalized
+from gateway_sessions.runtime.duties.session_hooks import SessionFinalized
 from gateway_sessions.testing.agents import ScriptedAgent, hangs
 from tests.integration.gateway.gateway_harness import QUICK
 from tests.integration.gateway.restartable_gateway import RestartableGateway

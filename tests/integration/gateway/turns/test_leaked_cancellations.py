@@ -12,7 +12,7 @@ import pytest
 
 from gateway_sessions.adapters import in_background
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.delivery.retry_policy import REPEATED
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing import FakeClock

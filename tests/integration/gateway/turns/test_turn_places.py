@@ -17,9 +17,9 @@ from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.receipts import Accepted
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from gateway_sessions.runtime.gateway.listeners import GatewayListener
-from gateway_sessions.runtime.gateway.remote_turns import RemoteTurns
+from gateway_sessions.runtime.gateway.gateway_listener import GatewayListener
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
+from gateway_sessions.runtime.gateway.turn_signals import RemoteTurns
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.engines.sqlite.worker import TransactionDrive
 from gateway_sessions.testing import FakeClock

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.core.notices.notice_texts import FAILED
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.storable_text import MAX_TEXT_BYTES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway_sessions.core.delivery.outbound import NOTHING, OutboundMessage, Reply, TextFormat
+from gateway_sessions.core.delivery.outbound_messages import NOTHING, OutboundMessage, Reply, TextFormat
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.core.transcript.model_history import conversation_of

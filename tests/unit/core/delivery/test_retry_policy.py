@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.delivery.outbound import (
+from gateway_sessions.core.delivery.outbound_messages import (
     AdapterCapabilities,
     LengthUnit,
     OutboundMessage,

@@ -18,7 +18,7 @@ from gateway_sessions import (
     StorageError,
 )
 from gateway_sessions.core.notices import command_replies as answers
-from gateway_sessions.core.notices import units
+from gateway_sessions.core.notices import human_units
 from gateway_sessions.core.queue.commands import (
     QueueAsked,
     QueueWish,
@@ -210,11 +210,11 @@ class TestTimes:
         ],
     )
     def test_a_span_has_two_units_at_most(self, seconds: float, text: str):
-        assert units.span_in_words(timedelta(seconds=seconds)) == text
+        assert human_units.span_in_words(timedelta(seconds=seconds)) == text
 
     def test_the_past_is_told_roughly(self):
-        assert units.ago_in_words(NOW - timedelta(seconds=59), NOW) == "just now"
-        assert units.ago_in_words(NOW - timedelta(hours=26), NOW) == "1 d ago"
+        assert human_units.ago_in_words(NOW - timedelta(seconds=59), NOW) == "just now"
+        assert human_units.ago_in_words(NOW - timedelta(hours=26), NOW) == "1 d ago"
 
 
 class TestAnswers:

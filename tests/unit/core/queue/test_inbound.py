@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sessions import InvalidInputError, SessionSource
-from gateway_sessions.core.delivery.outbound import ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import ReplyTarget
 from gateway_sessions.core.queue.inbound import (
     SEPARATOR,
     Attachment,

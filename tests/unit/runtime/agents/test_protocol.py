@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.errors import CancelledItselfError, FencedError, InvalidInputError, NoTurnError
 from gateway_sessions.runtime.agents.protocol import (
     Agent,

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from gateway_sessions import Message
-from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.core.usage.usage_events import Usage, make_usage
 from gateway_sessions.errors import FencedError, InvalidInputError
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts, control_of

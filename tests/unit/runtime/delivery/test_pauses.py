@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from gateway_sessions.core.delivery.outbound import ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import ReplyTarget
 from gateway_sessions.core.delivery.retry_policy import UNTOLD_PAUSE
 from gateway_sessions.errors import RateLimitedError
 from gateway_sessions.runtime.delivery.delivery import Pauses

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions import Config
-from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.keys import Isolation
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import EPOCH

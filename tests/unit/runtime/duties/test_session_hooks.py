@@ -15,7 +15,7 @@ from gateway_sessions.config import HooksConfig
 from gateway_sessions.core.committed_changes import SessionEnd
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.errors import InvalidInputError, StorageFullError
-from gateway_sessions.runtime.duties.hooks import Hooks, SessionFinalized
+from gateway_sessions.runtime.duties.session_hooks import Hooks, SessionFinalized
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.memory_database import MemoryDatabase
 

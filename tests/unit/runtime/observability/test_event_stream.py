@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sessions.core.committed_changes import Transition
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.runtime.observability.events import (
+from gateway_sessions.runtime.observability.event_stream import (
     EventKind,
     Events,
     GatewayEvent,

@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from gateway_sessions.core.delivery.outbound import (
+from gateway_sessions.core.delivery.outbound_messages import (
     AdapterCapabilities,
     LengthUnit,
     OutboundMessage,

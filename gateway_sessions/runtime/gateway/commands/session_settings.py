@@ -8,7 +8,7 @@ from gateway_sessions.core.notices.command_replies import NO_CONVERSATION
 from gateway_sessions.core.queue.commands import model_asked, quoted, unwrapped
 from gateway_sessions.core.sessions.titles import clean_title
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
-from gateway_sessions.runtime.gateway.commands.steps import session_here
+from gateway_sessions.runtime.gateway.commands.session_switching import session_here
 
 
 async def _title(call: CommandCall) -> str:

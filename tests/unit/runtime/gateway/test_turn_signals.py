@@ -7,8 +7,8 @@ import msgspec
 
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
-from gateway_sessions.runtime.gateway.remote_turns import RemoteTurns, Signal
 from gateway_sessions.runtime.gateway.running_turn import StopReason
+from gateway_sessions.runtime.gateway.turn_signals import RemoteTurns, Signal
 from gateway_sessions.storage.tables.nodes import Post, SignalRow
 
 KEY, OTHER = "agent:main:telegram:dm:ann", "agent:main:telegram:dm:bob"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateway_sessions.core.notices.units import (
+from gateway_sessions.core.notices.human_units import (
     ago,
     bytes_of,
     counted,

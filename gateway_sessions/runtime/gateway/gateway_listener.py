@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 from gateway_sessions.runtime.delivery.delivery import Delivery
 from gateway_sessions.runtime.duties.cluster import Cluster
-from gateway_sessions.runtime.gateway.remote_turns import RemoteTurns
 from gateway_sessions.runtime.gateway.running_turn import StopReason
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
+from gateway_sessions.runtime.gateway.turn_signals import RemoteTurns
 from gateway_sessions.runtime.queue.listener import QueueListener
 
 

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from gateway_sessions.core.delivery.outbound import LengthUnit
+from gateway_sessions.core.delivery.outbound_messages import LengthUnit
 from gateway_sessions.errors import InvalidInputError
 
 LEAST_LIMIT: Final = 40
