@@ -13,4 +13,5 @@
   spoilt.
 - ``streams``: Connections that are accepted and closed in the same way by all servers and clients of the
   package.
+- ``waits``: Marks of waits, by which a test clock tells a task that rests from one that works.
 """

@@ -24,6 +24,7 @@ import h11
 from anyio.abc import TaskGroup
 
 from gateway_sessions._process.streams import accept_connection, closing_stream
+from gateway_sessions._process.waits import rests_while_waiting
 from gateway_sessions.errors import InvalidInputError
 
 MAX_HEAD: Final = 16 << 10
@@ -234,6 +235,7 @@ class HttpServer:
         async with anyio.create_task_group() as conversations:
             await self._accept_connections(conversations)
 
+    @rests_while_waiting
     async def _accept_connections(self, conversations: TaskGroup) -> None:
         while True:
             await self._room.acquire()  # before a connection is accepted: those that wait cost nothing

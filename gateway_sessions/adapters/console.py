@@ -19,6 +19,7 @@ from typing import Final
 import anyio
 
 from gateway_sessions._process.background import in_background
+from gateway_sessions._process.waits import rests_while_waiting
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.core.delivery.outbound_messages import (
     GROWING,
@@ -192,6 +193,7 @@ async def _read_available(descriptor: int) -> bytes:
         return b""
 
 
+@rests_while_waiting
 async def _wait_readable(descriptor: int) -> None:
     with contextlib.suppress(PermissionError):  # a file cannot be waited for, and always can be read
         await anyio.wait_readable(descriptor)

@@ -13,37 +13,27 @@ from bisect import bisect_left, insort
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from types import CoroutineType, FrameType, GeneratorType
 from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
+import anyio
+
+from gateway_sessions._process.waits import WaitMark, mark_wait, wait_mark
 from gateway_sessions.core.instants import as_utc
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Agenda
 
 AnyTask: TypeAlias = asyncio.Task[Any]
 
-# Modules in which a task waits for another task, with the exceptions: functions that wait for something else.
+# Modules in which a task waits for another task, unless it sleeps there.
 _WAITS_FOR_TASKS: Final = {
-    "anyio._backends._asyncio": {"run_sync_in_worker_thread"},
-    "asyncio.locks": set[str](),
-    "asyncio.queues": set[str](),
-    "asyncio.taskgroups": set[str](),
-    "asyncio.tasks": {"sleep"},
-    "gateway_sessions.testing.clock": set[str](),
+    __name__,
+    *(module.__name__ for module in (asyncio.locks, asyncio.queues, asyncio.taskgroups, asyncio.tasks)),
 }
-# A wait that lasts as long as a resource is open, and says nothing about work.
-_SERVES: Final = {
-    ("gateway_sessions.adapters.console", "_readable"),
-    ("gateway_sessions.adapters._http", "_accept"),
-    ("gateway_sessions.storage.control.server", "_accept"),
-    ("gateway_sessions.storage.control.server", "_next"),
-    ("gateway_sessions.storage.engines.sqlite.worker", "run"),
-}
-# A wait for a thread, whatever its innermost frame is.
-_WORKS: Final = {("gateway_sessions.storage.files.threads", "in_thread")}
-_NAMED: Final = {function for _, function in _SERVES | _WORKS}
-
+_SLEEP: Final = asyncio.sleep.__code__
+mark_wait(anyio.to_thread.run_sync, WaitMark.WORKS)
 
 # Modules that wait for threads which always answer, however slow the disk is.
 _ANSWERED: Final = ("gateway_sessions.storage.", "aiosqlite.", "asyncio.threads")
@@ -117,20 +107,22 @@ def _innermost(awaited: Any) -> tuple[object, FrameType | None]:
             frame, following = awaited.gi_frame, awaited.gi_yieldfrom
         else:
             break
-        if frame is not None and frame.f_code.co_name in _NAMED:
-            place = (frame.f_globals.get("__name__"), frame.f_code.co_name)
-            if place in _SERVES:
-                return awaited, None
-            if place in _WORKS:
-                return awaited, frame
+        if frame is not None and (mark := wait_mark(frame.f_code)) is not None:
+            return awaited, None if mark is WaitMark.RESTS else frame
     return awaited, frame
 
 
 def _is_outside(frame: FrameType | None, *, poller: bool) -> bool:
     if frame is None or (poller and _is_timer(frame)):
         return False
-    exceptions = _WAITS_FOR_TASKS.get(str(frame.f_globals.get("__name__")))
-    return exceptions is None or frame.f_code.co_name in exceptions
+    module = str(frame.f_globals.get("__name__"))
+    return frame.f_code is _SLEEP or (module not in _WAITS_FOR_TASKS and module != _module_of_anyio())
+
+
+@cache
+def _module_of_anyio() -> str:
+    """Return the module in which tasks of anyio wait for each other; its name is no promise of anyio."""
+    return type(anyio.create_task_group()).__module__
 
 
 def _is_answered(frame: FrameType | None) -> bool:
@@ -138,9 +130,7 @@ def _is_answered(frame: FrameType | None) -> bool:
 
 
 def _is_timer(frame: FrameType | None) -> bool:
-    if frame is None:
-        return False
-    return (frame.f_globals.get("__name__"), frame.f_code.co_name) == ("asyncio.tasks", "sleep")
+    return frame is not None and frame.f_code is _SLEEP
 
 
 START: Final = "2026-01-01T00:00:00+00:00"

@@ -98,7 +98,7 @@ class Turn:
         self._keeper = keeper
         self._claimed = claimed
         self._ended = False
-        self._messages = tuple(item.message for item in claimed.items)
+        self._messages: tuple[InboundMessage, ...] = tuple(item.message for item in claimed.items)
         self._is_internal = all(item.message.internal for item in claimed.items)
         self._added = False
         """Whether it may be about more than it began with, or that stands in the transcript already."""

@@ -21,6 +21,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from gateway_sessions._process.streams import accept_connection, closing_stream
+from gateway_sessions._process.waits import rests_while_waiting
 from gateway_sessions.core.control_protocol import (
     MAX_ANSWER_BYTES,
     MAX_REQUEST_BYTES,
@@ -103,6 +104,7 @@ class ControlServer:
                 self._ended.clear()
                 await self._ended.wait()
 
+    @rests_while_waiting
     async def _accept(self, listener: socket.socket) -> None:
         async with anyio.create_task_group() as conversations:
             while True:
@@ -140,6 +142,7 @@ class ControlServer:
         finally:
             self._connected -= 1
 
+    @rests_while_waiting
     async def _next(self, frames: FrameStream) -> ControlRequest | None:
         """Return the next request; None if the client sends none that can be read, or its place is needed."""
         with anyio.CancelScope() as scope:

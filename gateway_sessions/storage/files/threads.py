@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import anyio
 
+from gateway_sessions._process.waits import works_while_waiting
+
 T = TypeVar("T")
 
 
@@ -20,6 +22,7 @@ def told_by_thread(tell: Callable[[T], object] | None) -> Callable[[T], object] 
     return lambda what: loop.call_soon_threadsafe(partial(tell, what))
 
 
+@works_while_waiting
 async def in_thread(work: Callable[[], T]) -> T:
     """Run blocking *work* in a thread.
 

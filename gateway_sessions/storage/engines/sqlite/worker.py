@@ -26,6 +26,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 import aiosqlite
 
 from gateway_sessions._process.failpoints import failpoint
+from gateway_sessions._process.waits import rests_while_waiting
 from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.ports import Row, Statement, Transaction, TransactionFactory
@@ -269,6 +270,7 @@ class SqliteWorker:
             raw.work = None
         return outcome[0]
 
+    @rests_while_waiting
     async def run(self) -> None:
         """Serve the queue until `StopWorker`. If this is cancelled, the thread goes on until then."""
         assert self._raw is not None  # noqa: S101 -- connected before it is run
