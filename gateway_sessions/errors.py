@@ -2,73 +2,62 @@
 
     GatewaySessionsError
     ├── InvalidInputError
-    │   ├── InvalidSourceError          a message origin that cannot name a lane
+    │   ├── InvalidSourceError          a message source that cannot name a lane
     │   │   └── UnidentifiedSourceError no identifier at all
     │   ├── InvalidSessionIdError
     │   ├── InvalidTitleError           empty, or too long
     │   ├── TitleTakenError             another session of that owner has it
-    │   ├── AmbiguousSessionError       a text that names several sessions
+    │   ├── AmbiguousSessionError       a text that means several sessions
     │   ├── InvalidPolicyError
-    │   ├── NotGivenUpError             nothing of that number was given up, to be tried again
+    │   ├── NotGivenUpError             no dead letter with that number can be retried
     │   └── ConfigError                 all problems of a configuration at once
     ├── InvalidTransitionError          a state does not allow an event
-    ├── AliasUnknownError               nobody can say by which name a person goes
+    ├── AliasUnknownError               an alias of a person cannot be resolved now
     ├── SessionNotFoundError
     ├── SessionEndedError               a session is over, and cannot be split
-    ├── SentBeforeErasureError          a late message of somebody who was erased since
+    ├── SentBeforeErasureError          a late message of a person who was erased since
     ├── SessionBusyError                a turn of that session is running
-    ├── SessionOnLaneError              a lane has that session now: its lane must be asked
-    ├── TurnEndedError                  a turn is ended once
-    ├── FencedError                     a turn that was stopped, or overtaken, may not write any more
-    ├── NoTurnError                     the current turn was asked for where none runs
+    ├── SessionOnLaneError              a lane has that session: change the lane instead
+    ├── TurnEndedError                  a turn can be ended only once
+    ├── FencedError                     a turn that was stopped or overtaken may not write any more
+    ├── NoTurnError                     `current_turn()` was called where no turn runs
     ├── CancelledItselfError            foreign code ended by a cancellation that nobody asked for
     ├── NothingToUndoError
     ├── StorageError
     │   ├── StoreBusyError              another process owns the store
     │   ├── StoreStoppedError           the store is closed, or crashed
-    │   ├── StorageUnavailableError     the database cannot be reached or is locked
+    │   ├── StorageUnavailableError     the database cannot be reached, or is locked
     │   │   ├── NodeSilentError         the other nodes may take this one for dead
     │   │   ├── StorageLockedError      another program keeps the database locked
-    │   │   └── NoStoreError            nobody has made a store there yet
+    │   │   ├── NoStoreError            there is no store yet
+    │   │   ├── MissingRightError       the login lacks a right on a server
+    │   │   └── SchemaTooOldError       written by an older version, and opened only for reading
     │   ├── StorageFullError
     │   ├── StorageCorruptError
-    │   ├── ForeignDatabaseError        the file is somebody else's
+    │   ├── ForeignDatabaseError        the file belongs to another program
+    │   │   └── HermesDatabaseError     the file is a database of Hermes
     │   ├── SchemaTooNewError           written by a newer version
-    │   ├── MigrationError              a store cannot be moved there, or has not arrived as it was
+    │   ├── MigrationError              a store cannot be moved there, or differs after the move
     │   ├── UnsupportedStorageError     this place cannot hold a store safely
+    │   │   ├── UnknownProviderError    no such kind of database is installed
+    │   │   ├── BrokenProviderError     an installed provider cannot be used
+    │   │   └── OperatorsTaskError      only the operator of the server can do that
     │   └── ControlError                the owner of the store could not be asked, or did not answer
     ├── EventLoopRunningError           a blocking call was made where an event loop runs
     ├── AdapterError                    a message was certainly not sent
-    │   ├── AdapterUnavailableError     the platform cannot be reached; later it may work
+    │   ├── AdapterUnavailableError     the platform cannot be reached now
     │   ├── RateLimitedError            the platform asks to wait
-    │   └── DeliveryRefusedError        the platform will never take this one
+    │   └── DeliveryRefusedError        the platform will never accept this message
+    ├── ModelError                      a model has not answered
+    │   ├── ModelUnavailableError       it cannot be reached, or is too busy now
+    │   ├── ModelRefusedError           the request has to be corrected first
+    │   │   └── ContextTooLongError     the conversation is longer than the model can read
+    │   └── ModelAnswerError            the answer cannot be read, or broke off
     ├── SnapshotError                   sessions.json could not be written
-    └── InvalidSnapshotError            sessions.json is not what we wrote
+    └── InvalidSnapshotError            sessions.json is damaged, or was changed by somebody else
 
-Constructors take facts, keep them as attributes and build the message from them.
-
-What may keep a database from being used as it is. Each is a `StorageError`, too.
-
-StorageError
-├── ForeignDatabaseError
-│   └── HermesDatabaseError         the file is a database of Hermes
-├── StorageUnavailableError
-│   ├── MissingRightError           the login lacks a right in a database on a server
-│   └── SchemaTooOldError           an older version wrote it, and whoever only reads changes nothing
-└── UnsupportedStorageError
-    ├── UnknownProviderError        no such kind of database is installed
-    ├── BrokenProviderError         a package brings one along that cannot be used
-    └── OperatorsTaskError          only whoever runs the server can do that
-
-The errors of a model at an endpoint belong to the same tree.
-
-    ModelError                      a model has not answered
-    ├── ModelUnavailableError       it cannot be reached, or is too busy: later it may answer
-    ├── ModelRefusedError           it will not answer as it was asked: correct something first
-    │   └── ContextTooLongError     the conversation does not fit into it any more
-    └── ModelAnswerError            what came is no answer, or broke off
-
-None of them holds a key: the answer of an endpoint is quoted without it.
+Constructors take facts, keep them as attributes and build the message from them. No error of a model holds a
+key: the answer of an endpoint is quoted without it.
 """
 
 from __future__ import annotations

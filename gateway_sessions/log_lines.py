@@ -1,4 +1,4 @@
-"""Log records as lines of text, and a handler for programs that have not set logging up."""
+"""Log records as lines of text, and a handler for programs without a configured log."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _STANDARD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
     "taskName",
 }
-"""Attributes that are not shown as facts: each record has them, or the line begins with them."""
+"""Attributes that are not shown as facts, because each record has them or the line begins with them."""
 
 
 class LogLines(logging.Formatter):
-    """Formats a record as one line with its facts by name; a traceback follows on lines of its own."""
+    """Formats a record as one line with its facts; a traceback follows on lines of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line without control characters, and behind it the traceback if there is one."""
+        """Return the line without control characters, and the traceback after it, if there is one."""
         facts = {name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
         told = "".join(f" {name}={visible_text(str(value))}" for name, value in facts.items())
         action = getattr(record, "action", record.name)
@@ -32,9 +32,9 @@ class LogLines(logging.Formatter):
 
 
 class UnconfiguredLogging(logging.Handler):
-    """Writes warnings and errors to stderr as long as no other handler would get them.
+    """Writes warnings and errors to stderr as long as no other handler gets them.
 
-    Python does the same for a logger without handlers, but it leaves the facts of a record out.
+    Python does the same for a logger without handlers, but without the facts of a record.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class UnconfiguredLogging(logging.Handler):
         self.setFormatter(LogLines())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record, unless the program has set logging up or has no stderr."""
+        """Write the record, unless the program has configured logging or has no stderr."""
         if sys.stderr is None or _has_another_handler(record.name, self):
             return
         try:
@@ -53,7 +53,7 @@ class UnconfiguredLogging(logging.Handler):
 
 @contextmanager
 def without_log_lines(logger: logging.Logger) -> Generator[None]:
-    """Within the block, keep the records of a logger from stderr, because the program says errors itself."""
+    """Keep the records of a logger from stderr in the block, because the program reports errors itself."""
     handler = logging.NullHandler()
     logger.addHandler(handler)
     try:

@@ -2,7 +2,7 @@
 
 - ``background``: Background work ends with a block: a `Resource` has a host task for it, and
   `in_background` runs beside it.
-- ``clock``: `SystemClock`: the machine's time. No other module asks what time it is.
+- ``clock``: `SystemClock`: the only module that reads the machine's clock.
 - ``failpoints``: Named points at which a test can stop, kill or fail the program; nothing happens unless
   one is armed.
 - ``installed_packages``: The installed packages: the version of this one, and those that bring kinds of
@@ -11,7 +11,6 @@
   from them.
 - ``retry``: Retries after passing faults of the database, with pauses that grow, and counts of what they
   spoilt.
-- ``streams``: Connections that are accepted and closed in the same way by all servers and clients of the
-  package.
+- ``streams``: How all servers and clients of the package accept and close connections.
 - ``waits``: Marks of waits, by which a test clock tells a task that rests from one that works.
 """

@@ -23,7 +23,7 @@ from gateway_sessions.errors import CancelledItselfError, StoreStoppedError
 
 
 class Resource:
-    """Opens, serves and closes inside its host task; every later call raises a crash of that task."""
+    """Opens, serves and closes inside its host task; after a crash, every call raises that crash."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -92,12 +92,12 @@ class Resource:
 
 @cache
 def _load_event_loop_support() -> None:
-    """Import anyio's part for asyncio, which would block the loop noticeably."""
+    """Import anyio's backend for asyncio, which would block the loop for too long."""
     anyio.run(anyio.sleep, 0)
 
 
 async def _wait_for_host(host: asyncio.Task[None]) -> asyncio.CancelledError | None:
-    """Wait for the end of *host*, whatever happens; return a cancellation of the caller."""
+    """Wait for the end of *host* even if the caller is cancelled, and return that cancellation."""
     interrupted: asyncio.CancelledError | None = None
     while not host.done():
         try:
@@ -127,17 +127,17 @@ def _raise_crash(host: asyncio.Task[None]) -> None:
 
 
 def is_block_cancelled() -> bool:
-    """Return whether a block around the caller was cancelled; else its callee let out a cancellation."""
+    """Return whether a block around the caller was cancelled, and not only a callee by itself."""
     # A cancelled scope of anyio has a deadline in the past of all clocks; nothing else tells the two apart.
     return anyio.current_effective_deadline() == -math.inf
 
 
 @asynccontextmanager
 async def in_background(work: Callable[[], Coroutine[object, object, None]]) -> AsyncGenerator[None]:
-    """Run a coroutine function within the block, and leave nothing of it running behind the block.
+    """Run a coroutine function within the block, and leave nothing of it running after the block.
 
-    If the function fails, the block is left by its error at once. That error and errors of the block itself
-    come out as they are, not in a group. A cancellation that it lets out and nobody asked for is a
+    If the function fails, its error ends the block at once. That error and errors of the block itself are
+    raised as they are, not in a group. A cancellation that the function raises and nobody asked for becomes a
     `CancelledItselfError`.
     """
     failure: Exception | None = None

@@ -1,4 +1,4 @@
-"""`SystemClock`: the machine's time. No other module asks what time it is."""
+"""`SystemClock`: the only module that reads the machine's clock."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ _armed: Callable[[str], None] | None = None
 
 
 def failpoint(name: str) -> None:
-    """Run the armed action, if there is one, for the point *name*."""
+    """Run the armed action, if there is one, at the point *name*."""
     if _armed is not None:
         _armed(name)
 

@@ -1,4 +1,4 @@
-"""Connections that are accepted and closed in the same way by all servers and clients of the package."""
+"""How all servers and clients of the package accept and close connections."""
 
 from __future__ import annotations
 

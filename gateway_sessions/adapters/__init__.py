@@ -1,14 +1,10 @@
-"""Adapters bring messages in and take replies out; those here need no library of a platform.
+"""Adapters receive messages and send replies; those here need no library of a platform.
 
-- ``_http``: The webhook and the health endpoint speak HTTP/1.1 here: one request on a connection, and one
-  answer to it.
-- ``console``: The console adapter connects one person at a terminal, or a pipe: lines come in, and replies
-  go out.
-- ``protocol``: An adapter connects a gateway to one account of a platform, and this is the protocol between
-  the two.
-- ``set_aside``: Adapters put updates that they cannot read aside in files, so that no update blocks all
-  others.
-- ``webhook``: The webhook adapter connects any program, which posts signed messages and is posted signed
+- ``_http``: HTTP/1.1 for the webhook and the health endpoint, with one request on each connection.
+- ``console``: `Console`: the adapter for one person at a terminal or a pipe, where each line is a message.
+- ``protocol``: `Adapter`: the protocol between a gateway and the adapter of one account of a platform.
+- ``set_aside``: `put_aside`: keeps an unreadable update in a file, so that it does not block all others.
+- ``webhook``: `Webhook`: the adapter for any program that posts signed messages and receives signed
   replies.
 """
 

@@ -1,8 +1,8 @@
-"""The webhook and the health endpoint speak HTTP/1.1 here: one request on a connection, and one answer to it.
+"""HTTP/1.1 for the webhook and the health endpoint, with one request on each connection.
 
 `h11` reads and writes the bytes. This module moves them between `h11` and the network, and sets the limits. A
-request that two readers can take for two different ones is refused and not guessed at: a proxy in front may
-have taken it for the other one. So no body without a length, no folded header, no second request.
+request that two readers can understand differently is refused, because a proxy in front may have understood
+it in the other way. So there is no body without a length, no folded header and no second request.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from gateway_sessions._process.waits import rests_while_waiting
 from gateway_sessions.errors import InvalidInputError
 
 MAX_HEAD: Final = 16 << 10
-"""The bytes of a first line with its headers; also of the line that tells the length of a chunk.
+"""The most bytes of a first line with its headers, and of the line with the length of a chunk.
 
 Proxies allow 8 to 32 KiB. Ours are a few hundred bytes.
 """
 MAX_TARGET: Final = 4096
-"""The characters of a target. Our paths are short; a longer one is a mistake or an attack."""
+"""The most characters of a target. Our paths are short; a longer one is a mistake or an attack."""
 
 _VERSIONS: Final = {b"1.0", b"1.1"}
 _METHOD: Final = re.compile(rb"[A-Z]{1,16}")
@@ -51,7 +51,7 @@ _AMBIGUOUS: Final = re.compile(
 
 
 class HttpError(Exception):
-    """The received bytes are no HTTP, or more of it than is taken; a server answers with `status`."""
+    """The received bytes are no valid HTTP, or exceed a limit; a server answers with `status`."""
 
     def __init__(self, status: HTTPStatus, problem: str) -> None:
         self.status = status
@@ -61,7 +61,7 @@ class HttpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A client sends this to a server. Names of headers are in lower case."""
+    """A request of a client. Names of headers are in lower case."""
 
     method: str
     target: str
@@ -76,7 +76,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A server answers with this. Names of headers are in lower case."""
+    """An answer of a server. Names of headers are in lower case."""
 
     status: int
     body: bytes = b""
@@ -84,7 +84,7 @@ class Response:
 
 
 async def _receive_into_protocol(protocol: h11.Connection, reader: asyncio.StreamReader) -> bytes:
-    """Pass the next bytes of a connection to h11, and return them; there are none at its end."""
+    """Pass the next bytes of a connection to h11, and return them; no bytes mean its end."""
     # h11 never holds more than MAX_HEAD bytes: it refuses a head at one length, however the network cuts it.
     unread, _ = protocol.trailing_data
     if received := await reader.read(MAX_HEAD - len(unread)):
@@ -98,7 +98,7 @@ def _new_protocol(role: type[h11.CLIENT] | type[h11.SERVER]) -> h11.Connection:
 
 
 def _headers_by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by name; one that occurs several times holds all its values, separated by commas."""
+    """Return headers by name; the values of a repeated header are joined by commas."""
     decoded: dict[str, str] = {}
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
@@ -107,7 +107,7 @@ def _headers_by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _headers_to_send(headers: Mapping[str, str], body: bytes) -> list[tuple[bytes, bytes]]:
-    """Return the headers that go out with a body, on a connection that ends behind it."""
+    """Return the headers to send with a body, after which the connection is closed."""
     sent = {**headers, "content-length": str(len(body)), "connection": "close"}
     return [(name.encode("ascii"), value.encode("latin-1")) for name, value in sent.items()]
 
@@ -115,21 +115,21 @@ def _headers_to_send(headers: Mapping[str, str], body: bytes) -> list[tuple[byte
 # A server
 
 MAX_CONNECTIONS: Final = 64
-"""Requests that are answered at a time. Each may hold a body in memory: 64 of 1 MiB are 64 MiB."""
+"""The most requests at a time. Each may hold a body in memory: 64 of 1 MiB are 64 MiB."""
 BACKLOG: Final = 128
-"""Connections that the system keeps for us until there is room; twice as many, for a short burst."""
+"""The connections that the system keeps until there is room: twice as many, for a short burst."""
 ARRIVAL_SECONDS: Final = 10.0
-"""The limit for a request to arrive, and for its answer to be taken: no slow client keeps a place."""
+"""The time limit for a request to arrive, and for its answer to be read, so that no slow client stays."""
 PAUSE_SECONDS: Final = 0.1
-"""The pause before the next client is let in, when this process may open no more files."""
+"""The pause before the next client is accepted when this process may open no more files."""
 LEFTOVERS_SECONDS: Final = 1.0
-"""The limit for reading on behind an answer. A client that sends for longer may not see its answer."""
+"""The time limit for reading on after an answer. A client that sends longer may not get its answer."""
 
 Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class ServerExchange:
-    """A connection carries one request to a server, and its answer back."""
+    """One request on a connection, and the answer to it, at the side of the server."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, max_body: int) -> None:
         self._reader = reader
@@ -139,12 +139,12 @@ class ServerExchange:
         self._is_head = False
 
     async def receive(self) -> Request:
-        """Return the request; `HttpError` refuses it, and `EOFError` means that the client left too early."""
+        """Return the request; `HttpError` if it is refused, `EOFError` if the client has left too early."""
         try:
             head = await self._receive_head()
             self._is_head = head.method == b"HEAD"
             headers = self._checked_headers(head)
-            if self._protocol.they_are_waiting_for_100_continue:  # and so has not sent its body yet
+            if self._protocol.they_are_waiting_for_100_continue:  # the client has not sent its body yet
                 go_on = h11.InformationalResponse(status_code=100, reason=b"Continue", headers=[])
                 self._writer.write(self._protocol.send(go_on))
             body = await self._receive_body()
@@ -178,7 +178,7 @@ class ServerExchange:
         return head
 
     def _checked_headers(self, head: h11.Request) -> dict[str, str]:
-        """Return the headers of a request that is taken, or raise `HttpError` before its body is read."""
+        """Return the headers of a valid request, or raise `HttpError` before its body is read."""
         headers = _headers_by_name(head.headers)
         unusual = not _METHOD.fullmatch(head.method) or head.method == b"CONNECT"  # we are nobody's tunnel
         if unusual or head.http_version not in _VERSIONS or len(head.target) > MAX_TARGET:
@@ -210,7 +210,7 @@ class ServerExchange:
 
 
 def _error_for_bad_request(error: h11.RemoteProtocolError) -> HttpError:
-    """Return why h11 refuses a request, in our words: its own may repeat what a stranger has sent."""
+    """Return the error for a request that h11 refuses, in our words: its own may quote a stranger."""
     match error.error_status_hint:
         case HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
             status, problem = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"headers may have {MAX_HEAD} bytes"
@@ -222,7 +222,7 @@ def _error_for_bad_request(error: h11.RemoteProtocolError) -> HttpError:
 
 
 class HttpServer:
-    """A server listens at an address, and answers with what the function it was given returns."""
+    """A server that answers each request with what its function returns."""
 
     def __init__(self, listener: socket.socket, answer: Answer, *, max_body: int) -> None:
         self._listener = listener
@@ -231,14 +231,14 @@ class HttpServer:
         self._room = asyncio.Semaphore(MAX_CONNECTIONS)
 
     async def serve(self) -> None:
-        """Answer for ever. A client that comes while there is no room waits outside."""
+        """Answer requests until cancelled. While there is no room, clients wait unaccepted."""
         async with anyio.create_task_group() as conversations:
             await self._accept_connections(conversations)
 
     @rests_while_waiting
     async def _accept_connections(self, conversations: TaskGroup) -> None:
         while True:
-            await self._room.acquire()  # before a connection is accepted: those that wait cost nothing
+            await self._room.acquire()  # before accepting: unaccepted connections cost nothing
             try:
                 connection = await accept_connection(self._listener)
             except OSError:
@@ -272,7 +272,7 @@ class HttpServer:
 
 
 async def _discard_unread_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Read what still comes: to close on unread bytes may throw away an answer that is on its way."""
+    """Read what still comes: closing a connection with unread bytes may discard the answer on its way."""
     writer.write_eof()
     with anyio.move_on_after(LEFTOVERS_SECONDS):
         while await reader.read(MAX_HEAD):
@@ -290,13 +290,13 @@ def listening_socket(host: str, port: int) -> socket.socket:
 # A client
 
 CONNECT_SECONDS: Final = 10.0
-"""The limit for a name, a connection and its TLS together; nothing is sent before."""
+"""The time limit for the lookup of a name, the connection and its TLS; nothing is sent before."""
 ANSWER_SECONDS: Final = 30.0
-"""The limit for a receiver's answer to a request; a webhook of ours takes as long at most."""
+"""The time limit for a receiver's answer, which is that of our own webhook."""
 BODY_SECONDS: Final = 5.0
-"""The limit for the rest of an answer: its status has told what counts."""
+"""The time limit for the body of an answer: the status has already said what matters."""
 MAX_ANSWER: Final = 64 << 10
-"""The bytes of an answer's body that are read. All that is looked for in it is an id."""
+"""The most bytes of an answer's body that are read: only an id is looked for in it."""
 
 _PORTS: Final = {"http": 80, "https": 443}
 _BROKEN: Final = (OSError, EOFError, h11.RemoteProtocolError)
@@ -304,12 +304,12 @@ _FIRST_UNKNOWN_STATUS: Final = 600
 
 
 class NotConnectedError(Exception):
-    """There was no connection, so nothing can have arrived."""
+    """No connection was made, so nothing can have arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """Requests go to this address."""
+    """The address of a request."""
 
     scheme: str
     host: str
@@ -318,7 +318,7 @@ class Url:
 
     @classmethod
     def parse(cls, text: str) -> Url:
-        """Read an address that begins with `http://` or `https://`."""
+        """Parse an address that begins with `http://` or `https://`."""
         try:
             parts = urlsplit(text)
             port = parts.port or _PORTS[parts.scheme]
@@ -332,7 +332,7 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """The host, and the port unless it is the usual one: a server knows itself by that."""
+        """The host, with the port unless it is the usual one, as in the header `host`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -340,7 +340,7 @@ class Url:
 async def post(url: Url, headers: Mapping[str, str], body: bytes, *, tls: ssl.SSLContext | None) -> Response:
     """Send a body and return the answer.
 
-    `NotConnectedError`: nothing was sent. Any other error: nobody knows whether it has arrived.
+    After `NotConnectedError`, nothing was sent; after any other error, nobody knows whether it has arrived.
     """
     protocol = _new_protocol(h11.CLIENT)
     request = h11.Request(
@@ -354,14 +354,14 @@ async def post(url: Url, headers: Mapping[str, str], body: bytes, *, tls: ssl.SS
             await writer.drain()
             head = await _read_answer_head(protocol, reader)
         answered, answer = _headers_by_name(head.headers), b""
-        # The status tells what became of the request; a body that never comes changes nothing about that.
+        # The status already says whether the request was accepted; a missing body changes nothing.
         with anyio.move_on_after(BODY_SECONDS), contextlib.suppress(*_BROKEN):
             answer = await _read_answer_body(protocol, reader, int(answered.get("content-length", "0")))
         return Response(head.status_code, answer, answered)
 
 
 async def _read_answer_head(protocol: h11.Connection, reader: asyncio.StreamReader) -> h11.Response:
-    """Return status and headers of the final answer; those before it only say that there will be one."""
+    """Return status and headers of the final answer, and skip informational ones before it."""
     try:
         while True:
             match protocol.next_event():
@@ -381,7 +381,7 @@ async def _read_answer_head(protocol: h11.Connection, reader: asyncio.StreamRead
 
 
 async def _read_answer_body(protocol: h11.Connection, reader: asyncio.StreamReader, length: int) -> bytes:
-    """Return the body of an answer, cut off behind MAX_ANSWER; nothing if it says that it is longer."""
+    """Return the body of an answer up to MAX_ANSWER bytes; nothing if its length is greater."""
     body = bytearray()
     while length <= MAX_ANSWER and len(body) <= MAX_ANSWER:
         match protocol.next_event():

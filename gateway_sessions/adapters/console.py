@@ -1,4 +1,4 @@
-"""The console adapter connects one person at a terminal, or a pipe: lines come in, and replies go out."""
+"""`Console`: the adapter for one person at a terminal or a pipe, where each line is a message."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from gateway_sessions.errors import AdapterError, DeliveryRefusedError
 logger: Final = logging.getLogger(__name__)
 
 MAX_LINE: Final = 1 << 20
-"""The characters of a line; a longer one is taken for several, so that no pipe fills the memory."""
+"""The most characters of a line; a longer one is split, so that no pipe fills the memory."""
 CHUNK: Final = 1 << 16
-"""The bytes of one read: as many as a pipe holds."""
+"""The bytes of one read, as many as a pipe holds."""
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Characters that move the cursor, change the title of a terminal, or have no encoding."""
+"""Characters that control a terminal or have no encoding."""
 
 
 class Console:
-    """A console reads from one file descriptor and writes to another; neither ever blocks the loop.
+    """An adapter that reads from one file descriptor and writes to another, without blocking the loop.
 
-    A line has no id: what is typed twice is said twice. An empty line says nothing.
+    A line has no id, so a line that is typed twice is two messages. An empty line is no message.
     """
 
     name = ""
@@ -61,9 +61,9 @@ class Console:
         growing: bool = False,
         before_first: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        """With *growing*, a reply is shown as it is made: for terminals, where somebody looks on.
+        """Create a console; with *growing*, for terminals, a reply is shown while it is made.
 
-        *before_first* is awaited before the first line is handed over; while it fails, no line is.
+        *before_first* is awaited before the first line is submitted; as long as it fails, no line is.
         """
         self.capabilities: AdapterCapabilities = AdapterCapabilities(
             edit=growing, min_edit_interval=timedelta()
@@ -73,9 +73,9 @@ class Console:
         self._source = SessionSource(platform=self.platform, chat_id=person, user_id=person)
         self._before_first = before_first
         self._ended = asyncio.Event()
-        self._output_lock = asyncio.Lock()  # a text goes out in pieces: two at a time would be mixed
+        self._output_lock = asyncio.Lock()  # a text is written in pieces, which two writers would mix
         self._growing_reply: tuple[str, str] | None = None
-        """The key of the reply whose last line has no end yet, and what is written of it."""
+        """The key of a reply whose last line is not ended yet, and the text that is written of it."""
 
     async def ended(self) -> None:
         """Wait for the end of the input."""
@@ -83,7 +83,7 @@ class Console:
 
     @asynccontextmanager
     async def connect(self, submit: Submit) -> AsyncGenerator[None]:
-        """Hand each line over, one after the other, until the input or the block ends."""
+        """Submit each line, one after the other, until the input or the block ends."""
         self._ended.clear()
         async with in_background(partial(self._submit_lines, submit)):
             yield
@@ -91,14 +91,14 @@ class Console:
     async def send(
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
     ) -> str | None:
-        """Write a message on lines of its own; only a reply that is still to grow has an id."""
+        """Write a message on lines of its own; only a growing reply has an id."""
         grows = self.capabilities.edit and idempotency_key.startswith(GROWING)
         async with self._output_lock:
             await self._write_on_new_line(_text_to_show(message), idempotency_key if grows else None)
         return idempotency_key if grows else None
 
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
-        """Write what a reply has more than before; what is written stays."""
+        """Write what a growing reply has more than before; written text stays."""
         if not self.capabilities.edit:
             raise DeliveryRefusedError(self.platform, "what is written cannot be changed")
         shown, whole = _text_to_show(message), message.replaces is not None
@@ -115,7 +115,7 @@ class Console:
                 await self._write_on_new_line(shown)
 
     async def typing(self, target: ReplyTarget) -> None:
-        """Do nothing: a person at a terminal sees that there is no answer yet."""
+        """Do nothing: a terminal needs no sign of typing."""
 
     async def _submit_lines(self, submit: Submit) -> None:
         lines = _LineReader(self._stdin)
@@ -137,19 +137,19 @@ class Console:
                     await self._write_on_new_line(f"(not taken: {error})")
 
     async def _write_on_new_line(self, text: str, grows: str | None = None) -> None:
-        """Write a text on a line of its own, which has no end yet if the text *grows* under that key."""
+        """Write a text on a new line, which is not ended if the text *grows* under that key."""
         before, behind = "\n" if self._growing_reply is not None else "", "\n" if grows is None else ""
         await self._write(f"{before}{text}{behind}")
         self._growing_reply = (grows, text) if grows is not None else None
 
     async def _write(self, text: str) -> None:
-        """Write a text. If nobody reads, only before the first byte is it certain that nothing was shown."""
+        """Write a text. `DeliveryRefusedError` if nobody reads, and not one byte was written."""
         left = text.encode()
         began = False
         while left:
             try:
                 await _wait_writable(self._stdout)
-                # No pipe that can be written to makes so short a write wait.
+                # A write of at most PIPE_BUF bytes to a writable pipe does not block.
                 written = await asyncio.to_thread(os.write, self._stdout, left[: select.PIPE_BUF])
             except BrokenPipeError as error:
                 if began:
@@ -159,7 +159,7 @@ class Console:
 
 
 class _LineReader:
-    """Lines are cut from what a descriptor gives, wherever its reads end."""
+    """Reads lines from a descriptor, wherever its reads end."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -169,7 +169,7 @@ class _LineReader:
         self._over = False
 
     async def next_line(self) -> str | None:
-        """Return the next line without its end, and None behind the last one."""
+        """Return the next line without its end; None after the last one."""
         while not self._whole:
             if self._over:
                 return None
@@ -185,7 +185,7 @@ class _LineReader:
 
 
 async def _read_available(descriptor: int) -> bytes:
-    """Return what can be read next; nothing at the end, or if the terminal is gone."""
+    """Return the next bytes; none at the end, or if the terminal is gone."""
     try:
         await _wait_readable(descriptor)
         return await asyncio.to_thread(os.read, descriptor, CHUNK)
@@ -195,7 +195,7 @@ async def _read_available(descriptor: int) -> bytes:
 
 @rests_while_waiting
 async def _wait_readable(descriptor: int) -> None:
-    with contextlib.suppress(PermissionError):  # a file cannot be waited for, and always can be read
+    with contextlib.suppress(PermissionError):  # a file cannot be waited for, and is always readable
         await anyio.wait_readable(descriptor)
 
 

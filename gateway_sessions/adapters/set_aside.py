@@ -1,4 +1,4 @@
-"""Adapters put updates that they cannot read aside in files, so that no update blocks all others."""
+"""`put_aside`: keeps an unreadable update in a file, so that it does not block all others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway_sessions.adapters.protocol import Adapter
 logger: Final = logging.getLogger(__name__)
 
 NAME_DIGITS: Final = 16
-"""Digits of a hash in the name of a file: 64 bits tell updates apart, and the same update is kept once."""
+"""The digits of the hash in a file's name: 64 bits tell updates apart, and a repeated update is kept once."""
 
 
 async def put_aside(folder: str | Path, update: object, error: Exception, *, adapter: Adapter) -> Path:
@@ -40,11 +40,11 @@ def _write_private_file(folder: Path, name: str, content: bytes) -> Path:
     """Write a file that only its owner may read: an update holds what people said."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / name
-    # A link in that place, which somebody may have planted, is not followed.
+    # Somebody may have planted a link there: it is not followed.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     try:
         descriptor = os.open(path, flags, 0o600)
-    except FileExistsError:  # the same update came before, for the platform delivers it again
+    except FileExistsError:  # the platform has delivered the same update again
         return path
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)

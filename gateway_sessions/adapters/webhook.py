@@ -1,7 +1,7 @@
-"""The webhook adapter connects any program, which posts signed messages and is posted signed replies.
+"""`Webhook`: the adapter for any program that posts signed messages and receives signed replies.
 
-A message is answered with its receipt, and only once it is durable. The signatures are those of Standard
-Webhooks, which many libraries can make and check. All formats stand in `docs/reference/webhook.md`.
+A message is answered with its receipt, and only after it is durable. The signatures follow Standard Webhooks,
+which many libraries support. `docs/reference/webhook.md` describes all formats.
 """
 
 from __future__ import annotations
@@ -58,43 +58,42 @@ from gateway_sessions.ports import Clock
 logger: Final = logging.getLogger(__name__)
 
 MAX_BODY: Final = 1 << 20
-"""The bytes of a message: far more than a person types, and little enough for 64 of them in memory."""
+"""The most bytes of a message: far more than a person types, and little enough for 64 in memory."""
 SUBMIT_SECONDS: Final = 30.0
-"""The longest time that a message may take to become durable. Senders seldom wait longer for an answer."""
+"""The time limit for a message to become durable; senders seldom wait longer for an answer."""
 RETRY_SECONDS: Final = 5
-"""When a sender shall bring a message again: a store that is locked or restarts is back by then."""
+"""The pause after which a sender should repeat a message: a locked or restarting store is back by then."""
 
-_PLAIN_ID: Final = re.compile(
-    r"[!-~]{1,128}"
-)  # what a header holds as it is, in a length that proxies let pass
+_PLAIN_ID: Final = re.compile(r"[!-~]{1,128}")  # safe in a header, and short enough for proxies
 _LATER: Final = {"retry-after": str(RETRY_SECONDS)}
 _JSON: Final = {"content-type": "application/json"}
 
 
 class _AnswerToReply(msgspec.Struct):
-    """A receiver may answer a reply with this."""
+    """The answer that a receiver may give to a reply."""
 
     message_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSettings:
-    """A webhook listens here, posts its replies there, and shares these secrets with the other side."""
+    """The settings of a webhook: where it listens, where it posts replies, and the shared secrets."""
 
     secrets: Sequence[str] = field(repr=False)
-    """The first one signs replies, and each of them is accepted: so a secret is replaced without a gap."""
+    """The first secret signs replies, and each is accepted, so that a secret can be replaced without a
+    gap."""
     callback_url: str
     host: str = "127.0.0.1"
     port: int = 8080
-    """The port to listen at; 0 takes any that is free, and `Webhook.address` tells which."""
+    """The port to listen at; 0 is any free port, which `Webhook.address` tells."""
     path: str = "/messages"
     max_body: int = MAX_BODY
     receiver_deduplicates: bool = False
-    """Whether the receiver shows replies with one `webhook-id` once, so that repeats need no mark."""
+    """Whether the receiver shows replies with the same `webhook-id` once, so that repeats need no mark."""
     unreadable: str | Path | None = None
-    """A folder for messages that cannot be read; some senders bring no other message until one is taken.
+    """A folder for unreadable messages; some senders send nothing else until a message is accepted.
 
-    With None the sender is told that the message is no good (422), and keeps it.
+    With None, the sender gets status 422 and keeps the message.
     """
 
     def __post_init__(self) -> None:
@@ -104,7 +103,7 @@ class WebhookSettings:
 
 
 class Webhook:
-    """An adapter connects one program; several webhooks have different names."""
+    """The adapter of one program; several webhooks need different names."""
 
     def __init__(
         self,
@@ -150,7 +149,7 @@ class Webhook:
     async def send(
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
     ) -> str | None:
-        """Post a reply, and return the id that the receiver gives it, if it does."""
+        """Post a reply, and return the id from the receiver's answer, if there is one."""
         body = msgspec.json.encode({"target": target, "message": message})
         headers = self._signer.headers(_header_id(idempotency_key), body, self._clock.now())
         try:
@@ -166,20 +165,20 @@ class Webhook:
             return None
 
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
-        """Refuse: what is posted stays."""
+        """Refuse: a posted reply cannot be changed."""
         raise DeliveryRefusedError(self.platform, "what is posted cannot be changed")
 
     async def typing(self, target: ReplyTarget) -> None:
-        """Do nothing: the protocol of webhooks has no word for it."""
+        """Do nothing: the protocol has no sign of typing."""
 
     async def _tls_context(self) -> ssl.SSLContext | None:
-        """Return what TLS trusts; it is read once, in a thread, for it stands in files."""
+        """Return the TLS context, which is loaded from files once, in a thread."""
         if self._tls is None and self._callback.scheme == "https":
             self._tls = await asyncio.to_thread(ssl.create_default_context)
         return self._tls
 
     def _raise_for_status(self, response: Response) -> None:
-        """Return if the receiver has the reply, else raise what its status means."""
+        """Return if the receiver has accepted the reply, else raise the error that its status means."""
         status, pause = response.status, _retry_after_seconds(response.headers.get("retry-after", ""))
         problem = f"{self._callback.authority} answered with status {status}"
         match status:
@@ -197,7 +196,7 @@ class Webhook:
                 raise ConnectionError(problem)
 
     async def _answer_request(self, submit: Submit, request: Request) -> Response:
-        """Take a message if its request is signed; a stranger learns nothing but that it is not."""
+        """Accept a message if its request is signed; a stranger learns nothing else."""
         if request.path != self._settings.path:
             return Response(HTTPStatus.NOT_FOUND)
         if request.method != "POST":
@@ -207,9 +206,9 @@ class Webhook:
         return await self._submit_message(submit, request)
 
     async def _submit_message(self, submit: Submit, request: Request) -> Response:
-        """Hand a signed message over, and answer with its receipt.
+        """Submit a signed message, and answer with its receipt.
 
-        The sender forgets a message that is answered with 2xx. So there is no such answer before the receipt.
+        A sender forgets a message after an answer with 2xx, so there is none before the receipt.
         """
         try:
             message = decode_message(request.body, self.platform, self.name, request.headers[ID])
@@ -224,7 +223,7 @@ class Webhook:
             return Response(HTTPStatus.SERVICE_UNAVAILABLE, headers=_LATER)
 
     async def _answer_to_unreadable(self, request: Request, error: InvalidInputError) -> Response:
-        """Refuse a message for good, or keep it, so that its sender may go on to the next one."""
+        """Refuse an unreadable message for good, or keep it in a file and let the sender go on."""
         told = {"error": str(error)}
         folder = self._settings.unreadable
         if folder is None:
@@ -242,12 +241,12 @@ class Webhook:
 
 
 def _header_id(key: str) -> str:
-    """Return the key, or its hash if no header can hold it; the same key always has the same form."""
+    """Return the key, or always the same hash of it if a header cannot hold the key."""
     return key if _PLAIN_ID.fullmatch(key) else hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
 
 
 def _retry_after_seconds(told: str) -> float | None:
-    """Return the seconds of a `retry-after`; None for a date, or no number."""
+    """Return the seconds in a `retry-after` header; None for a date or anything else."""
     try:
         seconds = float(told)
     except ValueError:
@@ -257,7 +256,7 @@ def _retry_after_seconds(told: str) -> float | None:
 
 # Messages and receipts
 
-# Statuses that senders repeat after (429, 503) mean a reason that passes; all others mean one that stays.
+# Senders repeat after 429 and 503, which mean a passing reason; all others mean a permanent one.
 STATUS_OF: Final[Mapping[RejectReason, HTTPStatus]] = MappingProxyType(
     {
         RejectReason.BUSY: HTTPStatus.TOO_MANY_REQUESTS,
@@ -302,7 +301,7 @@ _DECODER: Final = msgspec.json.Decoder(_WebhookMessage)
 def decode_message(body: bytes, platform: str, account: str, webhook_id: str) -> InboundMessage:
     """Return the message in a body, or raise `InvalidInputError`.
 
-    A new message without an id has that of its request, so that a repeated request is a duplicate.
+    A new message without an id gets the id of its request, so that a repeated request is a duplicate.
     """
     try:
         sent = _DECODER.decode(body)
@@ -319,7 +318,7 @@ def decode_message(body: bytes, platform: str, account: str, webhook_id: str) ->
 
 
 def response_to_receipt(receipt: Receipt) -> Response:
-    """Return the answer that tells a sender of the receipt."""
+    """Return the answer for a receipt."""
     headers = dict(_JSON)
     match receipt:
         case Accepted():
@@ -343,22 +342,22 @@ TIMESTAMP: Final = "webhook-timestamp"
 SIGNATURE: Final = "webhook-signature"
 
 LEAST_SECRET: Final = 16
-"""The bytes of the shortest secret: 128 bits cannot be guessed."""
+"""The least bytes of a secret: 128 bits cannot be guessed."""
 ENCODED: Final = "whsec_"
 WINDOW: Final = timedelta(minutes=5)
-"""The greatest age of a request, as libraries for Standard Webhooks have it; an older one may be a replay."""
+"""The greatest age of a request, as in libraries for Standard Webhooks; an older one may be a replay."""
 
 _VERSION: Final = "v1,"
 _MOST_DIGITS: Final = 12  # of a timestamp: thirty thousand years
-_MOST_SIGNATURES: Final = 8  # each costs a comparison; a sender has as many as it has secrets, two at most
+_MOST_SIGNATURES: Final = 8  # each costs a comparison, and a sender has at most two secrets
 
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A signer signs with its first secret, and accepts what any of them has signed within the *window*."""
+    """Signs with the first secret, and accepts recent signatures of any of them."""
 
     secrets: Sequence[str] = field(repr=False)
-    """Texts of at least sixteen bytes, or `whsec_` and such bytes in base64."""
+    """Texts of at least sixteen bytes, or `whsec_` and base64 of such bytes."""
     window: timedelta = WINDOW
     """The greatest age of a request, and the greatest difference between the sender's clock and ours."""
 
@@ -368,13 +367,13 @@ class Signer:
             raise InvalidInputError(problem)
 
     def headers(self, message_id: str, body: bytes, now: datetime) -> dict[str, str]:
-        """Return the headers that go along with a body."""
+        """Return the headers that sign a body."""
         timestamp = str(int(now.timestamp()))
         signature = _VERSION + _sign(self.secrets[0], message_id, timestamp, body)
         return {ID: message_id, TIMESTAMP: timestamp, SIGNATURE: signature}
 
     def is_signed(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
-        """Return whether somebody who knows a secret has sent exactly these bytes, within the window."""
+        """Return whether exactly these bytes were signed with a secret, within the window."""
         message_id, timestamp = headers.get(ID, ""), headers.get(TIMESTAMP, "")
         if not message_id or not self._is_recent(timestamp, now):
             return False
@@ -384,7 +383,7 @@ class Signer:
             if one.startswith(_VERSION)
         ]
         expected = [_sign(secret, message_id, timestamp, body).encode() for secret in self.secrets]
-        # A plain comparison takes longer the more of a guess is right, and so tells a signature byte by byte.
+        # The time of a plain comparison would reveal a signature byte by byte.
         return any(hmac.compare_digest(ours, theirs) for ours in expected for theirs in given)
 
     def _is_recent(self, timestamp: str, now: datetime) -> bool:

@@ -1,10 +1,10 @@
-"""Agents answer turns; the one here asks a model, and its errors say what can go wrong with that.
+"""Agents answer turns; the agent here asks a model, and has errors for what can go wrong.
 
-- ``chat_completions``: Chat completions are the protocol that endpoints for models share; its rules here
-  need no network.
-- ``endpoint``: An endpoint is the address at which a model is asked, with its name and its key.
-- ``openai``: The agent here asks a model at any endpoint for chat completions, as OpenAI and many others
-  have it.
+- ``chat_completions``: The protocol of chat completions, which most endpoints for models share, without the
+  network.
+- ``endpoint``: `Endpoint`: the address of a model, with its name and its key.
+- ``openai``: `OpenAIAgent`: an agent that asks a model at any endpoint for chat completions, of OpenAI or
+  others.
 """
 
 from gateway_sessions.agents.endpoint import Endpoint

@@ -1,6 +1,6 @@
-"""An endpoint is the address at which a model is asked, with its name and its key.
+"""`Endpoint`: the address of a model, with its name and its key.
 
-It stands apart from the agent, so that programs can name one where the extra `openai` is not installed.
+The class is apart from the agent, so that it can be used where the extra `openai` is not installed.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ OPENAI: Final = "https://api.openai.com/v1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """An endpoint for chat completions is described by this; `InvalidInputError` says what cannot be."""
+    """An endpoint for chat completions; wrong members raise `InvalidInputError`."""
 
     model: str
     """The model of sessions for which nobody has chosen another one."""
     base_url: str = OPENAI
     """The address in front of `/chat/completions`."""
     api_key: str | None = field(default=None, repr=False)
-    """The key goes to that address and nowhere else. Models on one's own machine often want none."""
+    """The key, which is sent to that address only. Models on one's own machine often need none."""
     instructions: str = ""
-    """The model is told this in every conversation, before it is told where that takes place."""
+    """The instructions in every conversation, before the description of where it takes place."""
     history_limit: int | None = None
-    """How many of the last messages the model is told; None: all."""
+    """The number of last messages that the model gets; None: all."""
     connect_seconds: float = 10.0
-    """How long a connection may take."""
+    """The time limit for connecting."""
     silence_seconds: float = 120.0
-    """How long the endpoint may say nothing, before its answer and in the middle of it."""
+    """The longest silence of the endpoint, before its answer or in the middle of it."""
     further: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further members of each request, such as `temperature`."""
 
@@ -60,7 +60,7 @@ class Endpoint:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], **given: Any) -> Endpoint:
-        """Return the endpoint that the usual variables describe; members that are *given* count more."""
+        """Return the endpoint that the usual variables describe; *given* members override them."""
         named = {
             "model": MODEL_VARIABLE,
             "base_url": URL_VARIABLE,
@@ -77,7 +77,7 @@ class Endpoint:
 
     @classmethod
     def from_config(cls, config: ModelConfig, environ: Mapping[str, str]) -> Endpoint:
-        """Return the endpoint of a configuration; where it says nothing, the usual variables count."""
+        """Return the endpoint of a configuration; the usual variables fill in what it does not set."""
         named = {
             "model": config.name,
             "base_url": config.base_url,
@@ -99,16 +99,16 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        """The name under which people and reports of use know the endpoint."""
+        """The host, by which people and reports of use know the endpoint."""
         return urlsplit(self.base_url).netloc
 
     def is_meant_by(self, address: str | None) -> bool:
-        """Return whether a session is to use this endpoint: it has chosen this address, or none."""
+        """Return whether a session that has chosen this address, or none, uses this endpoint."""
         return not address or address.rstrip("/") == self.base_url.rstrip("/")
 
 
 def _is_plain_url(url: str) -> bool:
-    """Return whether an address has a host and a path only: a key in it would come into logs."""
+    """Return whether an address has only a host and a path, because a key in it would get into logs."""
     try:
         parts = urlsplit(url)
         has_host = bool(parts.hostname) and parts.port != 0
@@ -121,6 +121,6 @@ def _is_plain_url(url: str) -> bool:
 
 
 def _endpoint_error(name: str, variable: str, problem: str) -> InvalidInputError:
-    """Return an error that never quotes the value: people mix variables up, and it may be a key."""
+    """Return an error that never quotes the value, which may be a key in the wrong variable."""
     where = f"{variable} in the environment, model.{'name' if name == 'model' else name} in a configuration"
     return InvalidInputError(f"{name} {problem}; it is {where}")

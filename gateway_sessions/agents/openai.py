@@ -1,9 +1,9 @@
-"""The agent here asks a model at any endpoint for chat completions, as OpenAI and many others have it.
+"""`OpenAIAgent`: an agent that asks a model at any endpoint for chat completions, of OpenAI or others.
 
     async with OpenAIAgent(Endpoint(model="…", base_url="http://127.0.0.1:11434/v1")) as agent:
         async with Gateway(store, agent=agent, adapters=[…]):
 
-All sessions share the agent. It keeps nothing of them: each turn reads its conversation from the store.
+All sessions share one agent, which keeps no conversations: each turn reads its own from the store.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ except ModuleNotFoundError as _error:
     raise InvalidInputError(missing) from None
 
 MAX_REFUSAL: Final = 64 << 10
-"""Bytes that are read of a refusal; a line of them is shown."""
+"""The most bytes that are read of a refusal, of which one line is shown."""
 MAX_WHOLE: Final = 4 << 20
-"""Bytes of an answer that comes in one piece: the longest reply, with up to four bytes for a character."""
+"""The most bytes of an answer in one piece: the longest reply with up to four bytes for a character."""
 REFUSAL_SECONDS: Final = 5.0
-"""How long the words of a refusal may take; its status says enough."""
+"""The time limit for the text of a refusal; its status says enough."""
 LEFTOVERS_SECONDS: Final = 0.5
-"""How long to wait, behind an answer, for the end of its stream: only then is the connection used again."""
+"""The wait for the end of a stream after its answer: only then can its connection be used again."""
 WAITING: Final = "waiting for the model"
 THINKING: Final = "thinking"
 
@@ -63,7 +63,7 @@ def create(config: Config | None = None) -> OpenAIAgent:
 
 
 class OpenAIAgent:
-    """The agent answers each turn with what a model says. Close it when its gateway has ended."""
+    """An agent that answers each turn with the reply of a model. Close it when its gateway has ended."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         try:
@@ -77,7 +77,7 @@ class OpenAIAgent:
             asyncio.Lock()
         )  # turns that begin at once share one client, and so one pool of connections
         self._can_count_tokens = True
-        """Whether the endpoint can be asked to count tokens."""
+        """Whether the endpoint accepts the request to count tokens."""
 
     def __repr__(self) -> str:
         return f"<agent of {self._endpoint.host}>"
@@ -95,7 +95,7 @@ class OpenAIAgent:
             await client.aclose()
 
     async def run_turn(self, turn: TurnContext) -> Reply:
-        """Ask the model, show its answer as it grows, and return the reply."""
+        """Ask the model, show its answer while it grows, and return the reply."""
         model = self._model_of(turn)
         rows = await turn.history(self._endpoint.history_limit)
         told = [self._endpoint.instructions, turn.prompt, turn.recovered]
@@ -119,7 +119,7 @@ class OpenAIAgent:
             await turn.clock.sleep(pause)
 
     def _model_of(self, turn: TurnContext) -> str:
-        """Return the model that is asked. The key goes to no address that was not given with it."""
+        """Return the model to ask; the key is sent only to the address that it was given with."""
         chosen = turn.model_override or {}
         if not self._endpoint.is_meant_by(chosen.get("base_url")):
             problem = "is not the address that was chosen for this session; /model default takes that back"
@@ -140,7 +140,7 @@ class OpenAIAgent:
 
     @asynccontextmanager
     async def _open_response(self, body: dict[str, Any]) -> AsyncGenerator[httpx2.Response]:
-        """Yield the status and headers of an answer, and close its connection at the end of the block."""
+        """Yield an answer whose body is not read yet, and close it at the end of the block."""
         client = await self._shared_client()
         request = client.build_request("POST", self._endpoint.url, content=msgspec.json.encode(body))
         with self._map_connection_errors():
@@ -189,8 +189,8 @@ class OpenAIAgent:
         reply = turn.stream()
         try:
             await self._read_to_end(turn, response, answer, reply)
-        finally:  # whoever is cut off has used the model as well
-            with suppress(FencedError):  # unless nobody has waited so long
+        finally:  # a turn that is cut off has used the model as well
+            with suppress(FencedError):  # the turn may be over already
                 turn.report_usage(
                     **answer.usage_facts(provider=self._endpoint.host, base_url=self._endpoint.base_url)
                 )
@@ -202,7 +202,7 @@ class OpenAIAgent:
         try:
             with self._map_reading_errors():
                 await self._read_body(turn, response, answer, reply)
-        except ModelAnswerError:  # what goes wrong behind a whole answer is none of anybody's business
+        except ModelAnswerError:  # an error after a complete answer does not matter
             if not answer.is_complete:
                 raise
         answer.check_complete()
@@ -264,7 +264,7 @@ async def _append_to_reply(turn: TurnContext, reply: TurnStream, piece: str) -> 
 
 
 async def _read_up_to(body: bytearray, response: httpx2.Response, most: int) -> None:
-    """Append what comes to the body, and stop with the piece by which it has more than *most* bytes."""
+    """Append received bytes to the body until there are more than *most*."""
     async with aclosing(response.aiter_bytes()) as all_received:
         async for received in all_received:
             body += received

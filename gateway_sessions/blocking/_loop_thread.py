@@ -22,7 +22,7 @@ ManagedT = TypeVar("ManagedT", bound=AbstractAsyncContextManager[Any])
 
 
 class LoopThread:
-    """Runs work on its loop for whichever thread asks; each waits for its own."""
+    """A thread with an event loop, on which other threads run calls and wait for them."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -30,11 +30,11 @@ class LoopThread:
         self._open = ExitStack()
 
     def start(self, resource: AbstractAsyncContextManager[object]) -> None:
-        """Start the thread and open the resource on its loop; once only."""
+        """Start the thread, once only, and open the resource on its loop."""
         _check_no_running_loop()
         with ExitStack() as opened:
             portal = opened.enter_context(start_blocking_portal("asyncio"))
-            # Calls that still wait when the resource has closed wait for nothing.
+            # After the resource has closed, waiting calls would never end: they are cancelled.
             opened.callback(portal.call, partial(portal.stop, cancel_remaining=True))
             opened.enter_context(portal.wrap_async_context_manager(resource))
             self._portal = portal
@@ -43,11 +43,11 @@ class LoopThread:
     def stop(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close the resource, cancel whatever still waits, and end the thread."""
+        """Close the resource, cancel waiting calls, and end the thread."""
         self._open.__exit__(exc_type, exc, traceback)
 
     def run_and_wait(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What the work comes to. It is cancelled if this thread is interrupted while it waits."""
+        """Return the result of a coroutine, which is cancelled if this thread is interrupted meanwhile."""
         _check_no_running_loop()
         call = _Call(work)
         try:
@@ -70,22 +70,22 @@ class LoopThread:
 
 
 class _Call(Generic[T]):
-    """Work that can be given up, even by a thread that does not know yet that it has begun."""
+    """A call that can be cancelled, even by a thread that does not know whether it has begun."""
 
     def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
         self._work = work
         self.wanted = True
-        """Whether somebody waits for it; else it is not even begun."""
+        """Whether somebody waits for the call; otherwise it does not begin."""
         self._scope: CancelScope | None = None
         self._over = False
 
     @property
     def under_way(self) -> bool:
-        """Whether it has begun and not ended."""
+        """Whether the call has begun and not ended."""
         return self._scope is not None and not self._over
 
     async def run(self) -> T:
-        """Do the work."""
+        """Run the call on the loop."""
         with CancelScope() as self._scope:
             try:
                 if self.wanted:
@@ -95,7 +95,7 @@ class _Call(Generic[T]):
         raise CancelledError
 
     async def cancel(self) -> None:
-        """Cancel it."""
+        """Cancel the call."""
         if self._scope is not None:
             self._scope.cancel()
 
@@ -108,11 +108,11 @@ class BlockingPart(Generic[R]):
         self._loop = loop
 
     def _run_and_wait(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What a coroutine comes to."""
+        """Return the result of a coroutine."""
         return self._loop.run_and_wait(work)
 
     def _call_on_loop(self, look: Callable[[], T]) -> T:
-        """What a plain function answers where nothing changes meanwhile: on the loop."""
+        """Return the result of a plain function that runs on the loop, so that nothing changes meanwhile."""
 
         async def work() -> T:
             return look()
@@ -127,7 +127,7 @@ class BlockingPart(Generic[R]):
         return None if found is None else kind(found, self._loop)
 
     def _iterate(self, begin: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
-        """What an asynchronous generator yields, one at a time; it is closed however the iteration ends."""
+        """Yield the items of an asynchronous generator, which is closed however the iteration ends."""
         _check_no_running_loop()
         return self._wait_for_items(begin())
 
@@ -145,7 +145,7 @@ class BlockingPart(Generic[R]):
 
 
 class BlockingScope(BlockingPart[ManagedT]):
-    """An object of a thread that is used with `with`."""
+    """A part that is used with `with`."""
 
     def __enter__(self) -> Self:
         self._run_and_wait(self._target.__aenter__)
@@ -158,7 +158,7 @@ class BlockingScope(BlockingPart[ManagedT]):
 
 
 class BlockingResource(BlockingPart[ManagedT]):
-    """Opened with `with`: then its thread runs; when the block ends, nothing is left running."""
+    """A resource that runs its thread within a `with` block, and leaves nothing running after it."""
 
     def __init__(self, target: ManagedT, loop: LoopThread | None = None) -> None:
         super().__init__(target, loop or LoopThread(type(self).__name__))
@@ -178,7 +178,7 @@ class BlockingResource(BlockingPart[ManagedT]):
 
 
 def _check_no_running_loop() -> None:
-    """A loop that waits for another thread stands still, and all of its tasks with it."""
+    """Raise on a thread with a running event loop, which would stand still with all its tasks."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

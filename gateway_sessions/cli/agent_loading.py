@@ -16,15 +16,15 @@ from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.errors import InvalidInputError
 
 AGENT_NAMES: Final[Mapping[str, str]] = MappingProxyType({"openai": "gateway_sessions.agents.openai:create"})
-"""Agents that have a name of their own."""
+"""Short names of agents."""
 ENTRY_AND_HISTORY: Final = 2
-"""A factory is called with these two."""
+"""The number of arguments of an agent factory."""
 EXPECTED: Final = "an agent takes a turn, what makes one takes nothing, or an entry and its history"
 
 
 @asynccontextmanager
 async def open_agent(text: str, context: CommandContext) -> AsyncGenerator[dict[str, Any]]:
-    """Within the block, give a gateway's arguments for a name; an agent made for it is closed in the end."""
+    """Yield the gateway's arguments for that agent; an agent made here is closed after the block."""
     found = _import_agent(text)
     needed = _arguments_to_make(text, found)
     made = needed == 0
@@ -62,7 +62,7 @@ def _call_factory(make: Any, context: CommandContext) -> Any:
 
 
 def _arguments_to_make(name: str, found: Any) -> int | None:
-    """Return how many arguments an agent is made with, none or two; None: *found* is an agent itself."""
+    """Return how many arguments a factory takes, none or two; None if *found* is an agent itself."""
     if hasattr(found, "run_turn") and not isclass(found):
         return None
     needed = _required_arguments(name, found)
@@ -78,7 +78,7 @@ def _arguments_to_make(name: str, found: Any) -> int | None:
 
 
 def _required_arguments(name: str, found: Any) -> int:
-    """Return how many arguments a function does not go without; one if it takes any number."""
+    """Return how many arguments a function requires; one if it takes any number."""
     try:
         parameters = signature(found).parameters.values()
     except (TypeError, ValueError):
@@ -91,7 +91,7 @@ def _required_arguments(name: str, found: Any) -> int:
 
 
 def _can_be_awaited(function: Any) -> bool:
-    """Tell whether a call's result can be awaited, as far as that is known before the call."""
+    """Return whether the result of a call can be awaited, as far as that is known before the call."""
     asked = unwrap(getattr(function, "func", function))
     promised = str(signature(function).return_annotation)
     return (

@@ -1,4 +1,4 @@
-"""The command line as a whole: options in front of all commands, and errors of the parser as exit codes."""
+"""The whole command line: the options for all commands, and exit codes for errors of the parser."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from typer.core import TyperGroup
 
 GLOBAL_OPTIONS: Final = {"--json": 0, "--yes": 0, "-y": 0, "--debug": 0, "--home": 1, "--config": 1}
-"""Options that may also stand behind a command, and how many values each takes."""
+"""Options for all commands, which may also stand behind a command, and how many values each takes."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return its exit code."""
     given = options_in_front(sys.argv[1:] if arguments is None else arguments)
     if not given or (len(given) == 1 and given[0] in GROUPS):
-        given.append("--help")  # whoever says no more than that wants to know what there is
+        given.append("--help")  # nothing but a group: show what there is
     try:
         with (
             nullcontext() if "--debug" in given else without_log_lines(logging.getLogger("gateway_sessions"))
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def options_in_front(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with the options for all commands in front, wherever they stand before a `--`."""
+    """Return the arguments with the options for all commands moved to the front, unless they follow `--`."""
     front: list[str] = []
     rest: list[str] = []
     left = list(arguments)
@@ -68,7 +68,7 @@ def options_in_front(arguments: Sequence[str]) -> list[str]:
 
 @cache
 def command_line() -> TyperGroup:
-    """Return all commands as one program, which documents and completes them as well."""
+    """Return all commands as one program, from which their documentation and completion are made as well."""
     app = typer.Typer(
         help="Look after the sessions of a messaging gateway.",
         epilog="The first five options may also stand behind a command.",
@@ -122,7 +122,7 @@ def _read_global_options(
 
 
 def _command_name_in(given: Sequence[str]) -> str:
-    """Return the words that name a command, as far as there is one."""
+    """Return the words that name a command, as far as they name one."""
     words = [one for one in options_in_front(given) if not one.startswith("-")]
     known: Mapping[str, object] = command_line().commands
     while words and words[0] not in known:

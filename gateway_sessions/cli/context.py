@@ -1,4 +1,4 @@
-"""One invocation of a command: where its store is, how it opens that, and how it answers."""
+"""One invocation of a command: its store, its configuration, and its answer."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
     from gateway_sessions.storage.database import SessionDB
 
 CONFIG_FILE: Final = "config.yaml"
-"""Looked for in the directory of the store, if nobody names another one."""
+"""The configuration in the directory of the store, unless another one is named."""
 
 Render: TypeAlias = Callable[[], RenderableType | None]
-"""Makes what people see of an answer; None: nothing has to be said."""
+"""Returns the answer for people; None if there is nothing to show."""
 
 
 @dataclass(slots=True, kw_only=True)
 class CommandContext:
-    """One command while it runs."""
+    """A running command."""
 
     settings: Settings
     command: str
     exit_code: Exit = Exit.DONE
-    """How the command ends."""
+    """The exit code of the command."""
 
     # Where the store is
 
@@ -62,17 +62,17 @@ class CommandContext:
 
     @property
     def config_path(self) -> Path | None:
-        """The file of the configuration, also where only its last owner has named it; None: there is none."""
+        """The configuration file, even if only the last owner of the store has named it; else None."""
         if (named := self._named_config) is not None:
             return named
         noted, usual = noted_config_file(Path(self.home).expanduser()), self._usual_config
         if noted is None or (usual is not None and usual.samefile(noted)):
-            return usual  # which says where it is in the words of whoever asks
+            return usual  # the path as the caller would write it
         return noted
 
     @property
     def own_config_path(self) -> Path | None:
-        """The file for whoever becomes the owner: what an earlier one has used does not count."""
+        """The configuration file of a new owner of the store; the file of an earlier owner does not count."""
         return self._named_config or self._usual_config
 
     @property
@@ -86,18 +86,18 @@ class CommandContext:
         return usual if usual.is_file() else None
 
     def home_and_config(self) -> tuple[Path, Config]:
-        """Return the directory of the store and its configuration: what of it is used must be complete."""
+        """Return the directory of the store and its configuration, read leniently."""
         return locate_store(self.home, load_config(self.config_path, lenient=True))
 
     def home_and_config_to_serve(self) -> tuple[Path, Config]:
-        """Return the same for a process that serves: every variable must be set."""
+        """Return the same for a process that serves a store, where every variable must be set."""
         return locate_store(self.home, load_config(self.own_config_path))
 
-    # The store. What opens it is imported here: not every command opens one, and few open it as its owner.
+    # The store. Modules that open it are imported late: not every command opens one, and few are its owner.
 
     @asynccontextmanager
     async def open_client(self) -> AsyncGenerator[StoreClient]:
-        """Open the store as a client: it reads the database itself, and acts through the owner."""
+        """Open the store as a client, which reads the database itself and changes it through the owner."""
         from gateway_sessions.runtime.operator.store_client import connect  # noqa: PLC0415 -- see above
 
         home, config = self.home_and_config()
@@ -105,7 +105,7 @@ class CommandContext:
             yield client
 
     async def has_store(self) -> bool:
-        """Tell whether the store exists."""
+        """Return whether the store exists."""
         try:
             async with self.open_client():
                 return True
@@ -118,8 +118,8 @@ class CommandContext:
     ) -> AsyncGenerator[SessionStore]:
         """Open the store as its owner.
 
-        Another owner is asked to end, and waited for, for so many seconds.
-        Only a process that serves sees to the *upkeep*: a visitor has not the hooks that must hear of ends.
+        Another owner is asked to end, and has *wait* seconds for that. Only a process that serves does the
+        *upkeep*: other programs lack the hooks that must be called when sessions end.
         """
         from gateway_sessions.runtime.store.store import SessionStore  # noqa: PLC0415 -- see above
 
@@ -132,7 +132,7 @@ class CommandContext:
 
     @asynccontextmanager
     async def open_dry_run(self) -> AsyncGenerator[SessionDB]:
-        """Open the database for a dry run: read-only, and an empty one for the moment where none is yet.
+        """Open the database for a dry run: read-only, or a temporary empty one if there is none yet.
 
         A dry run leaves no trace: it neither makes a store nor opens one as its owner.
         """
@@ -150,7 +150,7 @@ class CommandContext:
 
     @property
     def as_json(self) -> bool:
-        """Whether a program reads the answer."""
+        """Whether the answer is JSON for a program."""
         return self.settings.as_json
 
     @property
@@ -159,7 +159,7 @@ class CommandContext:
         return open_console()
 
     def answer(self, results: Sequence[object], render: Render, **facts: object) -> None:
-        """Write the results: as JSON, or as *render* shows them to people."""
+        """Write the results as JSON, or what *render* returns for people."""
         if self.as_json:
             ok = self.exit_code is Exit.DONE
             write_json({"ok": ok, **answer_head(self.command), "results": results, "facts": facts})
@@ -167,24 +167,24 @@ class CommandContext:
             print_answer(self.console, shown)
 
     def answer_text(self, text: str, *results: object, **facts: object) -> None:
-        """Write the results: as JSON, or as this text."""
+        """Write the results as JSON, or this text for people."""
         self.answer(results, lambda: Text(text), **facts)
 
     def note(self, text: str) -> None:
-        """Write something beside the answer, where it disturbs no pipe."""
+        """Write a note for people to the standard error output, where it disturbs no pipe."""
         if not self.as_json:
             open_console(to_errors=True).print(Text(text), style="dim", soft_wrap=True)
 
     def note_misspellings(self, found: Sequence[ConfigProblem]) -> None:
-        """Write beside the answer which names in the configuration may be slips."""
+        """Write a note for each name in the configuration that may be misspelt."""
         for one in found:
             self.note(f"Warning: {one}. It counts as it is written, for an adapter of that name.")
 
     @contextmanager
     def progress(self, doing: str, *, beside: str | None = None) -> Generator[ReportProgress]:
-        """Show a bar while something takes long, where people look; programs are told nothing.
+        """Show a progress bar on a terminal, unless the answer is JSON.
 
-        *beside* is where the answer goes meanwhile: a terminal cannot show both.
+        *beside* is the target to which the answer is written meanwhile: a terminal cannot show both.
         """
         console = open_console(to_errors=True)
         taken = beside == "-" and sys.stdout.isatty()
@@ -196,12 +196,12 @@ class CommandContext:
 
     @contextmanager
     def work_progress(self, doing: str) -> Generator[OnProgress]:
-        """Show the same for work that says itself what it is doing."""
+        """Show a progress bar for work that reports its own steps."""
         with self.progress(doing) as report:
             yield lambda one: report(one.done, one.total, one.doing)
 
     def confirm(self, question: str, *, yes: bool = False) -> None:
-        """Let a person confirm, unless they have done so before; a program has to say --yes."""
+        """Ask a person to confirm, unless --yes was given; without a terminal, --yes is required."""
         if yes or self.settings.yes:
             return
         if self.as_json or not sys.stdin.isatty():
@@ -216,13 +216,13 @@ class CommandContext:
             raise Declined("nothing was changed")  # noqa: TRY003 -- the whole message
 
     def now(self) -> datetime:
-        """Return what the clock says."""
+        """Return the present instant."""
         return SystemClock().now()
 
     # What goes wrong
 
     def failure_of(self, error: BaseException) -> CommandFailure:
-        """Return how the command fails; the advice about a damaged database depends on where that is."""
+        """Return the failure for an error; advice about a damaged database depends on its place."""
         failure = failure_of(error)
         if isinstance(error, StorageCorruptError):
             return replace(failure, what_next=self._repair_hint(error.what))
@@ -237,18 +237,18 @@ class CommandContext:
 
 
 def run_command(typed: typer.Context, work: Callable[[CommandContext], Coroutine[Any, Any, None]]) -> None:
-    """Do the work of a command that was typed."""
+    """Run the work of a command."""
     with _command_run(typed) as context:
         asyncio.run(work(context))
 
 
 @contextmanager
 def _command_run(typed: typer.Context) -> Generator[CommandContext]:
-    """Within the block, a command runs; its failure is reported, and becomes its exit code."""
+    """Run a command in the block; its failure is reported, and becomes the exit code."""
     context = CommandContext(settings=typed.obj or Settings(), command=typed.command_path.partition(" ")[2])
     try:
         yield context
-    except BrokenPipeError:  # whoever read has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (GatewaySessionsError, OSError, Declined, KeyboardInterrupt) as error:
         if context.settings.debug and not isinstance(error, Declined | KeyboardInterrupt):
@@ -260,18 +260,18 @@ def _command_run(typed: typer.Context) -> Generator[CommandContext]:
 
 
 def _ask_on_terminal(prompt: str) -> str:
-    """Return what a person answers; nothing at the end of the input, and `KeyboardInterrupt` at Ctrl-C."""
+    """Return a person's answer, empty at the end of the input; Ctrl-C raises `KeyboardInterrupt`."""
     with _raise_at_ctrl_c() as pressed:
         sys.stdout.write(prompt)
         sys.stdout.flush()
-        # `input` would not hear of it if it comes before the reading begins.
+        # `input` would miss a Ctrl-C that comes before it begins to read.
         select.select([sys.stdin, pressed], [], [])
         return sys.stdin.readline()
 
 
 @contextmanager
 def _raise_at_ctrl_c() -> Generator[int]:
-    """Let Ctrl-C raise here, where the loop would hear of it afterwards; gives what wakes a `select`."""
+    """Let Ctrl-C raise `KeyboardInterrupt` in the block, and yield a descriptor that wakes a `select`."""
     pressed, woken = os.pipe()
     os.set_blocking(woken, False)
     before, handler = signal.set_wakeup_fd(woken), signal.signal(signal.SIGINT, signal.default_int_handler)

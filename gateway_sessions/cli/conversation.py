@@ -1,4 +1,4 @@
-"""One conversation at a terminal: the session that it goes on with, and what is shown before and after."""
+"""A conversation at a terminal: the session that it continues, the recap before it, and the hint after it."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from gateway_sessions.core.transcript.recap import Recap, RecapForm, make_recap
 from gateway_sessions.runtime.store.open_store import queue_of
 
 RECAP_MESSAGES: Final = 400
-"""Messages of the end of a session: enough for the last exchanges, whatever tools have said between them."""
+"""Last messages that are read for a recap: enough for some exchanges with tool calls between them."""
 BEHIND_ALL: Final = 1 << 62
 SOURCE: Final = gs.SessionSource(platform=Console.platform, chat_id="local", user_id="local")
 HERMES_TERMINAL: Final = "main:cli:local"
-"""Whose the conversations are that Hermes held at a terminal."""
+"""The owner of conversations that Hermes held at a terminal."""
 SIGNS: Final = {Role.USER: ("●", "yellow"), Role.ASSISTANT: ("◆", "green")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRequest:
-    """The conversation that somebody asks for."""
+    """The conversation that a person asks for."""
 
     go_on: bool
-    """Not a new conversation."""
+    """Whether to continue a conversation."""
     text: str | None
-    """An id, the beginning of one, or a title; None: the last one here."""
+    """An id, the beginning of an id, or a title. None: the last conversation of this terminal."""
     move: bool = False
     fork: bool = False
 
 
 class ResumeWay(Enum):
-    """The way in which the terminal's lane goes on with a conversation."""
+    """The ways in which the terminal's lane continues a conversation."""
 
     STAY = auto()  # it is the terminal's current one
     MOVE = auto()  # its lane, if it has one, loses it
@@ -61,7 +61,7 @@ class ResumeWay(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ChosenSession:
-    """A conversation to go on with, and how."""
+    """The conversation to continue, and the way."""
 
     session_id: str
     way: ResumeWay = ResumeWay.STAY
@@ -77,7 +77,7 @@ class Conversation:
         self._key = store.key_for(SOURCE)
 
     async def run(self, wanted: ResumeRequest, ctrl_c: CtrlC, **agent: Any) -> None:
-        """Talk until the input ends and all of it is answered, or until somebody leaves."""
+        """Talk until the input ends and is answered, or until the person leaves."""
         chosen = await self._choose_session(wanted)
         self._context.note(f"Session {chosen.session_id}. /help lists commands, Ctrl-D ends.")
         if wanted.go_on and self._form is not RecapForm.OFF:
@@ -92,12 +92,12 @@ class Conversation:
         finally:
             current = chosen.session_id
             if begin.done:
-                with suppress(gs.StorageError):  # then the error itself is what has to be told
+                with suppress(gs.StorageError):  # the error itself is reported instead
                     current = await self._store.peek_session_id(self._key) or current
             self._context.note(f"Session {current}. Go on with it: {name_of_program()} chat -r {current}")
 
     async def _choose_session(self, wanted: ResumeRequest) -> ChosenSession:
-        """Return the conversation to go on with. One that exists is not changed yet."""
+        """Return the conversation to continue; an existing one is not changed yet."""
         if not wanted.go_on:
             entry = await self._store.get_or_create_session(SOURCE, force_new=True)
             return ChosenSession(entry.session_id)
@@ -130,7 +130,7 @@ class Conversation:
         return listed[0].session_id if listed else None
 
     async def _find_session(self, text: str) -> str:
-        """Return the session that a text means: of the terminal's own, or else of all."""
+        """Return the session that a text means: first among the terminal's own, then among all."""
         own = await self._own_scope()
         try:
             return await self._store.db.resolve_session(text, scope=own)
@@ -138,12 +138,12 @@ class Conversation:
             return await self._store.db.resolve_session(text, scope=gs.Scope.operator())
 
     async def _switch_lane(self, chosen: ChosenSession) -> None:
-        """Lead the terminal's lane to the conversation, now that somebody says something in it."""
+        """Switch the terminal's lane to the conversation, when the first message is typed."""
         is_over = chosen.way is ResumeWay.STAY and await self._would_reset()
         if chosen.way is ResumeWay.STAY and not is_over:
             return
         session_id, move = chosen.session_id, chosen.way is ResumeWay.MOVE
-        # A lane can be led to any session but the one that it has: a new one makes room for that.
+        # A lane cannot be switched to the session that it has: a new session takes its place first.
         here = await self._store.get_or_create_session(SOURCE, force_new=is_over, touch=False)
         record = await self._store.db.get_session(session_id)
         if chosen.way is ResumeWay.FORK and record is not None and record.owner == here.owner:
@@ -155,7 +155,7 @@ class Conversation:
             raise gs.SessionNotFoundError(session_id)
 
     async def _would_reset(self) -> bool:
-        """Tell whether the next message would begin a new session, although the old one is wanted."""
+        """Return whether the next message would begin a new session in place of the chosen one."""
         explanation = await self._store.explain(self._key)
         if explanation.entry is None:
             return False
@@ -163,7 +163,7 @@ class Conversation:
         return due or explanation.entry.state not in (gs.SessionState.ACTIVE, gs.SessionState.RESUME_PENDING)
 
     async def _confirm_move(self, session_id: str, *, move: bool) -> None:
-        """Ask before another lane loses its session."""
+        """Ask for confirmation before another lane loses its session."""
         there = await self._store.lookup_by_session_id(session_id, scope=gs.Scope.operator())
         if there is not None:
             where = f"{session_id} is the conversation of {there.session_key}"
@@ -188,7 +188,7 @@ class Conversation:
 
 
 async def _wait_for_end(gateway: gs.Gateway, console: Console, ctrl_c: CtrlC) -> None:
-    """Wait for the end of the input and of all answers to it; a person who leaves waits for no answer."""
+    """Wait until the input has ended and is answered, or until the person leaves."""
     over = asyncio.Event()
 
     async def answer() -> None:
@@ -207,7 +207,7 @@ async def _wait_for_end(gateway: gs.Gateway, console: Console, ctrl_c: CtrlC) ->
 
 
 class _Once:
-    """A step that remembers whether it has come to its end."""
+    """A step that remembers whether it has succeeded."""
 
     def __init__(self, step: Callable[[], Awaitable[object]]) -> None:
         self._step = step
@@ -219,14 +219,14 @@ class _Once:
 
 
 class _FailureReports(logging.Handler):
-    """A log handler that says in one line why a turn has failed: people here can do something about it."""
+    """A log handler that tells the person at the terminal in one line why a turn has failed."""
 
     def __init__(self, context: CommandContext) -> None:
         super().__init__(logging.ERROR)
         self._context = context
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the failure beside the conversation."""
+        """Write the failure to the standard error output."""
         error = record.exc_info[1] if record.exc_info else None
         if getattr(record, "action", None) != "turn_failed" or error is None:
             return

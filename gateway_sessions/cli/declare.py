@@ -1,7 +1,7 @@
 """The declaration of commands: a decorator, and the options that several commands share.
 
-A command is an async function in `cli/commands`: its parameters are what people type, its docstring is the
-help, its body is the work.
+A command is an async function in `cli/commands`: its parameters are the options and arguments, its docstring
+is the help text, and its body is the work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_COUNT: Final = 1_000_000_000
 MAX_ROW_ID: Final = 2**63 - 1
 """No row of a database has a higher number."""
 DEMO_AGENT: Final = "gateway_sessions.cli.demo_agent:answer"
-"""Answers without any model: it shows what a session remembers."""
+"""The default agent, which needs no model and shows what a session remembers."""
 
 
 def command(group: typer.Typer, name: str) -> Callable[[Work], Work]:
@@ -30,7 +30,7 @@ def command(group: typer.Typer, name: str) -> Callable[[Work], Work]:
 
     def declare(work: Work) -> Work:
         def typed(context: typer.Context, **given: object) -> None:
-            # It loads the configuration and the terminal: neither help nor a mistake waits for them.
+            # This loads the configuration and the terminal, for which help texts and errors should not wait.
             from gateway_sessions.cli.context import run_command  # noqa: PLC0415
 
             run_command(context, partial(work, **given))
@@ -42,7 +42,7 @@ def command(group: typer.Typer, name: str) -> Callable[[Work], Work]:
 
 
 def _with_signature_of(typed: Any, work: Callable[..., object]) -> Any:
-    """Let *typed* look to the parser as if it took the parameters of *work*, and the parser's own context."""
+    """Give *typed* the parameters of *work*, with the parser's own context, as its signature."""
     hints = get_type_hints(work, localns={"CommandContext": typer.Context}, include_extras=True)
     parameters = signature(work).parameters.values()
     typed.__signature__ = Signature([one.replace(annotation=hints[one.name]) for one in parameters])
@@ -50,12 +50,12 @@ def _with_signature_of(typed: Any, work: Callable[..., object]) -> Any:
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """Return a parser of whole numbers between the two; help is spared bounds that nobody meets."""
+    """Return a parser of whole numbers in a range that the help text does not show."""
     return partial(_parse_between, int, "whole number", least, most)
 
 
 def number_from(least: float) -> Callable[[str], float]:
-    """Return a parser of numbers of that size or a larger one."""
+    """Return a parser of numbers from *least* on."""
     return partial(_parse_between, float, "number", least, MAX_COUNT)
 
 

@@ -57,14 +57,14 @@ class Declined(Exception):  # noqa: N818 -- not an error: somebody said no
 
 
 class NotWaitingError(InvalidInputError):
-    """A message that somebody wants to cancel does not wait there."""
+    """The message to cancel does not wait on that lane."""
 
     def __init__(self, lane: str, seq: int | None) -> None:
         super().__init__(f"message {seq} does not wait on {lane} (any more)")
 
 
 class AddressTakenError(InvalidInputError):
-    """Another program listens where this one shall."""
+    """Another program listens at the configured address."""
 
     def __init__(self, key: str, where: str) -> None:
         super().__init__(f"{key}: another program listens at {where}")
@@ -72,7 +72,7 @@ class AddressTakenError(InvalidInputError):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The exit code after an error, and what people can do."""
+    """The exit code for an error, and advice for people."""
 
     code: Exit
     what_next: str
@@ -138,7 +138,7 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class CommandFailure:
-    """The end of a command that failed: what went wrong, and what people can do."""
+    """The failure of a command: its message, advice for people, and the exit code."""
 
     kind: str
     message: str
@@ -152,7 +152,7 @@ INTERRUPTED: Final = CommandFailure(
 
 
 def failure_of(error: BaseException) -> CommandFailure:
-    """Return how a command fails after that error."""
+    """Return the failure of a command for an error."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, Declined):

@@ -23,11 +23,11 @@ AGAIN: Final = "Ctrl-C again leaves."
 THREAD_NAME: Final = "asyncio_"
 """The names of an event loop's worker threads begin with this."""
 IDLE: Final = "_worker"
-"""Where such a thread is while it waits for work."""
+"""The function in which an idle worker thread waits for work."""
 
 
 class CtrlC:
-    """The handler of each Ctrl-C from the first step of a command to its last: none becomes a traceback."""
+    """The handler of Ctrl-C during a whole command, so that none becomes a traceback."""
 
     def __init__(self, context: CommandContext, opening: anyio.CancelScope) -> None:
         self._context = context
@@ -37,14 +37,14 @@ class CtrlC:
         self._stopped: object = None
         self._noted = False
         self.left: asyncio.Event = asyncio.Event()
-        """Set once somebody wants to leave."""
+        """Set when the person wants to leave."""
 
     def stop_turns_of(self, gateway: gs.Gateway, source: gs.SessionSource) -> None:
-        """End turns of this gateway from now on; until then, Ctrl-C ends what is being prepared."""
+        """Let Ctrl-C stop turns of this gateway from now on; before, it cancels the preparations."""
         self._opening, self._gateway, self._source = None, gateway, source
 
     async def listen(self) -> None:
-        """Act on one after the other, until cancelled."""
+        """Handle each Ctrl-C, until cancelled."""
         with anyio.open_signal_receiver(signal.SIGINT) as signals:
             async for _ in signals:
                 await self._handle_ctrl_c()
@@ -60,7 +60,7 @@ class CtrlC:
             self._leave()
 
     async def _stop_turns(self) -> str | None:
-        """End what runs and what waits, and say so; None if nothing does, or if that was done before."""
+        """Stop running and waiting turns, and return the answer; None if there are none to stop."""
         gateway, source = self._gateway, self._source
         if gateway is None or source is None:
             return None
@@ -80,7 +80,7 @@ class CtrlC:
 
 @asynccontextmanager
 async def handling_ctrl_c(context: CommandContext) -> AsyncGenerator[CtrlC]:
-    """Within the block, Ctrl-C ends a turn or the conversation, and never what is being closed."""
+    """Let Ctrl-C end a turn or the conversation in the block, and never interrupt the closing of a store."""
     with anyio.CancelScope() as opening:
         ctrl_c = CtrlC(context, opening)
         async with in_background(ctrl_c.listen):
@@ -92,7 +92,7 @@ async def handling_ctrl_c(context: CommandContext) -> AsyncGenerator[CtrlC]:
 
 
 def _has_busy_worker_thread() -> bool:
-    """Tell whether a worker thread of the loop is busy: Python would wait for it at its end."""
+    """Return whether a worker thread of the loop is busy: Python would wait for it before it exits."""
     # Documented, and the only way to see it.
     frames = sys._current_frames()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     threads = (one for one in threading.enumerate() if one.name.startswith(THREAD_NAME))
@@ -101,7 +101,7 @@ def _has_busy_worker_thread() -> bool:
 
 
 def _exit_process_now(code: Exit) -> None:
-    """End the process although a thread of an agent goes on: the store is closed, and nobody waits for it."""
+    """End the process although a thread of an agent still runs: the store is closed already."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

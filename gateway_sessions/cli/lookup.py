@@ -1,4 +1,4 @@
-"""The session, the lane or the person that somebody means by a text."""
+"""Lookup of the session, lane or owner that a typed text means."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def find_session(client: StoreClient, text: str) -> SessionRecord:
-    """Return the session that the text means, with what continues it."""
+    """Return the session that the text means; of a compressed one, its latest continuation."""
     record = await client.db.get_session(await client.db.resolve_session(text, scope=Scope.operator()))
     if record is None:
         raise SessionNotFoundError(text)
@@ -21,7 +21,7 @@ async def find_session(client: StoreClient, text: str) -> SessionRecord:
 
 
 async def find_exact_session(client: StoreClient, text: str) -> SessionRecord:
-    """Return the session of that id itself, also where others continue it; else the one that is meant."""
+    """Return the session with exactly that id, even if it was continued; else the one that is meant."""
     found = await client.db.search_sessions_by_id(text, scope=Scope.operator(), limit=1) if text else []
     if [one.session_id for one in found] != [text]:
         return await find_session(client, text)
@@ -32,7 +32,7 @@ async def find_exact_session(client: StoreClient, text: str) -> SessionRecord:
 
 
 async def find_lane(client: StoreClient, text: str) -> str:
-    """Return the lane of that key, or the one that a session is on."""
+    """Return the lane with that session key, or the lane of a session."""
     if await client.get_session(text) is not None or text.startswith("agent:"):
         return text
     record = await find_session(client, text)
@@ -43,7 +43,7 @@ async def find_lane(client: StoreClient, text: str) -> str:
 
 
 async def find_owner(client: StoreClient, text: str) -> str:
-    """Return the owner that somebody means: by name, or as the one whose lane or session it is."""
+    """Return the owner of that name, or the owner of a lane or a session."""
     entry = await client.get_session(text)
     if entry is not None:
         return entry.owner

@@ -1,4 +1,4 @@
-"""A gateway as a service: its adapters, its health endpoint, its addresses and its end."""
+"""`Service`: the gateway of `serve`, with its adapters, its health endpoint and its log."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ READY_PATH: Final = "/readyz"
 HEALTH_PORT: Final = "serve.health_port"
 WEBHOOK_PORT: Final = "serve.webhook_port"
 LOOK_SECONDS: Final = 0.1
-"""The pause between two looks whether an address is free."""
+"""The pause between two attempts to listen at an address."""
 DATABASE_SECONDS: Final = 2.0
-"""How long the database may take before this gateway counts as not ready."""
+"""The time limit for an answer of the database; after that, the gateway is not ready."""
 
 _JSON: Final = {"content-type": "application/json", "cache-control": "no-store"}
 
 
 class Service:
-    """One gateway on a store that is opened for it, with an endpoint that tells its health."""
+    """A gateway, the store that is opened for it, and a health endpoint."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class Service:
             raise ConfigError(str(context.own_config_path or "configuration"), [problem])
 
     async def run(self, **agent: Any) -> None:
-        """Serve until a signal, or until another process wants the store; what runs may end."""
+        """Serve until a signal comes or another process asks for the store; running turns get time to end."""
         with anyio.CancelScope() as beginning:
-            # From when the gateway runs, it hears signals itself.
+            # Once the gateway runs, it handles signals itself.
             for one in set(ending_signals()) - {signal.SIGINT}:  # which Python turns into an exception
                 asyncio.get_running_loop().add_signal_handler(one, beginning.cancel)
             in_time = await self._serve_until_ended(agent)
@@ -80,7 +80,7 @@ class Service:
             self._context.note("Ended before it was ready.")
 
     async def _serve_until_ended(self, agent: Mapping[str, Any]) -> bool:
-        """Serve, and tell whether all turns had the time to end."""
+        """Serve until asked to end, and return whether all turns have ended in time."""
         async with (
             self._health_endpoint() as health,
             self._opened as store,
@@ -105,7 +105,7 @@ class Service:
 
     @asynccontextmanager
     async def _health_endpoint(self) -> AsyncGenerator[str | None]:
-        """Within the block, answer requests for the health; gives the address, if there is one."""
+        """Answer health requests in the block, and yield the address; None if no port is configured."""
         host, port = self._settings.host, self._settings.health_port
         if port is None:
             yield None
@@ -128,7 +128,7 @@ class Service:
         return _json_response(HTTPStatus.SERVICE_UNAVAILABLE, status="not ready", problem=problem)
 
     async def _readiness_problem(self) -> str | None:
-        """Return why no messages should be sent here just now."""
+        """Return why the gateway is not ready for messages; None if it is ready."""
         if self._gateway is None:
             return "it is starting"
         if self._gateway.draining:
@@ -144,9 +144,9 @@ class Service:
 
 
 async def wait_for_addresses(settings: ServeConfig, home: Path, *, wait: float) -> None:
-    """Return when nobody else listens where the gateway shall; the owner of the store is asked to end.
+    """Return when the addresses of the gateway are free; the owner of the store is asked to end.
 
-    `AddressTakenError` if somebody still does after *wait* seconds.
+    `AddressTakenError` if an address is still taken after *wait* seconds.
     """
     ports = {HEALTH_PORT: settings.health_port, WEBHOOK_PORT: settings.webhook_port}
     until, asked = anyio.current_time() + wait, False
@@ -199,7 +199,7 @@ def _json_response(code: HTTPStatus, **told: str) -> Response:
 
 @contextmanager
 def logging_to_stderr() -> Generator[None]:
-    """Within the block, write what is worth knowing to the standard error output, where services keep it."""
+    """Log to the standard error output in the block, where service managers collect the log."""
     handler = logging.StreamHandler()
     handler.setFormatter(LogLines())
     root = logging.getLogger()

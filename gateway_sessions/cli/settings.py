@@ -11,12 +11,12 @@ NAMES: Final = ("gateway-sessions", "gsess")
 HOME_VARIABLE: Final = "GATEWAY_SESSIONS_HOME"
 CONFIG_VARIABLE: Final = "GATEWAY_SESSIONS_CONFIG"
 PATIENCE_SECONDS: Final = 600
-"""How long the process that has the store open may take over what can be much work."""
+"""The time limit for long work of the process that has the store open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The options that count for any command."""
+    """The options for all commands."""
 
     home: str | None = None
     config: Path | None = None
@@ -26,6 +26,6 @@ class Settings:
 
 
 def name_of_program() -> str:
-    """Return the name that people have called the program by."""
+    """Return the name by which the program was called."""
     called = Path(sys.argv[0]).name
     return called if called in NAMES else NAMES[0]

@@ -1,8 +1,8 @@
-"""Chat completions are the protocol that endpoints for models share; its rules here need no network.
+"""The protocol of chat completions, which most endpoints for models share, without the network.
 
-- ``failures``: A refusal of an endpoint becomes one error, whose line says what can be done, or the model
-  is asked again.
-- ``request``: The agent asks an endpoint for chat completions with the body that is built here.
-- ``response``: An endpoint answers with a reply that grows event by event, or comes in one piece, and tells
-  what it took.
+- ``failures``: `Refusal`: the refusal of an endpoint as an error with advice, and the rule for asking
+  again.
+- ``request``: The body of a request for chat completions.
+- ``response``: `Answer`: the reply of a model, which comes in events or in one piece, with the tokens that
+  it took.
 """

@@ -1,7 +1,7 @@
-"""A refusal of an endpoint becomes one error, whose line says what can be done, or the model is asked again.
+"""`Refusal`: the refusal of an endpoint as an error with advice, and the rule for asking again.
 
-A question may cost money, and what was shown cannot be taken back. So the model is asked again only where
-nobody can have begun to answer: no connection was made, or the endpoint itself said when to come back.
+A request may cost money, and text that was shown cannot be taken back. So the model is asked again only if it
+cannot have begun to answer: no connection was made, or the endpoint itself said when to come back.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from gateway_sessions.core.display_text import shorten_text, visible_text
 from gateway_sessions.errors import ContextTooLongError, ModelError, ModelRefusedError, ModelUnavailableError
 
 MAX_QUOTE: Final = 300
-"""Characters that are quoted of an endpoint: a line for people."""
+"""The most characters that are quoted of an endpoint's answer: one line for people."""
 HIDDEN: Final = "(the key)"
 COUNTING: Final = "stream_options"
-"""The member that asks for the tokens to be counted: older endpoints refuse it."""
+"""The member that asks for counted tokens, which older endpoints refuse."""
 
 _TOO_LONG: Final = re.compile(
     r"context[ _](length|window|size)|maximum context|too many (input )?tokens|(prompt|input) is too long"
@@ -35,19 +35,19 @@ _QUOTA_USED_UP: Final = b"insufficient_quota"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An endpoint refuses a question with a status and, perhaps, words."""
+    """The refusal of a request: a status and, perhaps, a text."""
 
     endpoint: str
     model: str
     status: int
     key: str | None = field(default=None, repr=False)
-    """The key that was sent along; it is not quoted."""
+    """The key of the request, which is never quoted."""
     body: bytes = field(default=b"", repr=False)
     retry_after: float | None = None
 
     @property
     def quote(self) -> str:
-        """The words of the endpoint, on one line and without the key."""
+        """The message of the endpoint, on one line and without the key."""
         try:
             return quote_from(msgspec.json.decode(self.body), hiding=self.key)
         except (msgspec.DecodeError, UnicodeError):
@@ -55,12 +55,12 @@ class Refusal:
 
     @property
     def refuses_counting(self) -> bool:
-        """Whether the endpoint refuses only to count tokens."""
+        """Whether the endpoint refuses only the counting of tokens."""
         return self._is_bad_request and COUNTING.encode() in self.body
 
     @property
     def error(self) -> ModelError:
-        """The error that a status and its words mean."""
+        """The error for the status and the message."""
         match self.status:
             case _ if self._is_bad_request and _TOO_LONG.search(self.body.decode("utf-8", "replace")):
                 problem = f"says that the conversation is too long for {self.model}; /new begins another one"
@@ -90,7 +90,7 @@ class Refusal:
 
     @property
     def _is_temporary(self) -> bool:
-        if self.status == HTTPStatus.TOO_MANY_REQUESTS:  # who has nothing left gets no more by waiting
+        if self.status == HTTPStatus.TOO_MANY_REQUESTS:  # a used-up quota does not come back by waiting
             return _QUOTA_USED_UP not in self.body
         return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR or self.status == HTTPStatus.REQUEST_TIMEOUT
 
@@ -100,7 +100,7 @@ class Refusal:
 
 
 def quote_from(answer: object, *, hiding: str | None) -> str:
-    """Return the words for people in an answer, on one line and without the key; members have many names."""
+    """Return the message for people in an answer, on one line and without the key."""
     for name in ("error", "message", "detail", "msg"):
         if isinstance(answer, dict) and (found := cast("Mapping[str, Any]", answer).get(name)):
             return quote_from(found, hiding=hiding)
@@ -113,7 +113,7 @@ def quote_from(answer: object, *, hiding: str | None) -> str:
 
 
 def retry_after_seconds(told: str, now: datetime) -> float | None:
-    """Return the seconds that a `retry-after` asks for, which may be a date; None for anything else."""
+    """Return the seconds of a `retry-after` header, which may be a date; None for anything else."""
     if re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", told):
         return float(told)
     try:
@@ -126,17 +126,17 @@ def retry_after_seconds(told: str, now: datetime) -> float | None:
 # When a model is asked again
 
 TRIES: Final = 3
-"""How often a model is asked for one turn: a person waits."""
+"""The number of attempts for one turn, because a person waits."""
 FIRST_PAUSE: Final = 0.5
-"""Seconds. An endpoint that restarts is back soon; the second pause is twice as long."""
+"""Seconds before the second attempt, doubled before the third: a restarting endpoint is back soon."""
 LONGEST_PAUSE: Final = 60.0
-"""Seconds. If the endpoint asks for more, the person is told instead."""
+"""The most seconds to wait. If the endpoint asks for more, the person is told instead."""
 
 
 def pause_before_retry(
     error: ModelUnavailableError, tries: int, now: datetime, deadline: datetime | None
 ) -> float | None:
-    """Return the seconds until the next try after so many *tries*; None: there is no other one."""
+    """Return the seconds before the next attempt; None if there is none."""
     if tries >= TRIES or (error.asked and error.retry_after is None):
         return None
     pause = error.retry_after if error.retry_after is not None else FIRST_PAUSE * 2 ** (tries - 1)

@@ -1,4 +1,4 @@
-"""The agent asks an endpoint for chat completions with the body that is built here."""
+"""The body of a request for chat completions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from gateway_sessions.core.transcript.model_history import Chat, model_rows
 
 RESERVED_MEMBERS: Final = frozenset({"messages", "model", "stream", "stream_options"})
-"""Members that nobody else may set: the agent relies on them when it reads the answer."""
+"""Members that callers must not set, because the agent relies on them when it reads the answer."""
 
 
 def request_body(
@@ -19,7 +19,7 @@ def request_body(
     further: Mapping[str, Any],
     usage: bool = True,
 ) -> dict[str, Any]:
-    """Return the body of a request; with *usage* it asks for counted tokens, which some endpoints refuse."""
+    """Return the body of a request; *usage* asks for counted tokens, which some endpoints refuse."""
     system = [{"role": "system", "content": instructions}] if instructions else []
     counted = {"stream_options": {"include_usage": True}} if usage else {}
     return {**further, "model": model, "messages": [*system, *model_rows(history)], "stream": True, **counted}

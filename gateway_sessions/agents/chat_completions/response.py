@@ -1,8 +1,9 @@
-"""An endpoint answers with a reply that grows event by event, or comes in one piece, and tells what it took.
+"""`Answer`: the reply of a model, which comes in events or in one piece, with the tokens that it took.
 
-Server-sent events are read wherever the network has cut them: in the end of a line, or within a character.
-Lines end where the standard says, and nowhere else: models write many characters that other readers take for
-the end of one.
+ Server-sent events are read wherever the network has cut them, even in the end of a line or within a
+character. Lines end only where the standard says: models write many characters that other readers take for
+line ends.
+
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from gateway_sessions.errors import ModelAnswerError
 END: Final = "[DONE]"
 COST_TOLD: Final = "provider"
 MAX_REPLY: Final = 1 << 20
-"""Characters of a reply, thoughts among them; a model that says more has got stuck."""
+"""The most characters of a reply with its reasoning; a model that writes more has got stuck."""
 
 
 class Answer:
-    """An answer collects the reply of one model to one question."""
+    """Collects the reply of a model to one request."""
 
     def __init__(self, endpoint: str, model: str, *, key: str | None = None) -> None:
         self._endpoint = endpoint
@@ -43,15 +44,15 @@ class Answer:
         self._begun = False
         self.finish_reason: str | None = None
         self.is_over: bool = False
-        """Whether the endpoint has said its last word, even if the connection stays."""
+        """Whether the endpoint has ended its answer, even if the connection stays open."""
 
     @property
     def reasoning(self) -> str | None:
-        """The thoughts that the model told of, if it did."""
+        """The reasoning of the model, if it has sent any."""
         return "".join(self._reasoning) or None
 
     def add_event(self, data: str | bytes) -> str:
-        """Return what an event, or a whole answer, adds to the reply; `ModelAnswerError` if it is neither."""
+        """Return the text that an event or a whole answer adds; `ModelAnswerError` for anything else."""
         if data == END:
             self.is_over = True
             return ""
@@ -76,11 +77,11 @@ class Answer:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the model has said something, and all that it wanted to say."""
+        """Whether the model has sent a text and a reason for its end."""
         return self.finish_reason is not None and self._said > 0
 
     def check_complete(self) -> None:
-        """Raise `ModelAnswerError`, which tells what is missing, unless it is complete."""
+        """Raise `ModelAnswerError` with what is missing, unless the answer is complete."""
         if not self._begun:
             self._fail("has sent no answer of a model; is its address right?")
         if self.finish_reason is None:
@@ -89,7 +90,7 @@ class Answer:
             self._fail(f"has answered nothing ({self.finish_reason})")
 
     def usage_facts(self, **facts: Unpack[UsageFacts]) -> UsageFacts:
-        """Return these facts and the tokens that question and answer took; some endpoints tell none."""
+        """Return these facts with the tokens of request and answer; some endpoints report none."""
         read, written = (
             self._token_detail("prompt", "cached_tokens"),
             self._token_detail("prompt", "cache_write_tokens"),
@@ -151,7 +152,7 @@ def _as_count(given: object) -> int:
 
 
 MAX_EVENT: Final = 1 << 20
-"""Characters of an event: as many as a whole reply may have, and no piece of one is as long."""
+"""The most characters of an event: as many as a whole reply may have."""
 
 _LINE_END: Final = re.compile("\r\n|\n|\r")
 
@@ -164,20 +165,20 @@ class EventTooLongError(ValueError):
 
 
 class EventStream:
-    """A stream collects bytes and gives out the data of whole events."""
+    """Turns received bytes into the data of whole events."""
 
     __slots__ = ("_begun", "_data", "_decoder", "_size")
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self._begun = ""
-        """The line that has no end yet."""
+        """The line that is not ended yet."""
         self._data: list[str] = []
-        """The lines of the event that has no end yet."""
+        """The lines of the event that is not ended yet."""
         self._size = 0
 
     def events_in(self, received: bytes) -> Iterator[str]:
-        """Yield the data of each event that ends in these bytes. What never ends is no event."""
+        """Yield the data of each event that ends in these bytes."""
         text = self._begun + self._decoder.decode(received)
         # The line feed that belongs to a carriage return may come with the next bytes.
         held = "\r" if text.endswith("\r") else ""

@@ -1,25 +1,27 @@
-"""The commands: each module declares those of a group, and does their work.
+"""The commands: each module declares the commands of one group, and does their work.
 
-What is heavy (storage, runtime, rich, asyncio) is imported in the body of a command that needs it, not at the
-top: help, completion and mistakes load all of these modules, and wait for nothing.
+Heavy modules (storage, runtime, rich, asyncio) are imported in the body of a command that needs them, not at
+the top: help, completion and messages about mistakes load all of these modules, and must be fast.
+
 
 - ``chat``: `chat`: talk to an agent here, and go on with any conversation.
-- ``config``: `config validate` and `config explain`: is the configuration right, and where does each value
-  come from.
-- ``demo``: `demo`: all that the package is for, in a few seconds.
-- ``doctor``: `doctor`: how the store is, and what to do about it.
-- ``insights``: `insights`, `explain` and `simulate`: what happened, why, and what would have happened.
-- ``privacy``: `privacy export` and `privacy erase`: what is known of a person, and how they are forgotten.
-- ``queue``: `queue list`, `cancel` and `requeue`: what waits, and what was given up.
-- ``serve``: `serve`: run a gateway as its configuration says, until it is told to end.
-- ``session_changes``: `sessions rename`, `delete`, `prune` and `undo-reset`: change sessions, remove them
-  and bring them back.
+- ``config``: `config validate` and `config explain`: check the configuration, and tell where each value
+  comes from.
+- ``demo``: `demo`: a tour of the package in a few seconds.
+- ``doctor``: `doctor`: the health of a store, and advice for each problem.
+- ``insights``: `insights`, `explain` and `simulate`: what happened, why, and what other policies would have
+  done.
+- ``privacy``: `privacy export` and `privacy erase`: export and erase the data of a person.
+- ``queue``: `queue list`, `cancel` and `requeue`: waiting messages, owed replies and dead letters.
+- ``serve``: `serve`: run a gateway from its configuration until a signal ends it.
+- ``session_changes``: `sessions rename`, `delete`, `prune` and `undo-reset`: change, remove and restore
+  sessions.
 - ``sessiondb``: `sessiondb`: check, repair, move and upgrade the database, and give lanes to named
   accounts.
 - ``sessions``: `sessions list`, `show`, `search`, `stats` and `browse`: look at sessions.
-- ``top``: `top`: what a store does just now.
-- ``transfer``: `sessions export`, `sessions import` and `import hermes`: sessions to files and from
-  elsewhere.
+- ``top``: `top`: what a store is doing now.
+- ``transfer``: `sessions export`, `sessions import` and `import hermes`: move sessions to files and from
+  files.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ GROUPS: Final[Mapping[str, typer.Typer]] = MappingProxyType(
         "config": config.app,
     }
 )
-"""The others, by the names that people type."""
+"""The groups of commands, by the names that people type."""
 
 # Without names of their own, their commands are those of the group.
 sessions.app.add_typer(session_changes.app)

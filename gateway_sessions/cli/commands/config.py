@@ -1,4 +1,4 @@
-"""`config validate` and `config explain`: is the configuration right, and where does each value come from."""
+"""`config validate` and `config explain`: check the configuration, and tell where each value comes from."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def explain_config(
 
 
 def _check_key(key: str) -> None:
-    """Refuse a key that no configuration has; names of platforms and the like are free."""
+    """Raise for a key that no configuration has; names of platforms and chat types are free."""
     from gateway_sessions.config.keys import value_paths
     from gateway_sessions.config.model import ALL_KEYS
 
@@ -85,7 +85,7 @@ def _check_key(key: str) -> None:
 
 
 def _what_counts_unset(key: str | None) -> str:
-    """Return what counts where nothing is set; a platform's policies and rules are those above it."""
+    """Return in words what counts where nothing is set; a platform inherits policies and rules."""
     words = set(key.split(".")) if key else set[str]()
     if "platforms" in words and words & {"session_reset", "busy"}:
         return "what is set above it counts"

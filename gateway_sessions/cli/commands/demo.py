@@ -1,4 +1,4 @@
-"""`demo`: all that the package is for, in a few seconds."""
+"""`demo`: a tour of the package in a few seconds."""
 
 from __future__ import annotations
 

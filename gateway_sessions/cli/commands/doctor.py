@@ -1,4 +1,4 @@
-"""`doctor`: how the store is, and what to do about it."""
+"""`doctor`: the health of a store, and advice for each problem."""
 
 from __future__ import annotations
 

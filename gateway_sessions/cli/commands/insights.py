@@ -1,4 +1,4 @@
-"""`insights`, `explain` and `simulate`: what happened, why, and what would have happened."""
+"""`insights`, `explain` and `simulate`: what happened, why, and what other policies would have done."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 app: Final = typer.Typer()
 
 LANES: Final = 500
-"""Read in one go."""
+"""The number of lanes that are read at a time."""
 
 
 @command(app, "insights")
@@ -82,7 +82,7 @@ def _policy_origins(context: CommandContext, answer: Explanation) -> list[FieldO
 
 
 def _sharing_rule(entry: SessionEntry | None) -> Sharing | None:
-    """Return the rule by which the lane got its key, if its session tells where it comes from."""
+    """Return the rule by which the lane got its key, if its session has an origin."""
     from gateway_sessions.core.identity.keys import sharing_rule
 
     if entry is None or entry.origin is None:
@@ -113,7 +113,7 @@ async def simulate(
 async def _simulate_resets(
     client: StoreClient, book: PolicyBook, begin: datetime, report: ReportProgress
 ) -> tuple[int, list[WouldReset]]:
-    """Return how many lanes were in use since then, and what would have been reset on them."""
+    """Return how many lanes were in use since *begin*, and the resets that the policies would have made."""
     from gateway_sessions.core.sessions.simulation import LaneActivity as Activity
     from gateway_sessions.core.sessions.simulation import simulate as resets_of
     from gateway_sessions.storage.transactions.sessions import lists as activity
@@ -131,7 +131,7 @@ async def _simulate_resets(
 
 
 def _policy_of_lane(key: str, entry: SessionEntry | None, book: PolicyBook) -> ResolvedPolicy:
-    """Return the policy of a lane: a session's own one stays, whatever is tried on the others."""
+    """Return the policy to try on a lane: a session's own policy stays."""
     from gateway_sessions.core.identity.keys import platform_and_chat_type
     from gateway_sessions.core.sessions.state_machine import policy_for
 

@@ -1,4 +1,4 @@
-"""`privacy export` and `privacy erase`: what is known of a person, and how they are forgotten."""
+"""`privacy export` and `privacy erase`: export and erase the data of a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`queue list`, `cancel` and `requeue`: what waits, and what was given up."""
+"""`queue list`, `cancel` and `requeue`: waiting messages, owed replies and dead letters."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def cancel(
 
 
 async def _messages_to_cancel(client: StoreClient, lane: str, seq: int | None) -> list[QueuedMessage]:
-    """Return the messages that a cancellation would take out; all that wait if *seq* names none."""
+    """Return the messages that a cancellation would take out; all waiting ones if *seq* is None."""
     from gateway_sessions.core.queue.items import taken_out
     from gateway_sessions.storage.transactions.queue import waiting as queue
 

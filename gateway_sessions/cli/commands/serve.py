@@ -1,4 +1,4 @@
-"""`serve`: run a gateway as its configuration says, until it is told to end."""
+"""`serve`: run a gateway from its configuration until a signal ends it."""
 
 from __future__ import annotations
 

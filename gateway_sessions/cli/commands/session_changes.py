@@ -1,4 +1,4 @@
-"""`sessions rename`, `delete`, `prune` and `undo-reset`: change sessions, remove them and bring them back."""
+"""`sessions rename`, `delete`, `prune` and `undo-reset`: change, remove and restore sessions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 app: Final = typer.Typer()
 
 MAX_IDS_SHOWN: Final = 50
-"""Of the sessions that would be removed, so many are shown to people."""
+"""The number of ids of sessions to remove that people are shown."""
 ROUND: Final = 5_000
-"""Sessions that are removed at a time; an answer holds the names of more than that, however long."""
+"""Sessions that are removed at a time: an answer of the owner has room for more ids than that."""
 
 
 @command(app, "rename")
@@ -143,7 +143,7 @@ async def prune(
 async def _prune_in_rounds(
     client: StoreClient, bounds: dict[str, Any], planned: int, report: ReportProgress
 ) -> PruneReport:
-    """Remove sessions in rounds: the names of all of them may be more than an owner answers at a time."""
+    """Remove sessions in rounds: the ids of all of them may not fit into one answer of the owner."""
     done = PruneReport(dry_run=False, session_ids=())
 
     def watch(one: WorkProgress) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 app: Final = typer.Typer(help="Look at sessions, and change them.")
 
 BEHIND_ALL: Final = 1 << 62
-"""No message has such a number."""
+"""Higher than the number of any message."""
 
 
 @command(app, "list")
@@ -244,7 +244,7 @@ def _check_terminal(context: CommandContext) -> None:
 async def _continue_in_chat(
     context: CommandContext, session_id: str, ctrl_c: CtrlC, agent: dict[str, object]
 ) -> None:
-    """Talk, or say how: a store that a gateway has open has its agents there."""
+    """Continue the conversation here; if a gateway has the store open, print how to continue it."""
     from gateway_sessions.cli.conversation import Conversation, ResumeRequest
 
     program = name_of_program()

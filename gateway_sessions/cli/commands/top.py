@@ -1,4 +1,4 @@
-"""`top`: what a store does just now."""
+"""`top`: what a store is doing now."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def top(
 async def _show_until_stopped(
     context: CommandContext, look: Callable[[], Awaitable[RenderableType]], every: float
 ) -> None:
-    """Show until Ctrl-C, by which a person says that they have seen enough: that is no error here."""
+    """Show the overview until Ctrl-C or SIGTERM, which is no error here."""
     import signal
 
     import anyio

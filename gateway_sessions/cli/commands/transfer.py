@@ -1,4 +1,4 @@
-"""`sessions export`, `sessions import` and `import hermes`: sessions to files and from elsewhere."""
+"""`sessions export`, `sessions import` and `import hermes`: move sessions to files and from files."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def import_sessions(
 async def _import_file(
     context: CommandContext, source: Path, *, dry_run: bool, **options: Any
 ) -> ImportReport:
-    # No store is made for a file that is no export.
+    # A file that is no export must not create a store.
     if dry_run or not await context.has_store():
         async with context.open_dry_run() as db:
             report = await db.import_sessions(source, dry_run=True, **options)
@@ -126,14 +126,16 @@ async def import_hermes(
             async with context.open_dry_run() as db:
                 report = await rehearse_hermes_import(db, context.home_and_config()[1], path, progress=show)
         else:
-            HermesHome.at(path.expanduser().absolute())  # no store is made for what is none
+            HermesHome.at(
+                path.expanduser().absolute()
+            )  # a directory that is no Hermes home must not create a store
             async with context.open_owned(may_be_new=True) as store:
                 report = await store.import_hermes(path, progress=show)
     _answer_import(context, path, report)
 
 
 def _answer_import(context: CommandContext, source: Path, report: ImportReport) -> None:
-    """Write what was taken in, and what came in the way."""
+    """Report what was imported, and what was not."""
     if report.errors and not report.imported:
         if not report.skipped:
             more = len(report.errors) + report.more_findings - 1

@@ -14,11 +14,11 @@ from gateway_sessions.core.display_text import visible_text
 from gateway_sessions.core.identity.row_ids import ids_to_text
 
 ENVELOPE: Final = 1
-"""The version of what --json writes; it rises when a member goes or means something else."""
+"""The version of the JSON answers; it rises when a member is removed or changes its meaning."""
 
 
 def report_failure(failure: CommandFailure, command: str, *, as_json: bool) -> Exit:
-    """Write how a command has failed, and return its exit code."""
+    """Write the failure of a command, and return its exit code."""
     if as_json:
         write_json({"ok": False, **answer_head(command), "results": [], "error": failure})
     else:
@@ -28,7 +28,7 @@ def report_failure(failure: CommandFailure, command: str, *, as_json: bool) -> E
 
 
 def answer_head(command: str) -> dict[str, object]:
-    """Return what every answer begins with."""
+    """Return the members with which every answer begins."""
     return {"command": command, "version": ENVELOPE}
 
 

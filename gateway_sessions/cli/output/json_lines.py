@@ -1,4 +1,4 @@
-"""Values as lines of JSON, to a file that is whole or not there, or to the standard output."""
+"""Lines of JSON, written to the standard output or to a file that appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway_sessions.storage.files.atomic_file import AtomicFile
 
 
 def check_target(target: str, *, force: bool) -> None:
-    """Refuse to write where no file can be, or where one is that nobody gave up."""
+    """Raise if the target cannot be written, or if it exists and may not be replaced."""
     path = Path(target).expanduser()
     if target == "-":
         return
@@ -32,7 +32,7 @@ def check_target(target: str, *, force: bool) -> None:
 
 @contextmanager
 def open_json_lines(target: str) -> Generator[Callable[[object], None]]:
-    """Within the block, write each value as a line."""
+    """Yield a function that writes a value as a line of JSON."""
     if target == "-":
         yield lambda value: _write_json_line(sys.stdout.buffer.write, value)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The overview of a store, once or redrawn until Ctrl-C."""
+"""The overview of a store, printed once or redrawn until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def show_live(screen: Console, look: Callable[[], Awaitable[RenderableType]], pause: float) -> None:
-    """Show what *look* returns again and again, for ever; the terminal is then as it was before."""
+    """Show what *look* returns again and again until cancelled, and restore the terminal."""
     with Live(await look(), console=screen, screen=True, auto_refresh=False) as live:
         while True:
             live.refresh()
@@ -77,7 +77,7 @@ def _agents_text(overview: Overview) -> str:
         return _text_without_owner(overview)
     if (counts := overview.owner.agents) is None:
         return "no gateway runs there"
-    # Not every agent is kept warm: a plain function that works is one turn that runs, and nothing else.
+    # A plain function is not in the cache, so more agents may work than the cache has lent.
     there = f"{counts.idle:,} of {counts.room:,} warm, {max(counts.lent, overview.at_work):,} at work"
     if not (asked := counts.hits + counts.misses):
         return there
@@ -129,7 +129,7 @@ def _lane_state(one: LaneInUse, overview: Overview) -> Text:
 
 
 def _when_retried(overview: Overview) -> str:
-    """Return when a turn that was cut off is tried again."""
+    """Return in words when a turn that was cut off is tried again."""
     served = overview.owner is not None and overview.owner.agents is not None
     return "soon" if served or overview.elsewhere else AT_START
 

@@ -1,4 +1,4 @@
-"""The tables of waiting messages, owed replies and what was given up."""
+"""The tables of waiting messages, owed replies and dead letters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def waiting_page(
     found: Sequence[QueuedMessage], replies: Sequence[OwedReply], now: datetime, *, served: bool
 ) -> RenderableType:
-    """Return the page of messages that wait or run, and of replies that are owed.
+    """Return the page of waiting and running messages, and of owed replies.
 
-    *served*: a process has the store open.
+    *served* says that a process has the store open.
     """
     parts: list[RenderableType] = [_messages_table(found, now)] if found else []
     if replies:
@@ -73,7 +73,7 @@ def _next_try(one: OwedReply, now: datetime, *, served: bool) -> str:
 
 
 def dead_page(letters: Sequence[DeadLetter], replies: Sequence[OwedReply], now: datetime) -> RenderableType:
-    """Return the page of messages and replies that were given up, and why."""
+    """Return the page of dead letters, with the reasons."""
     parts: list[RenderableType] = []
     rows: list[tuple[object, ...]]
     if letters:

@@ -29,7 +29,7 @@ BAR: Final = 24
 MOST: Final = 8
 TITLE: Final = 32
 LANES: Final = 20
-"""Of those that would reset, so many are shown."""
+"""The number of lanes that a simulation shows."""
 SIGNS: Final = {"good": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "red")}
 RULES: Final = {
     Sharing.DIRECT: "a direct chat has one session",
@@ -41,7 +41,7 @@ RULES: Final = {
 
 
 def insights_page(report: Insights, days: float) -> RenderableType:
-    """Return the page of what happened in some days."""
+    """Return the page of insights into the last days."""
     if report.empty:
         return Text(f"Nothing happened in the last {days:g} days.")
     parts: list[RenderableType] = [_insights_facts(report, days)]
@@ -89,7 +89,7 @@ def _insights_facts(report: Insights, days: float) -> RenderableType:
 
 
 def _cost_text(used: UsageSum) -> str | None:
-    """Return what is known of the cost; where the price of anything is unknown, it was no less."""
+    """Return the cost in words; with unknown prices, the known part is a lower bound."""
     if used.cost_status is None:
         return None
     if used.cost_usd is not None:
@@ -99,7 +99,7 @@ def _cost_text(used: UsageSum) -> str | None:
 
 
 def _top_sessions_table(top: TopSessions) -> list[RenderableType]:
-    """Return a table of the session that stands out most in each way."""
+    """Return a table of the longest and busiest sessions."""
     ways: tuple[tuple[str, tuple[TopSession, ...], Callable[[int], str]], ...] = (
         ("longest", top.longest, lambda amount: span(timedelta(seconds=amount))),
         ("most messages", top.most_messages, lambda amount: counted(amount, "message")),
@@ -124,7 +124,7 @@ def _top_sessions_table(top: TopSessions) -> list[RenderableType]:
 def explanation_page(
     answer: Explanation, origins: Sequence[FieldOrigin], sharing: Sharing | None, waiting: int
 ) -> RenderableType:
-    """Return the page that says why a lane is as it is."""
+    """Return the page that explains the state of a lane."""
     pairs = [
         ("Lane", answer.session_key),
         *_key_facts(answer.session_key),
@@ -192,7 +192,7 @@ def _policy_facts(answer: Explanation, origins: Sequence[FieldOrigin]) -> list[t
 def simulation_page(
     found: Sequence[WouldReset], by_lane: Counter[str], lanes: int, days: float
 ) -> RenderableType:
-    """Return the page of what other policies would have done."""
+    """Return the page of resets that other policies would have made."""
     reasons = Counter(str(one.reason) for one in found)
     told = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
     head = Text(
@@ -244,7 +244,7 @@ def _utc_text(instant: datetime) -> str:
 
 
 def receipt_page(receipt: ErasureReceipt) -> RenderableType:
-    """Return the page of an erasure: what was removed, and what was not."""
+    """Return the page of an erasure: what was removed, and what was kept."""
     rows = ", ".join(
         counted(count, _singular(table), table) for table, count in receipt.rows.items() if count
     )
@@ -266,7 +266,7 @@ def _singular(table: str) -> str:
 
 
 def health_page(found: Sequence[Symptom]) -> RenderableType:
-    """Return the page of a store's health, with what to do about each symptom."""
+    """Return the page of a store's health, with advice for each symptom."""
     page = Text()
     for one in found:
         sign, style = SIGNS[one.health]
@@ -280,7 +280,7 @@ def health_page(found: Sequence[Symptom]) -> RenderableType:
 
 
 def settings_table(found: Sequence[Setting]) -> RenderableType:
-    """Return a table of the values of a configuration; those that somebody has set stand out."""
+    """Return a table of the values of a configuration; defaults are dim."""
     columns = (Column("Key", whole=True), Column("Value"), Column("Set in"))
     return rows_table(columns, [_setting_row(one) for one in found])
 

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 TITLE: Final = 32
 PREVIEW: Final = 40
 LONGEST: Final = 2000
-"""Characters of a message that are shown."""
+"""The characters of a message that are shown."""
 STYLES: Final = {Role.USER: "yellow", Role.ASSISTANT: "green", Role.TOOL: "cyan"}
 _MATCH = re.compile(r">>>(.*?)<<<", re.DOTALL)
 
 
 def sessions_table(found: Sequence[SessionSummary], now: datetime) -> RenderableType:
-    """Return a list of conversations: with titles if any has one, else with where they come from."""
+    """Return a table of conversations: with titles if any has one, else with their sources."""
     when = [ago(one.last_active, now) for one in found]
     identity = Column("ID", whole=True)
     if any(one.title for one in found):
@@ -49,7 +49,7 @@ def sessions_table(found: Sequence[SessionSummary], now: datetime) -> Renderable
 
 
 def session_page(record: SessionRecord, said: Sequence[Message], now: datetime) -> RenderableType:
-    """Return the page of a session, with what was said last."""
+    """Return the page of a session with its last messages."""
     ended = f"{record.end_reason} ({ago(record.ended_at, now)})" if record.ended_at else None
     tokens = record.input_tokens + record.output_tokens
     known = facts_table(
@@ -88,7 +88,7 @@ def session_page(record: SessionRecord, said: Sequence[Message], now: datetime) 
 
 
 def message_line(one: Message) -> Text:
-    """Return one message as a line, with who said it."""
+    """Return a message as a line with its role or tool."""
     names = list(_tools_called(one))
     text = visible_text(one.text)
     if names:
@@ -121,7 +121,7 @@ def hits_page(hits: Iterable[SearchHit], now: datetime) -> RenderableType:
 
 
 def stats_page(known: Mapping[str, object], platforms: Iterable[SourceCount]) -> RenderableType:
-    """Return the page of what a store holds, counted."""
+    """Return the page with the numbers of sessions, messages and lanes in a store."""
     taken = known["bytes"]
     top = facts_table(
         [

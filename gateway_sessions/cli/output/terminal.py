@@ -18,11 +18,11 @@ from rich.text import Text
 from gateway_sessions.core.display_text import visible_text
 
 PIPED_WIDTH: Final = 4096
-"""Whoever reads from a pipe wants lines that are not cut."""
+"""The width of a pipe, whose lines are not cut."""
 NONE: Final = "—"
 GAP: Final = 2
 SMALLEST: Final = 10
-"""No column is made narrower: less of a text says nothing, and the others have use for its room."""
+"""The width below which no column shrinks: less of a text would tell nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,29 +31,29 @@ class Column:
 
     name: str
     widest: int | None = None
-    """Longer texts are cut there, and earlier where the terminal is narrow."""
+    """The greatest width; on a narrow terminal, texts are cut earlier."""
     whole: bool = False
-    """Never cut: for what people copy."""
+    """Whether texts are never cut, because people copy them."""
     right: bool = False
     leaves: int = 0
-    """Where room is short, columns go before any is cut, the highest number first; 0: it stays."""
+    """The order in which columns are left out on a narrow terminal, the highest number first; 0: never."""
 
     def least_width(self, width: int) -> int:
-        """Return the width that the column keeps where there is little room."""
+        """Return the least width of the column."""
         return width if self.whole or self.right else min(width, SMALLEST)
 
 
 def open_console(*, to_errors: bool = False) -> Console:
-    """Open a console on an output stream, with colours on a terminal only, and not with NO_COLOR."""
+    """Open a console on an output stream, with colours only on a terminal without NO_COLOR."""
     stream = sys.stderr if to_errors else sys.stdout
     width = None if stream.isatty() else PIPED_WIDTH
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
 def print_answer(console: Console, shown: RenderableType) -> None:
-    """Print an answer; into a pipe without the blanks that fill a table up."""
+    """Print an answer; in a pipe, without the blanks at the ends of lines."""
     if console.is_terminal:
-        # A line of words is left to the terminal, which can be resized, and whose selection knows it as one.
+        # The terminal itself wraps a line of words, so that it can be resized and selected as one line.
         console.print(shown, soft_wrap=isinstance(shown, Text))
         return
     with console.capture() as capture:
@@ -62,24 +62,24 @@ def print_answer(console: Console, shown: RenderableType) -> None:
 
 
 def safe_line(text: object) -> str:
-    """Return one harmless line of a text that may come from anybody."""
+    """Return a text of a stranger as one line without control characters."""
     return " ".join(visible_text(str(text)).split()) if text not in (None, "") else NONE
 
 
 def table_cell(value: object) -> Text:
-    """Return the same for a table; a text with a style keeps it."""
+    """Return a value as a cell of a table; a text with a style keeps it."""
     return value if isinstance(value, Text) else Text(safe_line(value))
 
 
 @dataclass(frozen=True, slots=True)
 class FittedRows:
-    """Rows under headings in the width of the console: what people copy is whole, the rest gives way."""
+    """A table that fits the width of the console: texts to copy stay whole, the others are cut."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Text]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield what rich prints."""
+        """Yield the table that rich prints."""
         del console
         widths = self._natural_widths()
         left = self._columns_that_stay(widths, options.max_width)
@@ -101,7 +101,7 @@ class FittedRows:
         yield table
 
     def _columns_that_stay(self, widths: Sequence[int], room: int) -> list[int]:
-        """Return the places of the columns that stay, so that they have as much room as they need."""
+        """Return the indices of the columns that stay when others are left out."""
         left = list(range(len(widths)))
         while sum(widths[place] + GAP for place in left) - GAP > room:
             leaving = max(left, key=lambda place: (self.columns[place].leaves, place))
@@ -111,14 +111,14 @@ class FittedRows:
         return left
 
     def _shorten_middle(self, text: Text, place: int, width: int) -> Text:
-        """Shorten a value in its middle: ids that people copy differ at both ends."""
+        """Shorten a value in its middle, because ids differ at both ends."""
         if not self.columns[place].whole or text.cell_len <= width:
             return text
         half = (width - 1) // 2
         return Text.assemble(text[: width - 1 - half], "…", text[len(text) - half :])
 
     def _natural_widths(self) -> list[int]:
-        """Return the width that each column would take if there were room."""
+        """Return the width of each column if there were room for all."""
         widths: list[int] = []
         for place, one in enumerate(self.columns):
             widest = max([len(one.name), *(row[place].cell_len for row in self.rows)])
@@ -132,11 +132,9 @@ def rows_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> F
 
 
 def fit_widths(least: Sequence[int], widths: Sequence[int], room: int, gap: int) -> dict[int, int]:
-    """Return the width of each column by its place.
+    """Return the width of each column that is shown, by its index.
 
-    The widest gives way first, and the last goes if nothing helps.
-
-    A column whose least width is all of its width is never left out.
+    The widest column shrinks first; if all have their least width, the last one that can shrink is left out.
     """
     shown = dict(enumerate(widths))
     while sum(shown.values()) + gap * (len(shown) - 1) > room:
@@ -152,7 +150,7 @@ def fit_widths(least: Sequence[int], widths: Sequence[int], room: int, gap: int)
 
 
 def _shrink_to_room(shown: dict[int, int], room: int) -> None:
-    """Take from the widest column, whatever it is, until a terminal that is too small holds them all."""
+    """Shrink the widest columns, whatever they are, until the table fits a very small terminal."""
     while (missing := sum(shown.values()) + GAP * (len(shown) - 1) - room) > 0:
         widest = max(shown, key=lambda place: shown[place])
         if shown[widest] <= SMALLEST:
@@ -161,7 +159,7 @@ def _shrink_to_room(shown: dict[int, int], room: int) -> None:
 
 
 def facts_table(pairs: Iterable[tuple[str, object]]) -> Table:
-    """Return names with their values, one below the other; a value of None is left out."""
+    """Return names and values as two columns; a value of None is left out."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     shown.add_column(style="bold", no_wrap=True)
     shown.add_column(overflow="fold")
@@ -171,27 +169,27 @@ def facts_table(pairs: Iterable[tuple[str, object]]) -> Table:
     return shown
 
 
-# How far something is that takes long
+# Progress of long work
 
 MOMENT: Final = 0.3
-"""Seconds in which nobody begins to wonder."""
+"""The seconds before a progress bar appears."""
 BAR_WIDTH: Final = 20
 ONE_LINE: Final = RichColumn(no_wrap=True)
 
 
 class ReportProgress(Protocol):
-    """A function that reports how far something is."""
+    """A function that reports progress."""
 
     def __call__(self, done: int, total: int | None, what: str | None = None) -> None:
-        """Report *done* of *total*, or of nobody knows how many."""
+        """Report *done* of *total*; None for an unknown total."""
         ...
 
 
 class DoneOfTotal(ProgressColumn):
-    """The column of a progress bar that counts: so many of so many, as far as that is known."""
+    """The column of a progress bar that shows `done of total`, or only what is done."""
 
     def render(self, task: Task) -> Text:
-        """Return what rich shows of a task."""
+        """Return the text of the column."""
         if task.total is None:
             return Text(f"{task.completed:,.0f}" if task.completed else "")
         return Text(f"{task.completed:,.0f} of {task.total:,.0f}")
@@ -199,7 +197,7 @@ class DoneOfTotal(ProgressColumn):
 
 @contextmanager
 def progress_bar(console: Console, doing: str) -> Generator[ReportProgress]:
-    """Within the block, show how far something is; the terminal is then as it was before."""
+    """Show a progress bar in the block, and remove it at the end."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(BAR_WIDTH), DoneOfTotal(ONE_LINE))
     shown = Progress(*columns, console=console, transient=True)
     task = shown.add_task(doing, total=None)

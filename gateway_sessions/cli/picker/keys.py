@@ -33,7 +33,7 @@ CONTROLS: Final[Mapping[str, PickerKey]] = MappingProxyType(
 FINALS: Final[Mapping[str, PickerKey]] = MappingProxyType(
     {"A": PickerKey.UP, "B": PickerKey.DOWN, "H": PickerKey.HOME, "F": PickerKey.END}
 )
-"""How sequences of cursor keys end, with whatever held down."""
+"""The last characters of cursor keys, with or without modifiers."""
 NUMBERS: Final[Mapping[str, PickerKey]] = MappingProxyType(
     {
         "1": PickerKey.HOME,
@@ -44,9 +44,9 @@ NUMBERS: Final[Mapping[str, PickerKey]] = MappingProxyType(
         "8": PickerKey.END,
     }
 )
-"""What others begin with, behind the bracket."""
+"""The numbers behind the bracket of other keys."""
 
-# A sequence that is whole. In front of anything else an escape stands for itself: across a network it may
+# A complete sequence. In front of anything else, an escape is the key itself: over a network it may
 # arrive together with the key that was pressed behind it.
 _SEQUENCE: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[@-~]|(?=[^\[O]))", re.DOTALL)
 
@@ -54,28 +54,28 @@ _SEQUENCE: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[@-~]|(?=[^\[O]))", 
 class KeyDecoder:
     """The decoder of one terminal's keys.
 
-    A lone Escape is one only once nothing has followed it for a moment: call `rest` then.
+    An Escape may begin a sequence. If nothing has followed it for a moment, call `flush`.
     """
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._left = ""
         self.times_fed: int = 0
-        """How often something has come."""
+        """The number of calls of `feed`."""
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether an Escape, or more, may have begun."""
+        """Whether an Escape or the beginning of a sequence is waiting."""
         return bool(self._left)
 
     def feed(self, data: bytes) -> list[Press]:
-        """Return the presses that are whole."""
+        """Return the presses that are complete."""
         self.times_fed += 1
         self._left += self._decoder.decode(data)
         return list(self._complete_presses())
 
     def flush(self) -> list[Press]:
-        """Return an Escape, which nothing has followed, unless a text is being pasted."""
+        """Return a waiting Escape as a key, unless a text is being pasted."""
         if not self._left or self._left.startswith(PASTE_BEGINS):
             return []
         behind, self._left = self._left[1:], ""
@@ -101,7 +101,7 @@ class KeyDecoder:
                 yield from _presses_of_character(character)
 
     def _take_sequence(self) -> str | None:
-        """Take and return the sequence in front; None as long as it is not whole."""
+        """Take the sequence at the beginning; None as long as it is incomplete."""
         found = _SEQUENCE.match(self._left)
         if found is None and len(self._left) < LONGEST_SEQUENCE:
             return None

@@ -19,11 +19,11 @@ from gateway_sessions.core.display_text import visible_text
 from gateway_sessions.core.sessions.record import SessionSummary
 
 LONGEST_TEXT: Final = 200
-"""Longer than any title; a paste by mistake is not sent to the database whole."""
+"""The longest search text: longer than any title, and short enough for a paste by mistake."""
 MOST_HELD: Final = 64
-"""A key that is held down before the rows have come shall not be acted on for minutes."""
+"""The most keys that wait for rows: a key held down must not be acted on for minutes."""
 SCREENS_AHEAD: Final = 2
-"""Whoever comes so near to the last row that is known is brought more, before they have to wait for it."""
+"""The screens of rows that are fetched ahead of the selection, so that nobody has to wait."""
 
 
 class PickerKey(Enum):
@@ -55,7 +55,7 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Pasted:
-    """A text that came in one piece. It is never a command."""
+    """A pasted text, which is never a command."""
 
     text: str
 
@@ -74,7 +74,7 @@ COMMANDS: Final[Mapping[str, PickerKey]] = MappingProxyType(
         "q": PickerKey.LEAVE,
     }
 )
-"""The meaning of characters as long as nothing is looked for. All others begin to look for something."""
+"""The characters that are commands as long as there is no search text; all others begin a search."""
 ON_ROWS: Final = frozenset(
     {
         PickerKey.UP,
@@ -87,11 +87,11 @@ ON_ROWS: Final = frozenset(
         PickerKey.DELETE,
     }
 )
-"""Keys that mean a row of the list, and so have to wait for the list that is meant."""
+"""Keys that refer to a row, and so wait for the rows of the current search text."""
 
 
 class PickerOutcome(Enum):
-    """The way in which a picker ended."""
+    """The ways in which a picker ends."""
 
     CHOSEN = auto()
     LEFT = auto()
@@ -100,7 +100,7 @@ class PickerOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A page that the database is asked for."""
+    """A request to the database for one page of rows."""
 
     text: str
     after: SessionSummary | None
@@ -108,26 +108,26 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picker:
-    """The rows that are known, the position in them, and what is asked or under way."""
+    """The state of a picker: known rows, the selection, the search text and pending work."""
 
     rows: tuple[SessionSummary, ...] = ()
     answered_text: str | None = None
-    """The text for which these are the rows; None: the database has not answered yet."""
+    """The search text that the rows answer; None before the first answer of the database."""
     has_all_rows: bool = False
-    """Whether there are no more of them."""
+    """Whether these are all rows that there are."""
     typed_text: str | None = None
-    """The text that is looked for; None: letters are commands."""
+    """The search text as typed; None: letters are commands."""
     selected_index: int = 0
     first_shown: int = 0
     """The first row that is shown."""
     height: int = 1
     """The number of rows that can be shown."""
     going_to_end: bool = False
-    """Somebody is on the way to the last row, which is not known yet."""
+    """Whether the selection moves to the last row, which is not known yet."""
     held_keys: tuple[PickerKey, ...] = ()
-    """Keys that were pressed for rows that are still to come."""
+    """Pressed keys that wait for rows."""
     to_confirm: SessionSummary | None = None
-    """The session that is deleted if somebody confirms it."""
+    """The session that is deleted after a confirmation."""
     deleting: SessionSummary | None = None
     """The session that is just being deleted."""
     note: str = ""
@@ -135,17 +135,17 @@ class Picker:
 
     @property
     def search_text(self) -> str:
-        """The text that the rows have to hold; empty: any rows will do."""
+        """The text that rows have to contain; empty for all rows."""
         return (self.typed_text or "").strip()
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the rows are those that are wanted."""
+        """Whether the rows answer the current search text."""
         return self.answered_text == self.search_text
 
     @property
     def selected(self) -> SessionSummary | None:
-        """The row that somebody is at."""
+        """The selected row."""
         return self.rows[self.selected_index] if self.rows else None
 
     @property
@@ -160,21 +160,21 @@ class Picker:
 
     @property
     def is_over(self) -> bool:
-        """Whether to leave: a deletion that is under way is waited for, unless somebody cannot wait."""
+        """Whether to leave; only an interrupt does not wait for a running deletion."""
         if self.outcome is PickerOutcome.INTERRUPTED:
             return True
         return self.outcome is not None and self.deleting is None
 
 
 def after_resize(picker: Picker, height: int) -> Picker:
-    """Return the picker when so many rows can be shown."""
+    """Return the picker after the terminal has another height."""
     return _scroll_to_selection(replace(picker, height=max(height, 1)))
 
 
 def after_page(
     picker: Picker, request: PageRequest, rows: Sequence[SessionSummary], *, whole: bool
 ) -> Picker:
-    """Return the picker with a page that it asked for; one that is not wanted any more changes nothing."""
+    """Return the picker after a page has come; a page that is no longer wanted changes nothing."""
     if request.text != picker.search_text:
         return picker
     if request.after is None:
@@ -197,7 +197,7 @@ def after_page(
 
 
 def _with_held_keys(picker: Picker) -> Picker:
-    """Return the picker after the keys that waited for its rows, as far as they do not mean others again."""
+    """Return the picker after the keys that waited for rows; some may wait again."""
     now = replace(picker, held_keys=())
     for key in picker.held_keys:
         now = _scroll_to_selection(_after_key(now, key))
@@ -205,7 +205,7 @@ def _with_held_keys(picker: Picker) -> Picker:
 
 
 def after_deletion(picker: Picker, one: SessionSummary, problem: str | None) -> Picker:
-    """Return the picker when a session is deleted, or could not be."""
+    """Return the picker after a session was deleted, or could not be deleted."""
     if problem is not None:
         return replace(picker, deleting=None, note=problem)
     left = tuple(row for row in picker.rows if row.session_id != one.session_id)
@@ -250,7 +250,7 @@ def _after_key(picker: Picker, key: PickerKey) -> Picker:
 
 
 def _needs_more_rows(picker: Picker, key: PickerKey) -> bool:
-    """Tell whether a key means a row that is not known yet."""
+    """Return whether a key refers to a row that is not known yet."""
     steps = {PickerKey.DOWN: 1, PickerKey.PAGE_DOWN: picker.height}.get(key, 0)
     beyond = steps > 0 and picker.selected_index + steps >= len(picker.rows)
     return not picker.is_fresh or (beyond and not picker.has_all_rows)
@@ -274,7 +274,7 @@ def _after_edit_key(picker: Picker, key: PickerKey) -> Picker:
 
 
 def _with_text(picker: Picker, text: str) -> Picker:
-    """Return the picker with another text to look for; keys that waited for the one before are forgotten."""
+    """Return the picker with another search text; waiting keys are forgotten."""
     harmless = (
         visible_text(f"|{text}|").replace("\n", " ").replace("\t", " ")[1:-1]
     )  # blanks at its ends stay
@@ -320,7 +320,7 @@ def _moved_to_end(picker: Picker) -> Picker:
 
 
 def _scroll_to_selection(picker: Picker) -> Picker:
-    """Return the picker with its position within the list, and shown."""
+    """Return the picker with its selection within the list and on the screen."""
     rows, height = len(picker.rows), picker.height
     at = max(min(picker.selected_index, rows - 1), 0)
     top = min(max(picker.first_shown, at - height + 1), at, max(rows - height, 0))

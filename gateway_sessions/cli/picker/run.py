@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from gateway_sessions.sessions import SessionSummary
 
 PAGE: Final = 100
-"""Rows that the database is asked for at a time."""
+"""The rows in one request to the database."""
 HIDDEN: Final = ("tool",)
-"""Sources whose conversations are shown to those only who ask for them."""
+"""Sources whose conversations are shown only if `--source` names them."""
 
 Change = Callable[[Picker], Picker]
 
 
 class SessionBrowser:
-    """A picker on the conversations of a store, at one terminal."""
+    """A picker for the conversations of a store, at a terminal."""
 
     def __init__(self, client: StoreClient, console: Console, *, source: str | None, archived: bool) -> None:
         self._client = client
@@ -53,7 +53,7 @@ class SessionBrowser:
         self._anew = True
 
     async def choose(self) -> Picker:
-        """Let a person choose; returns the picker as they have left it."""
+        """Let a person choose, and return the picker at its end."""
         self._queue_resize()
         with self._terminal.raw_mode(self._queue_press, self._queue_resize):
             async with in_background(self._fetch_and_delete):
@@ -61,7 +61,7 @@ class SessionBrowser:
                     await self._apply_and_draw()
         return self._picker
 
-    # Changes, in the order in which they come
+    # Changes of the picker, applied in the order in which they come
 
     def _queue_press(self, press: Press) -> None:
         self._changes.put_nowait(partial(after_press, press=press))
@@ -75,7 +75,7 @@ class SessionBrowser:
         return after_resize(picker, rows_that_fit(self._size[1]))
 
     async def _apply_and_draw(self) -> None:
-        """Apply the changes that have come meanwhile, and draw the picker."""
+        """Apply all waiting changes, and draw the picker."""
         self._anew = False
         self._picker = (await self._changes.get())(self._picker)
         while not self._changes.empty() and not self._picker.is_over:
@@ -84,7 +84,7 @@ class SessionBrowser:
         lines = picker_lines(self._picker, self._clock.now(), *self._size, of=self._source)
         self._terminal.draw(lines, anew=self._anew)
 
-    # Work that takes time: one thing after the other, and always what is wanted now
+    # Requests to the database, one at a time, and always the one that is wanted now
 
     async def _fetch_and_delete(self) -> None:
         while True:
@@ -97,7 +97,7 @@ class SessionBrowser:
                 await self._changed.wait()
 
     async def _apply_and_wait(self, change: Change) -> None:
-        """Hand a change over, and wait until it is applied: only then is it known what is wanted next."""
+        """Queue a change and wait until it is applied, because it decides which request comes next."""
         self._changes.put_nowait(change)
         self._changed.clear()
         await self._changed.wait()

@@ -19,17 +19,17 @@ from gateway_sessions.cli.picker.keys import KeyDecoder
 from gateway_sessions.cli.picker.model import PickerKey, Press
 
 ESCAPE_SECONDS: Final = 0.05
-"""What follows an Escape so soon is the rest of a sequence."""
+"""Bytes that follow an Escape within this time belong to its sequence."""
 CHUNK: Final = 1 << 12
 USUAL_SIZE: Final = (80, 24)
-"""Of a terminal that does not know its own."""
+"""The size of a terminal that does not report one."""
 # The other screen, no cursor, no wrapping at the edge, and pasted texts marked as such.
 ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h\x1b[2J"
 LEAVE: Final = "\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 
 
 class RawTerminal:
-    """The terminal while one program has it. Only lines that differ are drawn again."""
+    """The terminal in raw mode; only lines that have changed are drawn again."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -38,13 +38,13 @@ class RawTerminal:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and lines."""
+        """The columns and lines of the terminal."""
         columns, lines = os.get_terminal_size(sys.stdout.fileno())
         return (columns, lines) if columns and lines else USUAL_SIZE
 
     @contextmanager
     def raw_mode(self, pressed: Callable[[Press], object], resized: Callable[[], object]) -> Generator[None]:
-        """Within the block, tell what is pressed, and that the size is another one."""
+        """Call *pressed* for each key and *resized* for each new size within the block."""
         loop, stdin = asyncio.get_running_loop(), sys.stdin.fileno()
         before = termios.tcgetattr(stdin)
         try:
@@ -64,7 +64,7 @@ class RawTerminal:
                 termios.tcsetattr(stdin, termios.TCSADRAIN, before)  # what was typed ahead stays
 
     def draw(self, lines: Sequence[Text], *, anew: bool = False) -> None:
-        """Show these lines, from the top; *anew*: nothing that was shown before is there any more."""
+        """Show these lines from the top; with *anew*, all of them are drawn again."""
         drawn = [self._render_line(line) for line in lines]
         before = [] if anew else self._shown
         changed = [

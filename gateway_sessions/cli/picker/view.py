@@ -18,13 +18,13 @@ from gateway_sessions.core.sessions.record import SessionSummary
 MARK: Final = "> "
 GAP: Final = 2
 LEAST: Final = 16
-"""Columns are left out before less is left of what a conversation is called."""
+"""The least width of a conversation's name; columns are left out before it gets narrower."""
 WITH_HEADINGS, WITH_DETAIL = 8, 6
-"""From so many lines on there is room for them."""
+"""The heights of a terminal from which headings and details are shown."""
 COMMAND_HINTS: Final = ("Enter go on", "/ find", "q leave", "d delete", "↑↓ move")
 FINDING_HINTS: Final = ("Enter go on", "Esc show all", "↑↓ move")
 _EMOJI_STYLE: Final = "\ufe0f"
-"""Asks for the coloured form of a character; terminals disagree on how wide that is."""
+"""Selects the coloured form of a character, about whose width terminals disagree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class _PickerColumn:
     side: Literal["left", "right"] = "left"
 
 
-# What is left out first stands last.
+# The last column is left out first.
 _BESIDE: Final = (
     _PickerColumn("Active", 10),
     _PickerColumn("Source", 10),
@@ -44,14 +44,14 @@ _SHOWN: Final = ("Messages", "Source", "Active")
 
 
 def rows_that_fit(height: int) -> int:
-    """Return how many rows of a list there is room for."""
+    """Return how many rows of the list fit."""
     return max(height - 2 - (height >= WITH_DETAIL) - (height >= WITH_HEADINGS), 1)
 
 
 def picker_lines(
     picker: Picker, now: datetime, width: int, height: int, *, of: str | None = None
 ) -> list[Text]:
-    """Return all lines of the terminal; *of* is the source whose conversations these are."""
+    """Return all lines of the terminal; *of* is the source that the list is limited to."""
     columns = _columns_that_fit(width)
     lines = [_title_line(picker, of)]
     if height >= WITH_HEADINGS:
@@ -61,14 +61,14 @@ def picker_lines(
     lines += _row_lines(picker, now, columns, width, rows_that_fit(height))
     foot = _status_lines(picker, width)
     if height >= WITH_DETAIL:
-        # What is told may need the room of both.
+        # A long note takes the line of the details as well.
         lines.append(foot.pop(0) if len(foot) > 1 else _detail_line(picker.selected))
     lines.append(foot[0])
     return [_cut_to_width(line, width) for line in lines[-height:]]
 
 
 def _columns_that_fit(width: int) -> list[_PickerColumn]:
-    """Return the columns beside a conversation's name, in the order in which they are shown."""
+    """Return the columns that fit beside a conversation's name, in the order in which they are shown."""
     room = width - len(MARK) - LEAST
     shown: set[str] = set()
     for one in _BESIDE:
@@ -130,7 +130,7 @@ def _session_line(
 def _padded_line(
     first: Text, beside: Iterable[tuple[_PickerColumn, Text]], width: int, style: str, *, mark: bool = False
 ) -> Text:
-    """Return one line, filled up to the width of the terminal."""
+    """Return one line, padded to the width of the terminal."""
     cells = list(beside)
     room = max(width - len(MARK) - sum(column.width + GAP for column, _ in cells), 0)
     line = Text(MARK if mark else " " * len(MARK), style=style)
@@ -142,7 +142,7 @@ def _padded_line(
 
 
 def _cut_to_width(text: Text, width: int) -> Text:
-    """Return the text, no wider than that; where half of a character would have to go, all of it goes."""
+    """Return the text cut to a width; a wide character that does not fit is left out."""
     if width < 1:
         text.plain = ""
     else:
@@ -158,7 +158,7 @@ def _detail_line(one: SessionSummary | None) -> Text:
 
 
 def _status_lines(picker: Picker, width: int) -> list[Text]:
-    """Return the question, the news, or else what can be done and the position: a line or more."""
+    """Return the question, the note, or the key hints with the position: one or two lines."""
     if picker.to_confirm is not None:
         return [_deletion_question(picker.to_confirm, width)]
     if picker.deleting is not None:
@@ -176,7 +176,7 @@ def _status_lines(picker: Picker, width: int) -> list[Text]:
 
 
 def _deletion_question(one: SessionSummary, width: int) -> Text:
-    """Return the question before a deletion, whole: the name of the conversation gives way."""
+    """Return the whole question before a deletion; the name of the conversation is cut if needed."""
     called = _line_without_emoji_style(one.title or one.preview or one.session_id)
     question = f" with {counted(one.message_count, 'message')}? y/n"
     name = _cut_to_width(Text(called), width - len("Delete “”") - len(question))
@@ -190,7 +190,7 @@ def _position_text(picker: Picker) -> str:
 
 
 def _hints_that_fit(hints: Iterable[str], room: int) -> str:
-    """Return as many hints as there is room for."""
+    """Return as many key hints as fit."""
     told = ""
     for one in hints:
         longer = f"{told} · {one}" if told else one
@@ -201,5 +201,5 @@ def _hints_that_fit(hints: Iterable[str], room: int) -> str:
 
 
 def _line_without_emoji_style(text: str | None) -> str:
-    """Return one harmless line of a text that may come from anybody, as wide as its characters are."""
+    """Return a stranger's text as one safe line whose width is the same on all terminals."""
     return safe_line(text).replace(_EMOJI_STYLE, "") or NONE
