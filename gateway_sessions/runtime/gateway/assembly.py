@@ -25,7 +25,7 @@ from gateway_sessions.runtime.gateway.intake import MessageIntake
 from gateway_sessions.runtime.gateway.observers import Observers
 from gateway_sessions.runtime.gateway.runner import TurnRunner, TurnTasks
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
-from gateway_sessions.runtime.gateway.turn_signals import RemoteTurns
+from gateway_sessions.runtime.gateway.turn_signals import TurnSignals
 from gateway_sessions.runtime.gateway.watchdog import Watchdog
 from gateway_sessions.runtime.queue.edits import EditListener
 from gateway_sessions.runtime.queue.turn import GatewayTurn
@@ -58,34 +58,34 @@ class GatewayParts:
         self._host = host
         self._options = options
         self._tasks = tasks
-        self.lanes: LaneScheduler = self._scheduler()
-        self.remote_turns: RemoteTurns = RemoteTurns(self.lanes, queue, store.db, self._cluster)
+        self.lanes: LaneScheduler = self._make_scheduler()
+        self.turn_signals: TurnSignals = TurnSignals(self.lanes, queue, store.db, self._cluster)
         self.agents: AgentCache = AgentCache(tasks, clock, config.agent_cache)
         self.connections: Connections = Connections(clock, host.events)
         self._pauses = Pauses(clock)
         self._hints = Hints(clock, self._pauses)
         self._watchdog = Watchdog(tasks, clock, config.gateway.inactivity_timeout, self._hints)
-        self._by_account = {account: self._delivery(one) for account, one in options.adapters.items()}
+        self._by_account = {account: self._make_delivery(one) for account, one in options.adapters.items()}
         self.deliveries: Collection[Delivery] = self._by_account.values()
         self._budgets = BudgetGate(store, config.budgets, policies)
         self.turn_tasks: TurnTasks = TurnTasks("gateway")
-        self._runner = TurnRunner(self._turn_parts(), host.events, self.turn_tasks)
+        self._runner = TurnRunner(self._make_turn_parts(), host.events, self.turn_tasks)
         busy, answers = config.busy_book(), Answers(queue, self._by_account)
         notices = ReceiptNotices(tasks, clock, options.adapters, self._hints, host.events, busy)
         self.commands: Commands = Commands(
             host, tasks, answers, notices.tell_of, self.lanes.wake_watchers, busy
         )
-        self.intake: MessageIntake = self._intake(notices)
-        self.farewells: Farewells = self._farewells()
+        self.intake: MessageIntake = self._make_intake(notices)
+        self.farewells: Farewells = self._make_farewells()
         self.listener: GatewayListener = GatewayListener(
             self.lanes,
             self.deliveries,
-            self.remote_turns,
+            self.turn_signals,
             self._cluster,
             wants_versions=options.source.shared is None,
         )
 
-    def start(self) -> None:
+    def start_duties(self) -> None:
         """Begin all duties. The tasks of turns come first, because every other duty may begin turns."""
         deliveries = [delivery.run for delivery in self.deliveries]
         duties = [self.turn_tasks.run, self.lanes.run, self.agents.run, self._watchdog.run, *deliveries]
@@ -93,9 +93,9 @@ class GatewayParts:
             self._tasks.start_soon(duty)
         if self._cluster is not None:
             self._cluster.attach(self.listener)
-            self._tasks.start_soon(self.remote_turns.run)
+            self._tasks.start_soon(self.turn_signals.run)
 
-    def _scheduler(self) -> LaneScheduler:
+    def _make_scheduler(self) -> LaneScheduler:
         options = self._host.config.gateway
         return LaneScheduler(
             self._queue,
@@ -108,9 +108,9 @@ class GatewayParts:
         )
 
     def _start_turn(self, turn: GatewayTurn) -> None:
-        self._runner.start(turn)  # the runner needs the scheduler, so it is made after that
+        self._runner.start_turn(turn)  # the runner needs the scheduler, so it is made after that
 
-    def _delivery(self, adapter: Adapter) -> Delivery:
+    def _make_delivery(self, adapter: Adapter) -> Delivery:
         store, rules = self._host.store, self._host.config.delivery
         return Delivery(
             store.db,
@@ -125,11 +125,14 @@ class GatewayParts:
             command_names=self._host.commands.names,
         )
 
-    def _turn_parts(self) -> TurnParts:
+    def _make_turn_parts(self) -> TurnParts:
         store, config = self._host.store, self._host.config
         observers, budgets = self._options.observers, self._budgets
-        gates = [(observers.see_turns, observers.gate), (budgets.has_limits, budgets.admit)]
-        listeners = [(budgets.has_limits, budgets.over), (observers.see_endings, observers.over)]
+        gates = [(observers.see_turns, observers.ask_about_turn), (budgets.has_limits, budgets.admit_turn)]
+        listeners = [
+            (budgets.has_limits, budgets.note_turn_end),
+            (observers.see_endings, observers.tell_of_turn_end),
+        ]
         return TurnParts(
             store=store,
             clock=store.clock,
@@ -147,7 +150,7 @@ class GatewayParts:
             prompts=SystemPrompts(store.db),
         )
 
-    def _intake(self, notices: ReceiptNotices) -> MessageIntake:
+    def _make_intake(self, notices: ReceiptNotices) -> MessageIntake:
         return MessageIntake(
             self._host.store,
             self._queue,
@@ -158,12 +161,12 @@ class GatewayParts:
             command_set=self._host.commands,
             commands=self.commands,
             edits=parts_of(self._host.store).edits,
-            edit_listener=EditListener(self.remote_turns.tell, self.agents.evict),
-            remote_turns=self.remote_turns,
+            edit_listener=EditListener(self.turn_signals.tell, self.agents.evict),
+            turn_signals=self.turn_signals,
             notices=notices,
         )
 
-    def _farewells(self) -> Farewells:
+    def _make_farewells(self) -> Farewells:
         return Farewells(
             store=self._host.store,
             source=self._options.source,

@@ -48,50 +48,50 @@ class BudgetGate:
         self._store = store
         self._budgets = budgets
         self._policies = policies
-        self._told: LRUCache[_Day, _Told] = LRUCache(REMEMBERED)
+        self._told_of: LRUCache[_Day, _Told] = LRUCache(REMEMBERED)
         self._waiting_notices: dict[str, tuple[_Day, _Told]] = {}
         """By lane, what people are told when its turn ends."""
         self.has_limits: bool = has_limits(budgets)
         """Whether any budget is limited: if none is, nobody need ask."""
 
-    async def admit(self, turn: Turn) -> TurnAdmission:
+    async def admit_turn(self, turn: Turn) -> TurnAdmission:
         """Whether the turn may run, and what people have to know of its budgets."""
         if not self.has_limits:
             return TurnAdmission()
         entry, quiet = turn.entry, all(one.internal for one in turn.messages)
-        plan, day = await self._plan(entry)
+        plan, day = await self._plan_by_budgets(entry)
         if isinstance(plan, Stop):
-            self._tell(EventKind.BUDGET_STOP, entry, plan.reached)
+            self._emit_uses(EventKind.BUDGET_STOP, entry, plan.reached)
             zone = policy_for(entry, self._policies).zone
             notice = None if quiet else budget_stop(plan, self._store.clock.now(), zone)
             return TurnAdmission(allowed=False, notice=notice)
         if isinstance(plan, Allowed) or quiet:
             return TurnAdmission()
-        told = self._told.get((entry.session_id, day), frozenset())
+        told = self._told_of.get((entry.session_id, day), frozenset())
         new = [use for use in plan.reached if (use.budget, use.unit) not in told]
         if not new:
             return TurnAdmission()
         now_told = told | {(use.budget, use.unit) for use in new}
         self._waiting_notices[entry.session_key] = ((entry.session_id, day), now_told)
-        self._tell(EventKind.BUDGET_WARNING, entry, new)
+        self._emit_uses(EventKind.BUDGET_WARNING, entry, new)
         return TurnAdmission(notice=budget_warning(new))
 
-    def over(self, turn: Turn, outcome: TurnOutcome) -> None:
+    def note_turn_end(self, turn: Turn, outcome: TurnOutcome) -> None:
         """The turn has ended: what people were to be told, they were told if it ended like that."""
         notices = self._waiting_notices.pop(turn.session_key, None)
         if notices is not None and outcome in NOTICED_OUTCOMES:
-            self._told[notices[0]] = notices[1]
+            self._told_of[notices[0]] = notices[1]
 
-    async def allows(self, entry: SessionEntry) -> bool:
+    async def allows_spending(self, entry: SessionEntry) -> bool:
         """Whether more may be spent for a session that nobody waits for."""
-        return not self.has_limits or not isinstance((await self._plan(entry))[0], Stop)
+        return not self.has_limits or not isinstance((await self._plan_by_budgets(entry))[0], Stop)
 
-    async def _plan(self, entry: SessionEntry) -> tuple[BudgetPlan, datetime]:
+    async def _plan_by_budgets(self, entry: SessionEntry) -> tuple[BudgetPlan, datetime]:
         zone = policy_for(entry, self._policies).zone_name
         spent = await self._store.db.spent(entry.session_id, zone=zone)
         return plan_budget(self._budgets, spent), spent.day_began
 
-    def _tell(
+    def _emit_uses(
         self, kind: EventKind, entry: SessionEntry, uses: list[BudgetUse] | tuple[BudgetUse, ...]
     ) -> None:
         for use in uses:

@@ -35,20 +35,20 @@ class Connections:
         self.platforms: set[str] = set()
         """Those that were connected since the beginning; one that is lost for a while is connected again."""
 
-    def start(self, tasks: TaskGroup, adapters: Iterable[Adapter], submit: Submit) -> None:
+    def connect_all(self, tasks: TaskGroup, adapters: Iterable[Adapter], submit: Submit) -> None:
         """Connect all adapters in *tasks*, and keep them connected."""
         for adapter in adapters:
             tried = anyio.Event()
             self._tried.append(tried)
-            tasks.start_soon(self._keep, adapter, submit, tried)
+            tasks.start_soon(self._keep_connected, adapter, submit, tried)
 
-    async def tried(self) -> None:
+    async def wait_until_tried(self) -> None:
         """Wait until each adapter has tried to connect, but not for ever: others may be connected."""
         with anyio.move_on_after(PATIENCE.total_seconds()):
             for tried in self._tried:
                 await tried.wait()
 
-    async def _keep(self, adapter: Adapter, submit: Submit, tried: anyio.Event) -> None:
+    async def _keep_connected(self, adapter: Adapter, submit: Submit, tried: anyio.Event) -> None:
         failures = 0  # since it was connected
         platform, account = adapter.platform, adapter.name
         facts = {"platform": platform, "account": account}
@@ -72,7 +72,7 @@ class Connections:
             failures += 1
 
 
-def by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:
+def adapters_by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:
     """Each adapter by the account that it serves; `InvalidInputError` where two serve the same."""
     found: dict[tuple[str, str], Adapter] = {}
     for adapter in adapters:

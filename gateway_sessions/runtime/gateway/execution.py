@@ -87,7 +87,7 @@ class TurnParts:
 
 
 @dataclass(slots=True)
-class _Work:
+class _AgentWork:
     """What came of an agent's work; nothing, if it was stopped."""
 
     reply: Reply | None = None
@@ -108,50 +108,50 @@ class TurnExecution:
         last = turn.messages[-1]
         self._target = ReplyTarget.answering(last)
         self._delivery = parts.deliveries.get((last.source.platform, last.account))
-        growing = GrowingTurn.of(turn, parts.lanes.is_trusted)
+        growing = GrowingTurn.of_turn(turn, parts.lanes.is_trusted)
         self._streaming = Streaming(self._delivery, parts.hints, self._target, parts.clock, growing)
         self.outcome: TurnOutcome = TurnOutcome.UNKNOWN
         """How the turn ended."""
         self.settled: bool = False
         """Whether that is stored."""
 
-    async def work(self) -> Ended | None:
+    async def execute(self) -> Ended | None:
         """Do the turn; what it left behind, or None if the lane was lost or the turn given back."""
         try:
-            ended = await self._work()
+            ended = await self._pass_gates_and_run()
         except Exception:
-            await self._count()
+            await self._count_unsettled_use()
             raise
-        await self._count()
-        if self.settled and not self._running.leaving:
-            await self._parts.prompts.store_once(self._turn.entry.session_id, self._prompt)
+        await self._count_unsettled_use()
+        if self.settled and not self._running.is_leaving:
+            await self._parts.prompts.store_once(self._turn.entry.session_id, self._session_prompt)
         return ended
 
-    async def _work(self) -> Ended | None:
+    async def _pass_gates_and_run(self) -> Ended | None:
         try:
             for gate in self._parts.gates:
                 admission = await gate(self._turn)
                 self._notice = admission.notice
                 if not admission.allowed:
-                    return await self._refused()
+                    return await self._commit_refusal()
         except StorageError as error:
-            return await self._failed(error)
-        return await self._work_on()
+            return await self._retry_or_fail(error)
+        return await self._run_and_end()
 
     # The agent
 
-    async def _work_on(self) -> Ended | None:
+    async def _run_and_end(self) -> Ended | None:
         """Let the agent work. Nobody asks what one has seen that all sessions share, and nobody closes it."""
         if (shared := self._parts.source.shared) is not None:
-            return await self._end(await self._work_of(shared))
+            return await self._end_turn(await self._run_agent(shared))
         with ExitStack() as lent:
-            work = await self._work_of(lent)
-            ended = await self._end(work)
+            work = await self._run_agent(lent)
+            ended = await self._end_turn(work)
             if work.loan is not None and ended is not None:
-                self._keep(work.loan, ended)
+                self._keep_agent_warm(work.loan, ended)
             return ended
 
-    def _keep(self, loan: Loan, ended: Ended) -> None:
+    def _keep_agent_warm(self, loan: Loan, ended: Ended) -> None:
         """Keep the agent warm if it has seen all that the transcript says.
 
         Whatever was edited or deleted since the turn began, on this node or on another one, it has not seen.
@@ -164,47 +164,47 @@ class TurnExecution:
 
     # Its work
 
-    async def _work_of(self, agent: Agent | ExitStack) -> _Work:
+    async def _run_agent(self, agent: Agent | ExitStack) -> _AgentWork:
         """What comes of the agent's work: of that one's, or of one that is lent until the stack is closed.
 
         Whoever makes one is stopped like the agent itself, and takes of its time.
         """
-        work, running = _Work(), self._running
+        work, running = _AgentWork(), self._running
         if running.stop_reason is not None:
             return work
-        running.context = context = self._context()
+        running.context = context = self._make_context()
         adapter = self._delivery.adapter if self._delivery is not None else None
         self._parts.watchdog.watch(running, context, adapter, self._target)
         with running.scope:
             try:
                 if isinstance(agent, ExitStack):
-                    work.loan = agent.enter_context(await self._lent())
+                    work.loan = agent.enter_context(await self._borrow_agent())
                     agent = work.loan.agent
                     context.progress()
                 failpoint("turn_working")
-                work.reply = await run_turn(agent, context, begins=partial(running.begin, agent))
+                work.reply = await run_turn(agent, context, begins=partial(running.begin_agent, agent))
             except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
                 work.error = error
-        self._parts.watchdog.leave(running)
+        self._parts.watchdog.unwatch(running)
         control_of(context).end()
         failpoint("turn_answered")
         return work
 
-    async def _lent(self) -> Loan:
+    async def _borrow_agent(self) -> Loan:
         parts, entry = self._parts, self._turn.entry
         validity = validity_of(entry, self._turn.version, parts.settings)
         return await lend(parts.source, parts.cache, entry, self._turn.transcript, validity)
 
-    def _context(self) -> TurnContext:
+    def _make_context(self) -> TurnContext:
         turn, now, timeout = self._turn, self._parts.clock.now(), self._parts.timeout
         attempt = turn.attempt + self._parts.spoilt.of(turn.session_key, turn.seq)
         ports = TurnPorts(
             append=lambda rows: turn.append(*rows),
-            say=self._say,
+            say=self._say_before_reply,
             read=turn.transcript,
             show=self._streaming.show,
             usage=self._usages.append,
-            prompt=self._prompt,
+            prompt=self._session_prompt,
         )
         return TurnContext(
             entry=turn.entry,
@@ -218,90 +218,96 @@ class TurnExecution:
             deadline=None if timeout is None else now + timeout,
         )
 
-    def _prompt(self) -> str:
+    def _session_prompt(self) -> str:
         store, source = self._parts.store, self._turn.messages[0].source
         return store.session_prompt(source, self._turn.entry, connected=self._parts.platforms)
 
-    async def _say(self, reply: Reply) -> None:
+    async def _say_before_reply(self, reply: Reply) -> None:
         message = reply.message
         if message is None:
             return
-        await self._streaming.settled()
-        messages = self._streaming.followed_by([message])
-        growing = self._streaming.grown if messages[0].replaces is not None else None
-        with self._expecting(messages) as owed:
+        await self._streaming.wait_until_shown()
+        messages = self._streaming.replace_shown([message])
+        growing = self._streaming.last_grown if messages[0].replaces is not None else None
+        with self._expecting_replies(messages) as owed:
             try:
                 ids = await self._turn.owe(*owed.replies, growing=growing)
             except GatewaySessionsError as error:
                 in_doubt = isinstance(error, StorageError) and error.in_doubt
                 if not in_doubt:  # else it may be said all the same
-                    self._streaming.not_followed_by(messages)
+                    self._streaming.restore_shown(messages)
                 raise
             owed.committed(ids, self._turn.entry.session_id)
 
     # Its end
 
-    async def _end(self, work: _Work) -> Ended | None:
+    async def _end_turn(self, work: _AgentWork) -> Ended | None:
         try:
-            return await self._end_as_it_went(work)
+            return await self._end_by_result(work)
         except (FencedError, StoreStoppedError, *PASSING):
             raise
         except Exception as error:  # what the agent has left is refused, so the agent has failed
             if self._turn.ended:
                 raise
-            return await self._failed(error)
+            return await self._retry_or_fail(error)
 
-    async def _end_as_it_went(self, work: _Work) -> Ended | None:
-        await self._streaming.settled()  # else what a task of the agent still shows would come last, for good
+    async def _end_by_result(self, work: _AgentWork) -> Ended | None:
+        await (
+            self._streaming.wait_until_shown()
+        )  # else what a task of the agent still shows would come last, for good
         reason = self._running.stop_reason
         if reason is StopReason.OVERTAKEN or isinstance(work.error, FencedError):
             self.outcome = TurnOutcome.OVERTAKEN
             self._turn.abandon()
             return None
         if reason is StopReason.ROLLBACK:
-            return await self._stop(TurnOutcome.ROLLED_BACK, self._turn.roll_back)
+            return await self._end_stopped(TurnOutcome.ROLLED_BACK, self._turn.roll_back)
         if work.reply is not None:
-            return await self._commit(work.reply)
+            return await self._commit_reply(work.reply)
         if reason is not None and reason in PUT_OFF:
-            await self._put_off(PUT_OFF[reason])
+            await self._put_off_until_restart(PUT_OFF[reason])
             return None
-        return await self._cut_short(reason, work.error)
+        return await self._end_without_reply(reason, work.error)
 
-    async def _cut_short(self, reason: StopReason | None, error: Exception | None) -> Ended | None:
+    async def _end_without_reply(self, reason: StopReason | None, error: Exception | None) -> Ended | None:
         match reason:
             case StopReason.MESSAGE:
-                return await self._stop(TurnOutcome.INTERRUPTED, self._turn.interrupt, self._unfinished())
+                return await self._end_stopped(
+                    TurnOutcome.INTERRUPTED, self._turn.interrupt, self._interrupted_rows()
+                )
             case StopReason.DEADLINE:
-                return await self._fail("took too long", TOOK_TOO_LONG)
+                return await self._fail_turn("took too long", TOOK_TOO_LONG)
             case StopReason.INACTIVE:
-                return await self._fail("showed no sign of life", NO_SIGN_OF_LIFE)
+                return await self._fail_turn("showed no sign of life", NO_SIGN_OF_LIFE)
             case _:
-                return await self._failed(error)
+                return await self._retry_or_fail(error)
 
-    async def _commit(self, reply: Reply) -> Ended:
+    async def _commit_reply(self, reply: Reply) -> Ended:
         self.outcome = TurnOutcome.TURNED
         rows = [reply.row] if reply.row is not None else []
         said = reply.message
-        return await self._settle(
-            self._notices() if said is None else self._streaming.followed_by([*self._notices(), said]),
+        return await self._settle_turn(
+            self._due_notices()
+            if said is None
+            else self._streaming.replace_shown([*self._due_notices(), said]),
             lambda owed, go_on: self._turn.commit(
                 rows,
                 usages=self._usages,
                 replies=owed,
-                last_prompt_tokens=self._prompt_tokens(),
+                last_prompt_tokens=self._last_prompt_tokens(),
                 go_on=go_on,
             ),
         )
 
-    async def _refused(self) -> Ended:
+    async def _commit_refusal(self) -> Ended:
         """The turn may not run: its messages are answered by the gateway itself."""
         self.outcome = TurnOutcome.REFUSED
         row = Message(str(Role.ASSISTANT), self._notice or "", finish_reason="refused")
-        return await self._settle(
-            self._notices(), lambda owed, go_on: self._turn.commit([row], replies=owed, go_on=go_on)
+        return await self._settle_turn(
+            self._due_notices(), lambda owed, go_on: self._turn.commit([row], replies=owed, go_on=go_on)
         )
 
-    async def _stop(
+    async def _end_stopped(
         self,
         outcome: TurnOutcome,
         end: Callable[..., Awaitable[Ended]],
@@ -309,24 +315,24 @@ class TurnExecution:
     ) -> Ended:
         self.outcome = outcome
         given = {} if rows is None else {"messages": rows}
-        return await self._settle(
+        return await self._settle_turn(
             (), lambda owed, go_on: end("message", usages=self._usages, replies=owed, go_on=go_on, **given)
         )
 
-    async def _failed(self, error: Exception | None) -> Ended | None:
+    async def _retry_or_fail(self, error: Exception | None) -> Ended | None:
         if self._may_try_again(error):
-            await self._try_later(error)
+            await self._release_for_retry(error)
             return None
         problem = f"{type(error).__name__}: {error}" if error is not None else "the agent was stopped"
         facts = {"action": "turn_failed", "session_key": self._turn.session_key, "seq": self._turn.seq}
         logger.error("a turn failed", exc_info=error, extra=facts)
-        return await self._fail(problem[:MAX_PROBLEM], FAILED)
+        return await self._fail_turn(problem[:MAX_PROBLEM], FAILED)
 
-    async def _fail(self, problem: str, notice: str) -> Ended:
+    async def _fail_turn(self, problem: str, notice: str) -> Ended:
         self.outcome = TurnOutcome.DEAD
         told = OutboundMessage(text=notice, is_notice=True)
-        return await self._settle(
-            [*self._notices(), told],
+        return await self._settle_turn(
+            [*self._due_notices(), told],
             lambda owed, go_on: self._turn.fail(problem, usages=self._usages, replies=owed, go_on=go_on),
         )
 
@@ -337,7 +343,7 @@ class TurnExecution:
         within_limit = self._turn.attempt < self._parts.store.config.agent.max_restart_attempts
         return within_limit and isinstance(error, PASSING)
 
-    async def _try_later(self, error: Exception | None) -> None:
+    async def _release_for_retry(self, error: Exception | None) -> None:
         """Let the turn wait in its old place for another try; a fault that passes is no try of the agent."""
         self.outcome = TurnOutcome.PUT_OFF
         passing = is_passing(error)
@@ -348,20 +354,20 @@ class TurnExecution:
         retry_at = self._parts.clock.now() + pause
         await self._retry_until_done(lambda: self._turn.release(retry_at=retry_at, counted=not passing))
 
-    async def _put_off(self, why: ResumeReason) -> None:
+    async def _put_off_until_restart(self, why: ResumeReason) -> None:
         """The gateway ends: the turn goes on after the next start, with what it has done so far.
 
         That was a try. Had it one too often, it is put aside, and people are told.
         """
         self.outcome = TurnOutcome.PUT_OFF
         told = OutboundMessage(text=GIVEN_UP, is_notice=True)
-        with self._expecting([*self._streaming.left_unfinished(), told]) as owed:
+        with self._expecting_replies([*self._streaming.unfinished_notice(), told]) as owed:
             cut = await self._turn.cut_short(why, owed.replies)
             if cut.given_up:
                 self.outcome = TurnOutcome.DEAD
                 owed.committed(cut.notice_ids, cut.entry.session_id if cut.entry is not None else None)
 
-    async def _count(self) -> None:
+    async def _count_unsettled_use(self) -> None:
         """Count what was used if no end of the turn is stored: it was spent, and changes no conversation."""
         if self.settled or not self._usages:
             return
@@ -372,13 +378,13 @@ class TurnExecution:
             facts = {"action": "usage_lost", "session_key": self._turn.session_key, "seq": self._turn.seq}
             logger.exception("what a turn has used could not be counted", extra=facts)
 
-    def _unfinished(self) -> list[Message]:
+    def _interrupted_rows(self) -> list[Message]:
         """What a model is told of a turn that was interrupted."""
         context = self._running.context
         shown = control_of(context).shown if context is not None else None
         return [Message(str(Role.ASSISTANT), shown or INTERRUPTED, finish_reason="interrupted")]
 
-    def _notices(self) -> list[OutboundMessage]:
+    def _due_notices(self) -> list[OutboundMessage]:
         entry = self._turn.entry
         # Not by a turn in which nobody is there: people are told when they come back.
         to_tell = not self._turn.is_internal and self._parts.store.should_notify(entry)
@@ -386,13 +392,13 @@ class TurnExecution:
         told += [self._notice] if self._notice is not None else []
         return [OutboundMessage(text=text, is_notice=True) for text in told]
 
-    def _prompt_tokens(self) -> int | None:
+    def _last_prompt_tokens(self) -> int | None:
         if not self._usages:
             return None
         last = self._usages[-1]
         return last.input_tokens + last.cache_read_tokens + last.cache_write_tokens
 
-    async def _settle(
+    async def _settle_turn(
         self,
         messages: Sequence[OutboundMessage],
         end: Callable[[Sequence[Owed], bool | str], Awaitable[Ended]],
@@ -401,14 +407,14 @@ class TurnExecution:
 
         What was shown and gets no end says so, above all else.
         """
-        messages = [*self._streaming.left_unfinished(), *messages]
-        with self._expecting(messages) as owed:
+        messages = [*self._streaming.unfinished_notice(), *messages]
+        with self._expecting_replies(messages) as owed:
             try:
                 ended = await self._retry_until_done(
-                    lambda: end(owed.replies, self._parts.lanes.goes_on(self._running))
+                    lambda: end(owed.replies, self._parts.lanes.plan_following(self._running))
                 )
             except GatewaySessionsError:
-                self._streaming.not_followed_by(messages)  # whatever is said instead has its place
+                self._streaming.restore_shown(messages)  # whatever is said instead has its place
                 raise
             self.settled = True
             self._parts.spoilt.forget(self._turn.session_key, self._turn.seq)
@@ -418,32 +424,34 @@ class TurnExecution:
 
     async def _retry_until_done(self, end: Callable[[], Awaitable[T]]) -> T:
         def failed(error: StorageError) -> None:
-            if self._running.leaving:
+            if self._running.is_leaving:
                 raise error  # the next start finds the turn cut off, and tries it again
             facts = {"action": "commit_delayed", "session_key": self._turn.session_key}
             logger.exception("a turn could not be committed and is tried again", extra=facts)
 
         async def sleep(seconds: float) -> None:
-            await self._running.rest(timedelta(seconds=seconds), self._parts.clock)
+            await self._running.sleep_unless_leaving(timedelta(seconds=seconds), self._parts.clock)
 
         return await retry(end, PASSING, backoff=COMMIT_BACKOFF, sleep=sleep, failed=failed)
 
     @contextmanager
-    def _expecting(self, messages: Sequence[OutboundMessage]) -> Generator[_Expected]:
+    def _expecting_replies(self, messages: Sequence[OutboundMessage]) -> Generator[_ExpectedReplies]:
         """Replies that are about to be committed; in the end the delivery knows which of them were."""
         key, delivery = self._turn.session_key, self._delivery
         if delivery is None or not messages:
-            yield _Expected([self._owed(one) for one in messages])
+            yield _ExpectedReplies([self._owed_reply(one) for one in messages])
             return
         parts = [part for one in messages for part in delivery.parts(one)]
         follows = delivery.expect(key)
-        owed = _Expected([self._owed(one, under_way=follows and not at) for at, one in enumerate(parts)])
+        owed = _ExpectedReplies(
+            [self._owed_reply(one, under_way=follows and not at) for at, one in enumerate(parts)]
+        )
         try:
             yield owed
         finally:
             delivery.owed(key, owed.session_id, owed.replies if owed.ids else (), owed.ids)
 
-    def _owed(self, message: OutboundMessage, *, under_way: bool = False) -> Owed:
+    def _owed_reply(self, message: OutboundMessage, *, under_way: bool = False) -> Owed:
         return Owed(
             target=self._target,
             message=message,
@@ -454,7 +462,7 @@ class TurnExecution:
 
 
 @dataclass(slots=True)
-class _Expected:
+class _ExpectedReplies:
     """Replies before and after their commit."""
 
     replies: Sequence[Owed]

@@ -53,16 +53,16 @@ class Farewells:
     limit: timedelta | None
     """How long an agent may take; None: it is never asked."""
 
-    def start(self) -> None:
+    def register_hook(self) -> None:
         """From now on the end of a session brings this about, unless no agent wants to hear of it."""
         if self.limit is not None and self.source.farewells is not False:
-            self.store.hooks.register(self._over, name=HOOK, once_within=self.limit)
+            self.store.hooks.register(self._on_session_end, name=HOOK, once_within=self.limit)
 
-    async def finish(self) -> None:
+    async def unregister_hook(self) -> None:
         """Say nothing more; what is being said comes to its end. The rest is said by the next gateway."""
         await self.store.hooks.unregister(HOOK)
 
-    async def _over(self, event: SessionFinalized) -> None:
+    async def _on_session_end(self, event: SessionFinalized) -> None:
         """The hook: a session has ended, for whatever reason."""
         if event.reason not in REASONS or self.source.farewells is False:
             return
@@ -74,16 +74,18 @@ class Farewells:
             return
         outcome: str | None = "failed"
         try:
-            outcome = await self._say(event, entry, history)
+            outcome = await self._call_agent(event, entry, history)
         finally:
             if outcome is not None:
                 where = (event.session_key, event.session_id)
                 self.store.events.emit(EventKind.FAREWELL, *where, reason=str(event.reason), outcome=outcome)
 
-    async def _say(self, event: SessionFinalized, entry: SessionEntry, history: list[Chat]) -> str | None:
+    async def _call_agent(
+        self, event: SessionFinalized, entry: SessionEntry, history: list[Chat]
+    ) -> str | None:
         """What came of it, in a word; None: the agent does not want to hear of it."""
         deadline = self.store.clock.now() + (self.limit or timedelta())
-        if not await self.budgets.allows(entry):
+        if not await self.budgets.allows_spending(entry):
             return "no_budget"
         used: list[Usage] = []
 
@@ -99,7 +101,7 @@ class Farewells:
             idempotency_key=event.idempotency_key,
             note_usage=note,
         )
-        agent = await self._agent(entry, history)
+        agent = await self._agent_of(entry, history)
         try:
             if not isinstance(agent, Farewelling):
                 return None
@@ -113,7 +115,7 @@ class Farewells:
                     await self.store.db.write(partial(usages.record, entry.session_id, usage, usage.at))
         return "said"
 
-    async def _agent(self, entry: SessionEntry, history: list[Chat]) -> Agent:
+    async def _agent_of(self, entry: SessionEntry, history: list[Chat]) -> Agent:
         """The one that all sessions share, the session's own if that is still warm, or a new one."""
         if self.source.shared is not None:
             return self.source.shared

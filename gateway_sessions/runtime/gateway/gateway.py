@@ -25,7 +25,7 @@ from gateway_sessions.runtime.gateway.commands import built_in
 from gateway_sessions.runtime.gateway.commands.compression import Compressor
 from gateway_sessions.runtime.gateway.commands.help import UNKNOWN
 from gateway_sessions.runtime.gateway.commands.protocol import Allowed, Command, CommandSet
-from gateway_sessions.runtime.gateway.connections import by_account
+from gateway_sessions.runtime.gateway.connections import adapters_by_account
 from gateway_sessions.runtime.gateway.observers import AfterTurn, Observers, OnMessage, OnTurn
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
 from gateway_sessions.runtime.observability.event_stream import Events
@@ -102,7 +102,7 @@ class Gateway(Resource):
         self._options = GatewayOptions(
             source=AgentSource(agent=agent, agent_factory=agent_factory),
             settings=agent_settings,
-            adapters=by_account(adapters_of(adapters)),
+            adapters=adapters_by_account(adapters_of(adapters)),
             observers=self._observers,
             lanes=None if lanes is None else frozenset(each_of("lanes", lanes, str, _NO_LANES)),
         )
@@ -114,7 +114,7 @@ class Gateway(Resource):
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
-        await self._parts.connections.tried()
+        await self._parts.connections.wait_until_tried()
         return self
 
     # What comes in
@@ -154,11 +154,11 @@ class Gateway(Resource):
         lanes = self._parts.lanes
         lanes.stop()
         limit = self.config.gateway.drain_timeout if within is None else within
-        in_time = await lanes.calm_within(limit, self._is_at_rest)
+        in_time = await lanes.wait_until_calm(limit, self._is_at_rest)
         why = StopReason.HANDOVER if self.store.drain_requested.is_set() else StopReason.SHUTDOWN
         for running in list(lanes.running.values()):
             running.stop(why)
-        await lanes.calm_within(TO_STOP, lambda: not lanes.running)
+        await lanes.wait_until_calm(TO_STOP, lambda: not lanes.running)
         if not in_time:
             await self._send_last_words()
         return in_time
@@ -170,7 +170,7 @@ class Gateway(Resource):
         """
         with anyio.move_on_after(LAST_WORDS.total_seconds()):
             while not self._has_sent_everything():
-                await self._parts.lanes.calmer()
+                await self._parts.lanes.wait_for_an_end()
 
     async def run(self, *, until: Awaitable[object] | None = None) -> bool:
         """Serve until SIGTERM, SIGINT or SIGHUP, or until another process wants the store; then drain.
@@ -205,12 +205,12 @@ class Gateway(Resource):
     def busy(self) -> bool:
         """Whether a turn runs or waits here, or a reply is being sent."""
         self._check_running()
-        return bool(self._parts.lanes.waiting) or not self._is_at_rest()
+        return bool(self._parts.lanes.waiting_turns) or not self._is_at_rest()
 
     async def settled(self) -> None:
         """Wait until no turn runs or waits here and nothing is being sent, as when all input has ended."""
         while self.busy:
-            await self._parts.lanes.calmer()
+            await self._parts.lanes.wait_for_an_end()
 
     def look_again(self) -> None:
         """Look at once for turns and replies that are due, as after the clock was set."""
@@ -228,7 +228,7 @@ class Gateway(Resource):
 
     def _is_at_rest(self) -> bool:
         lanes = self._parts.lanes
-        working = lanes.running or lanes.beginning or self._parts.commands.under_way
+        working = lanes.running or lanes.is_beginning or self._parts.commands.under_way
         return not working and self._has_sent_everything()
 
     def _has_sent_everything(self) -> bool:
@@ -243,22 +243,22 @@ class Gateway(Resource):
         self.agents: AgentCache = parts.agents
         store.control.agents.attach(parts.agents)
         queue.attach(parts.listener)
-        self._observers.start(tasks)
+        self._observers.attach_tasks(tasks)
         if only is None:  # else the last words to other people's agents would be said to this one
-            parts.farewells.start()
-        cleanup.push_async_callback(parts.farewells.finish)  # also if the gateway ends by a crash
+            parts.farewells.register_hook()
+        cleanup.push_async_callback(parts.farewells.unregister_hook)  # also if the gateway ends by a crash
         cleanup.callback(parts.lanes.wake_watchers)  # whoever waits for calm learns that it has ended
         await queue.put_aside_stale(only)
-        parts.start()
+        parts.start_duties()
         # Nothing is awaited from here on: an adapter that connects finds the gateway running.
-        parts.connections.start(tasks, self._options.adapters.values(), self.submit)
+        parts.connections.connect_all(tasks, self._options.adapters.values(), self.submit)
 
     async def _finish(self) -> None:
         if not self.draining:
             await self.drain()
         await self._calls.close(LAST_WORDS)
-        await self._observers.finish()
-        await self._parts.farewells.finish()
+        await self._observers.wait_until_told()
+        await self._parts.farewells.unregister_hook()
         await self.agents.aclose()
-        self._parts.listener.end()
+        self._parts.listener.want_versions()
         self.store.control.agents.detach()

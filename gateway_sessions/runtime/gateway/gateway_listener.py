@@ -8,7 +8,7 @@ from gateway_sessions.runtime.delivery.delivery import Delivery
 from gateway_sessions.runtime.duties.cluster import Cluster
 from gateway_sessions.runtime.gateway.running_turn import StopReason
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
-from gateway_sessions.runtime.gateway.turn_signals import RemoteTurns
+from gateway_sessions.runtime.gateway.turn_signals import TurnSignals
 from gateway_sessions.runtime.queue.listener import QueueListener
 
 
@@ -19,7 +19,7 @@ class GatewayListener(QueueListener):
         self,
         lanes: LaneScheduler,
         deliveries: Collection[Delivery],
-        remote_turns: RemoteTurns,
+        turn_signals: TurnSignals,
         cluster: Cluster | None,
         *,
         wants_versions: bool,
@@ -27,7 +27,7 @@ class GatewayListener(QueueListener):
         """Versions are wanted only if an agent can be warm: an agent that all sessions share never is."""
         self._lanes = lanes
         self._deliveries = deliveries
-        self._remote_turns = remote_turns
+        self._remote_turns = turn_signals
         self._cluster = cluster
         self.wants_versions = wants_versions
 
@@ -39,7 +39,7 @@ class GatewayListener(QueueListener):
 
     def overtaken(self, session_key: str, token: int) -> None:
         """Stop the turn that may not write any more, wherever it runs."""
-        self._lanes.stop_overtaken(session_key, token)
+        self._lanes.stop_overtaken_turn(session_key, token)
         if self._cluster is not None and session_key not in self._lanes.running:
             self._cluster.call()
 
@@ -60,6 +60,6 @@ class GatewayListener(QueueListener):
         for running in list(self._lanes.running.values()):
             running.stop(StopReason.OVERTAKEN)
 
-    def end(self) -> None:
+    def want_versions(self) -> None:
         """Want versions again: the gateway has ended, and whoever works on the queue next may need them."""
         self.wants_versions = True

@@ -16,7 +16,7 @@ from gateway_sessions.runtime.gateway.commands.protocol import CommandSet
 from gateway_sessions.runtime.gateway.observers import Observers
 from gateway_sessions.runtime.gateway.runner import TurnRunner
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
-from gateway_sessions.runtime.gateway.turn_signals import RemoteTurns
+from gateway_sessions.runtime.gateway.turn_signals import TurnSignals
 from gateway_sessions.runtime.queue.admission import rejected
 from gateway_sessions.runtime.queue.edits import EditListener, MessageEdits
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
@@ -41,7 +41,7 @@ class MessageIntake:
         commands: Commands,
         edits: MessageEdits,
         edit_listener: EditListener,
-        remote_turns: RemoteTurns,
+        turn_signals: TurnSignals,
         notices: ReceiptNotices,
     ) -> None:
         self._store = store
@@ -54,23 +54,23 @@ class MessageIntake:
         self._commands = commands
         self._edits = edits
         self._edit_listener = edit_listener
-        self._remote_turns = remote_turns
+        self._remote_turns = turn_signals
         self._notices = notices
 
     async def submit(self, message: InboundMessage) -> Receipt:
         """Take a message in as the observers let it pass: a command, an edit, a deletion or a new message."""
         if not self._observers.see_messages:
-            return await self._route(message)
+            return await self._route_message(message)
         key = self._store.key_for(message.source)
-        async with self._observers.line(key, message):
-            seen = await self._observers.seen(message, key)
+        async with self._observers.keep_order(key, message):
+            seen = await self._observers.ask_about_message(message, key)
             if isinstance(seen, InboundMessage):
-                return await self._route(seen)
+                return await self._route_message(seen)
             receipt = await self._queue.refuse(message, seen)
             self._notices.tell_of(message, receipt)
             return receipt
 
-    async def _route(self, message: InboundMessage) -> Receipt:
+    async def _route_message(self, message: InboundMessage) -> Receipt:
         if message.kind is not MessageKind.NEW:
             return await self._edits.apply(self._command_set.as_meant(message), self._edit_listener)
         if message.command is not None:
@@ -97,7 +97,7 @@ class MessageIntake:
             if turn is not None and self._lanes.stopped:  # since the message was handed over
                 await turn.release()
             elif turn is not None:
-                self._runner.start(turn)
+                self._runner.start_turn(turn)
         if isinstance(receipt, Accepted) and receipt.disposition is not Disposition.STARTS:
             await self._remote_turns.follow_up(message, receipt)
         self._notices.tell_of(message, receipt, solo=solo)

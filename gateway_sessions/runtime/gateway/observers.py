@@ -96,9 +96,9 @@ class Observers:
         after_turn: AfterTurn | None = None,
     ) -> None:
         self._clock = clock
-        self._on_message: Observer[InboundMessage] | None = _observer("on_message", on_message)
-        self._on_turn: Observer[ObservedTurn] | None = _observer("on_turn", on_turn)
-        self._after_turn: Observer[ObservedTurn] | None = _observer("after_turn", after_turn)
+        self._on_message: Observer[InboundMessage] | None = _as_observer("on_message", on_message)
+        self._on_turn: Observer[ObservedTurn] | None = _as_observer("on_turn", on_turn)
+        self._after_turn: Observer[ObservedTurn] | None = _as_observer("after_turn", after_turn)
         self._lines = KeyedLocks()
         self._tasks: TaskGroup | None = None
         self._deliveries = 0
@@ -112,7 +112,7 @@ class Observers:
         """Whether an observer is told of each turn that has ended."""
 
     @asynccontextmanager
-    async def line(self, session_key: str, message: InboundMessage) -> AsyncGenerator[None]:
+    async def keep_order(self, session_key: str, message: InboundMessage) -> AsyncGenerator[None]:
         """Keep messages of one lane in their order while they are asked about; a command waits for nobody."""
         if message.command is not None:
             yield
@@ -120,54 +120,56 @@ class Observers:
         async with self._lines.held(session_key):
             yield
 
-    async def seen(self, message: InboundMessage, session_key: str) -> InboundMessage | Rejected:
+    async def ask_about_message(self, message: InboundMessage, session_key: str) -> InboundMessage | Rejected:
         """The message that is to be taken, or why none is."""
         observer = self._on_message
         if observer is None:
             return message
-        verdict = await self._asked("on_message", observer, message, _check_message)
+        verdict = await self._ask_in_time("on_message", observer, message, _check_message)
         if isinstance(verdict, InboundMessage):
             return verdict
-        text = _refused(verdict)
+        text = _refusal_text(verdict)
         if text is None:
             return message
         return Rejected(reason=RejectReason.NOT_ALLOWED, text=text, session_key=session_key)
 
-    async def gate(self, turn: Turn) -> TurnAdmission:
+    async def ask_about_turn(self, turn: Turn) -> TurnAdmission:
         """Whether a turn may run."""
         if self._on_turn is None:
             return TurnAdmission()
-        text = _refused(await self._asked("on_turn", self._on_turn, _observed(turn), _check_verdict))
+        text = _refusal_text(
+            await self._ask_in_time("on_turn", self._on_turn, _as_observed_turn(turn), _check_verdict)
+        )
         return TurnAdmission() if text is None else TurnAdmission(allowed=False, notice=text)
 
-    def start(self, tasks: TaskGroup) -> None:
+    def attach_tasks(self, tasks: TaskGroup) -> None:
         """Tell of ended turns in *tasks*."""
         self._tasks = tasks
 
-    def over(self, turn: Turn, outcome: TurnOutcome) -> None:
+    def tell_of_turn_end(self, turn: Turn, outcome: TurnOutcome) -> None:
         """A turn has ended; nobody waits until that is told."""
         if self._after_turn is None or self._tasks is None:
             return
         if self._deliveries >= AT_ONCE:
-            _report("after_turn", f"{AT_ONCE} ended turns are being told of already")
+            _report_failure("after_turn", f"{AT_ONCE} ended turns are being told of already")
             return
         self._deliveries += 1
-        self._tasks.start_soon(self._tell, self._after_turn, _observed(turn, outcome))
+        self._tasks.start_soon(self._tell_of_one, self._after_turn, _as_observed_turn(turn, outcome))
 
-    async def finish(self) -> None:
+    async def wait_until_told(self) -> None:
         """Wait until all ended turns have been told of."""
         while self._deliveries:
             self._told = anyio.Event()
             await self._told.wait()
 
-    async def _tell(self, observer: Observer[ObservedTurn], turn: ObservedTurn) -> None:
+    async def _tell_of_one(self, observer: Observer[ObservedTurn], turn: ObservedTurn) -> None:
         try:
-            await self._asked("after_turn", observer, turn, _check_nothing)
+            await self._ask_in_time("after_turn", observer, turn, _check_nothing)
         finally:
             self._deliveries -= 1
             self._told.set()
 
-    async def _asked(
+    async def _ask_in_time(
         self, what: str, observer: Observer[T], about: T, check: Callable[[T, Any], object]
     ) -> Any:
         """What the observer says; if it fails, what that counts as."""
@@ -181,24 +183,24 @@ class Observers:
         problem = await problem_within(observer.timeout, self._clock, ask, grace=GRACE)
         if problem is None:
             return answers[0]
-        _report(what, problem)
+        _report_failure(what, problem)
         return False if observer.fails_closed else None
 
 
-def _observer(what: str, given: Callable[[T], Awaitable[Any]] | Observer[T] | None) -> Observer[T] | None:
+def _as_observer(what: str, given: Callable[[T], Awaitable[Any]] | Observer[T] | None) -> Observer[T] | None:
     if given is None or isinstance(given, Observer):
         return given  # pyright: ignore[reportUnknownVariableType]  # it loses T, which `given` has
     check_function(what, given, f"{_AN_OBSERVER}, or an Observer")
     return Observer(given)
 
 
-def _observed(turn: Turn, outcome: TurnOutcome | None = None) -> ObservedTurn:
+def _as_observed_turn(turn: Turn, outcome: TurnOutcome | None = None) -> ObservedTurn:
     return ObservedTurn(
         entry=turn.entry, messages=turn.messages, seq=turn.seq, attempt=turn.attempt, outcome=outcome
     )
 
 
-def _refused(verdict: Verdict) -> str | None:
+def _refusal_text(verdict: Verdict) -> str | None:
     """What people are told; None if nothing is refused."""
     if verdict is None or verdict is True:
         return None
@@ -227,7 +229,7 @@ def _check_nothing(_: object, __: object) -> None:
     """Whatever is said after a turn, nobody listens."""
 
 
-def _report(what: str, problem: str) -> None:
+def _report_failure(what: str, problem: str) -> None:
     logger.warning(
         "an observer failed", extra={"action": "observer_failed", "observer": what, "problem": problem}
     )

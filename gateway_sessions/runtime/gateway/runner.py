@@ -26,21 +26,21 @@ class TurnRunner:
         self._events = events
         self._tasks = tasks
 
-    def start(self, turn: GatewayTurn) -> None:
+    def start_turn(self, turn: GatewayTurn) -> None:
         """Run a claimed turn, and those of its lane that follow it at once, in a task of its own."""
-        self._tasks.start(self._run_with_following(self._begin(turn)))
+        self._tasks.start_task(self._run_with_following(self._begin_turn(turn)))
 
-    def _begin(self, turn: GatewayTurn) -> RunningTurn:
+    def _begin_turn(self, turn: GatewayTurn) -> RunningTurn:
         running = RunningTurn(turn, self._parts.clock.now())
-        self._lanes.began(running)
+        self._lanes.note_begun(running)
         return running
 
     async def _run_with_following(self, running: RunningTurn) -> None:
         following: RunningTurn | None = running
         while following is not None:
-            following = await self._run_one(following)
+            following = await self._run_turn(following)
 
-    async def _run_one(self, running: RunningTurn) -> RunningTurn | None:
+    async def _run_turn(self, running: RunningTurn) -> RunningTurn | None:
         turn = running.turn
         where = (turn.session_key, turn.entry.session_id)
         self._events.emit(EventKind.TURN_STARTED, *where, seq=turn.seq, attempt=turn.attempt)
@@ -48,10 +48,10 @@ class TurnRunner:
         outcome = TurnOutcome.UNKNOWN
         try:
             async with turn:
-                ended = await execution.work()
+                ended = await execution.execute()
             outcome = execution.outcome
             following = ended.next if ended is not None else None
-            return None if following is None else self._followed(running, following)
+            return None if following is None else self._begin_following(running, following)
         except FencedError:
             outcome = TurnOutcome.OVERTAKEN
             self._events.emit(EventKind.TURN_FENCED, *where, seq=turn.seq)
@@ -63,20 +63,20 @@ class TurnRunner:
             outcome = execution.outcome if execution.settled else unsettled
             return None
         finally:
-            self._lanes.ended(running)
-            self._tell_of(running, outcome)
+            self._lanes.note_ended(running)
+            self._tell_of_turn_end(running, outcome)
 
-    def _followed(self, running: RunningTurn, following: GatewayTurn) -> RunningTurn | None:
+    def _begin_following(self, running: RunningTurn, following: GatewayTurn) -> RunningTurn | None:
         """Begin the next turn before this one is over: its place never looks free, nor its lane idle.
 
         One of another lane has a task of its own: what an agent leaves in its context is for nobody else.
         """
         if following.session_key == running.turn.session_key:
-            return self._begin(following)
-        self.start(following)
+            return self._begin_turn(following)
+        self.start_turn(following)
         return None
 
-    def _tell_of(self, running: RunningTurn, outcome: TurnOutcome) -> None:
+    def _tell_of_turn_end(self, running: RunningTurn, outcome: TurnOutcome) -> None:
         turn = running.turn
         where = (turn.session_key, turn.entry.session_id)
         for seq in turn.seqs if outcome is TurnOutcome.DEAD else ():
@@ -99,7 +99,7 @@ class TurnTasks:
         self._name = name
         self._tasks: asyncio.TaskGroup | None = None
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
+    def start_task(self, work: Coroutine[Any, Any, None]) -> None:
         """Begin to work on that."""
         if self._tasks is None:
             work.close()

@@ -85,7 +85,7 @@ class RunningTurn:
         """What the agent works in."""
         self.successor: ReadyTurn | None = None
         """What is to take its place, if that is a turn of another lane."""
-        self._told: set[anyio.CancelScope] = set()
+        self._being_given: set[anyio.CancelScope] = set()
         """Messages that the agent is being given."""
 
     @property
@@ -107,11 +107,11 @@ class RunningTurn:
         )
 
     @property
-    def leaving(self) -> bool:
+    def is_leaving(self) -> bool:
         """Whether the gateway ends, for whatever reason the turn was stopped."""
         return self._departure.is_set()
 
-    async def rest(self, pause: timedelta, clock: Clock) -> None:
+    async def sleep_unless_leaving(self, pause: timedelta, clock: Clock) -> None:
         """Wait for that long, but no longer than the gateway lives."""
         async with anyio.create_task_group() as tasks:
 
@@ -123,7 +123,7 @@ class RunningTurn:
             await self._departure.wait()
             tasks.cancel_scope.cancel()
 
-    def begin(self, agent: Agent) -> bool:
+    def begin_agent(self, agent: Agent) -> bool:
         """Whether the agent may begin: a turn that was stopped before that begins nothing.
 
         It begins with what the messages say by now.
@@ -144,14 +144,14 @@ class RunningTurn:
         if reason is StopReason.OVERTAKEN and self.context is not None:
             control_of(self.context).fence()
         self.scope.cancel()
-        self.hear_no_more()
+        self.stop_giving_messages()
 
-    def hear_no_more(self) -> None:
+    def stop_giving_messages(self) -> None:
         """Nobody gives the agent a message any more: what it has not taken by now waits."""
-        for scope in self._told:
+        for scope in self._being_given:
             scope.cancel()
 
-    async def hear(self, edit: InboundMessage) -> None:
+    async def take_edit(self, edit: InboundMessage) -> None:
         """A message of the turn says something else: the agent begins with that, or is told of it."""
         if self.agent is None:
             self.turn.apply_edit(edit)
@@ -169,19 +169,19 @@ class RunningTurn:
         is_taken = asyncio.Event()
 
         async def give() -> None:
-            if await _takes(agent, message) and not context.is_over and not told_to_end():
+            if await _agent_takes(agent, message) and not context.is_over and not told_to_end():
                 is_taken.set()
                 # Begun in the very step in which the agent has taken it, or the turn could be over before;
                 # and shielded: what was taken in time is not given back because that is written down late.
-                await asyncio.shield(self._add(message, seq))
+                await asyncio.shield(self._join_turn(message, seq))
 
-        with self._until_the_end() as scope:
+        with self._called_off_at_end() as scope:
             problem = await problem_within(TO_TAKE, context.clock, give, grace=timedelta())
             if problem is not None and not scope.cancel_called and not is_taken.is_set():
                 facts = {"action": "steer_failed", "problem": problem}
                 logger.error("an agent did not come to taking a message", extra=facts)
 
-    async def _add(self, told: InboundMessage, seq: int | None) -> None:
+    async def _join_turn(self, told: InboundMessage, seq: int | None) -> None:
         """Make a waiting message part of the turn; an edit that came while it was taken is told as well."""
         if seq is None:
             return
@@ -196,17 +196,17 @@ class RunningTurn:
                 await self.steer(msgspec.structs.replace(said, kind=MessageKind.EDIT))
 
     @contextmanager
-    def _until_the_end(self) -> Generator[anyio.CancelScope]:
+    def _called_off_at_end(self) -> Generator[anyio.CancelScope]:
         """Called off as soon as the turn is to end."""
         with anyio.CancelScope() as scope:
-            self._told.add(scope)
+            self._being_given.add(scope)
             try:
                 yield scope
             finally:
-                self._told.discard(scope)
+                self._being_given.discard(scope)
 
 
-async def _takes(agent: Steerable, message: InboundMessage) -> bool:
+async def _agent_takes(agent: Steerable, message: InboundMessage) -> bool:
     try:
         return bool(await agent.steer(message))
     except Exception:  # foreign code: the message waits, as if there had been nothing to steer

@@ -93,14 +93,14 @@ class LaneScheduler:
         return self._cluster is None or self._cluster.trusted
 
     @property
-    def room(self) -> int:
+    def free_places(self) -> int:
         """How many more turns may begin."""
         if self.stopped or not self.is_trusted():
             return 0
         return max(self._max_turns - len(self.running) - self._reserved, 0)
 
     @property
-    def waiting(self) -> int:
+    def waiting_turns(self) -> int:
         """How many turns wait to begin here."""
         if self._only is None:
             return self._queue.total_waiting
@@ -116,7 +116,7 @@ class LaneScheduler:
         def begins() -> bool:
             if session_key in self.running:
                 return False
-            free = held.enter_context(self.place(self._queue.routing.owner_on(session_key, source)))
+            free = held.enter_context(self.reserve_place(self._queue.routing.owner_on(session_key, source)))
             return free and self._may_begin_on(session_key)
 
         return LaneHere(running, begins, partial(self.in_line_since, session_key))
@@ -127,27 +127,27 @@ class LaneScheduler:
             return session_key in self._only
         return self._cluster is None or self._cluster.begins_here(session_key)
 
-    def goes_on(self, running: RunningTurn) -> bool | str:
+    def plan_following(self, running: RunningTurn) -> bool | str:
         """Whether the lane's next turn may follow at once; if others wait, the lane that gets its place."""
         self._forget_successor(running)
-        self._note_end(running.turn.session_key)
+        self._note_lane_end(running.turn.session_key)
         if self.stopped:
             return False
-        if self._others_wait:
-            if (next_lane := self._succeeded_by(running)) is not None:
+        if self._other_lanes_wait:
+            if (next_lane := self._reserve_for_successor(running)) is not None:
                 return next_lane
             # There may be room for others that are about to begin: who was there first goes first.
-            if not self.room or self._about_to_begin or self._alarm.rings:
+            if not self.free_places or self._about_to_begin or self._alarm.rings:
                 return False
         return self._owners[running.owner] <= self._max_per_owner
 
-    def _succeeded_by(self, running: RunningTurn) -> str | None:
+    def _reserve_for_successor(self, running: RunningTurn) -> str | None:
         """The lane that has waited longest for a place: it has the one of that turn, which ends."""
         if not self._queue.is_alone:  # elsewhere two lanes are never changed together
             return None
-        for ready in self._leave_line():
+        for ready in self._take_from_line():
             owner = ready.owner or ""
-            if self._turns_of(owner) - (owner == running.owner) < self._max_per_owner:
+            if self._turns_of_owner(owner) - (owner == running.owner) < self._max_per_owner:
                 running.successor = ready
                 self._succeeding.add(ready.session_key)
                 self._count_reserved(owner, 1)
@@ -162,14 +162,16 @@ class LaneScheduler:
         unplaced = len(self._queue.lanes_waiting) - len(self._succeeding)
         return len(self._in_line) < min(self._max_turns, unplaced // 2 + 1)
 
-    def _leave_line(self) -> Generator[ReadyTurn]:
+    def _take_from_line(self) -> Generator[ReadyTurn]:
         """Those who have waited longest for a place; whoever is passed over is found again."""
         while self._in_line:
             ready = self._in_line.popleft()
-            if ready.session_key in self._queue.lanes_waiting and not self._begins(ready.session_key):
+            if ready.session_key in self._queue.lanes_waiting and not self._runs_or_succeeds(
+                ready.session_key
+            ):
                 yield ready
 
-    def _begins(self, session_key: str) -> bool:
+    def _runs_or_succeeds(self, session_key: str) -> bool:
         """Whether a turn of the lane runs here or is about to take another one's place."""
         running = self.running.get(session_key)
         runs = running is not None and running.stop_reason is not StopReason.OVERTAKEN
@@ -182,20 +184,20 @@ class LaneScheduler:
             self._succeeding.discard(ready.session_key)
             self._count_reserved(ready.owner or "", -1)
 
-    def _turns_of(self, owner: str) -> int:
+    def _turns_of_owner(self, owner: str) -> int:
         """How many turns of an owner run, or are about to."""
         return self._owners[owner] + self._reserved_for[owner]
 
     @property
-    def _others_wait(self) -> bool:
+    def _other_lanes_wait(self) -> bool:
         """Whether turns wait on lanes on which none runs here."""
         return not self._queue.lanes_waiting <= self.running.keys()
 
     @contextmanager
-    def place(self, owner: str, *, next_in_line: bool = False) -> Generator[bool]:
+    def reserve_place(self, owner: str, *, next_in_line: bool = False) -> Generator[bool]:
         """Whether a turn of that owner may begin now, before those that wait; its place is kept meanwhile."""
-        self._crowded = self._crowded or not self.room
-        free = self.room > 0 and self._turns_of(owner) < self._max_per_owner
+        self._crowded = self._crowded or not self.free_places
+        free = self.free_places > 0 and self._turns_of_owner(owner) < self._max_per_owner
         if not free or (self._crowded and not next_in_line):
             yield False
             return
@@ -207,7 +209,7 @@ class LaneScheduler:
             self._reserved -= 1
             self._count_reserved(owner, -1)
             if not next_in_line:
-                self._wake_those_who_wait()  # if no turn has begun there, others may have it
+                self._wake_waiting_lanes()  # if no turn has begun there, others may have it
             self.wake_watchers()
 
     def _count_reserved(self, owner: str, more: int) -> None:
@@ -216,29 +218,29 @@ class LaneScheduler:
             del self._reserved_for[owner]
 
     @property
-    def beginning(self) -> bool:
+    def is_beginning(self) -> bool:
         """Whether a turn may be about to run: one that was claimed waits no longer, and does not run yet."""
         return self._reserved > 0
 
-    def began(self, running: RunningTurn) -> None:
+    def note_begun(self, running: RunningTurn) -> None:
         """A turn runs."""
         self.running[running.turn.session_key] = running
         self._owners[running.owner] += 1
 
-    def ended(self, running: RunningTurn) -> None:
+    def note_ended(self, running: RunningTurn) -> None:
         """It does not run any more."""
-        running.hear_no_more()
+        running.stop_giving_messages()
         self._forget_successor(running)
         if self.running.get(running.turn.session_key) is running:
             del self.running[running.turn.session_key]
         self._owners[running.owner] -= 1
         if not self._owners[running.owner]:
             del self._owners[running.owner]
-        self._wake_those_who_wait()
+        self._wake_waiting_lanes()
         self.wake_watchers()
 
-    def _note_end(self, session_key: str) -> None:
-        if self._others_wait:
+    def _note_lane_end(self, session_key: str) -> None:
+        if self._other_lanes_wait:
             self._ended_at.pop(session_key, None)
             self._ended_at[session_key] = self._clock.now()
             if len(self._ended_at) > REMEMBERED:
@@ -253,12 +255,12 @@ class LaneScheduler:
         ended_at = self._ended_at.get(session_key)
         return ended_at if ended_at is not None and self._clock.now() - ended_at <= WRITES_AGAIN else None
 
-    def _wake_those_who_wait(self) -> None:
+    def _wake_waiting_lanes(self) -> None:
         """A place may be free now: let those have it who wait for one, or else whoever comes."""
-        if not self._others_wait:
+        if not self._other_lanes_wait:
             self._crowded = False
             self._ended_at.clear()
-        elif self.room or self._line_is_short:
+        elif self.free_places or self._line_is_short:
             self.wake()
 
     def wake_watchers(self) -> None:
@@ -267,13 +269,13 @@ class LaneScheduler:
             self._news.set()
             self._news = None
 
-    async def calmer(self) -> None:
+    async def wait_for_an_end(self) -> None:
         """Wait until something comes to its end."""
         if self._news is None:
             self._news = asyncio.Event()
         await self._news.wait()
 
-    async def calm_within(self, limit: timedelta, calm: Callable[[], bool]) -> bool:
+    async def wait_until_calm(self, limit: timedelta, calm: Callable[[], bool]) -> bool:
         """Wait until it is *calm*; whether that was so in time."""
         in_time = False
         async with anyio.create_task_group() as tasks:
@@ -281,7 +283,7 @@ class LaneScheduler:
             async def wait() -> None:
                 nonlocal in_time
                 while not calm():
-                    await self.calmer()
+                    await self.wait_for_an_end()
                 in_time = True
                 tasks.cancel_scope.cancel()
 
@@ -308,34 +310,34 @@ class LaneScheduler:
             self._alarm.reset()
             return await self.sweep()
 
-        await repeat(sweep, self._alarm.wait, failed=_pause_after)
+        await repeat(sweep, self._alarm.wait, failed=_pause_after_failure)
 
     async def sweep(self) -> timedelta | None:
         """Begin all that may begin now; how long until the next lane is ready, None if none will be."""
         if self._clock_steps.was_set_back():
             await self._queue.pull_forward()
         passed_over: set[str] = set()
-        while (room := self.room) and (ready := await self._next_in_line(room, passed_over)):
-            if not await self._begin_all(ready, passed_over):
+        while (room := self.free_places) and (ready := await self._lanes_in_line(room, passed_over)):
+            if not await self._begin_turns(ready, passed_over):
                 break
-        if not self.room:
-            if self._queue.is_alone and self._others_wait and self._line_is_short:
-                self._in_line = deque(await self._ready(IN_LINE * self._max_turns))
+        if not self.free_places:
+            if self._queue.is_alone and self._other_lanes_wait and self._line_is_short:
+                self._in_line = deque(await self._ready_lanes(IN_LINE * self._max_turns))
             return None
         self._crowded = False
-        return await self._next_ready()
+        return await self._time_until_ready()
 
-    async def _next_in_line(self, room: int, passed_over: Collection[str]) -> list[ReadyTurn]:
+    async def _lanes_in_line(self, room: int, passed_over: Collection[str]) -> list[ReadyTurn]:
         """Return up to *room* lanes whose turns may begin, but of some, those that have waited longest."""
         if not self._queue.is_alone:
-            return await self._ready(room, passed_over)
-        found = [] if self._line_is_short else list(islice(self._leave_line(), room))
+            return await self._ready_lanes(room, passed_over)
+        found = [] if self._line_is_short else list(islice(self._take_from_line(), room))
         if not found:  # or nobody of those in line waits any more
-            self._in_line = deque(await self._ready(room + IN_LINE * self._max_turns, passed_over))
-            found = list(islice(self._leave_line(), room))
+            self._in_line = deque(await self._ready_lanes(room + IN_LINE * self._max_turns, passed_over))
+            found = list(islice(self._take_from_line(), room))
         return found
 
-    async def _ready(self, most: int, passed_over: Collection[str] = ()) -> list[ReadyTurn]:
+    async def _ready_lanes(self, most: int, passed_over: Collection[str] = ()) -> list[ReadyTurn]:
         full = self._full_owners()
         if self._only is None:
             limit = most + len(self._succeeding) + len(passed_over)
@@ -345,16 +347,18 @@ class LaneScheduler:
             due = (one for one in waiting if one.since <= now and one.owner not in full)
             found = [ReadyTurn(one.session_key, one.owner) for one in due]
         return [
-            one for one in found if one.session_key not in passed_over and not self._begins(one.session_key)
+            one
+            for one in found
+            if one.session_key not in passed_over and not self._runs_or_succeeds(one.session_key)
         ][:most]
 
-    async def _next_ready(self) -> timedelta | None:
+    async def _time_until_ready(self) -> timedelta | None:
         if self._only is None:
             return await self._queue.next_ready()
         now, waiting = self._clock.now(), await self._queue.waiting_among(self._only)
         return min((one.since - now for one in waiting if one.since > now), default=None)
 
-    async def _begin_all(self, ready: Sequence[ReadyTurn], passed_over: set[str]) -> bool:
+    async def _begin_turns(self, ready: Sequence[ReadyTurn], passed_over: set[str]) -> bool:
         """Begin the turns of some lanes, in this order and as one: they share a commit where they can.
 
         Lanes on which nothing could be claimed are *passed_over* from then on: people have stopped what
@@ -365,7 +369,7 @@ class LaneScheduler:
 
         async def begin(session_key: str, owner: str | None) -> None:
             try:
-                moved_on.append(await self._begin(session_key, owner, passed_over))
+                moved_on.append(await self._begin_turn(session_key, owner, passed_over))
             except StorageError as error:  # told when all have been tried
                 failed.append(error)
             finally:
@@ -379,14 +383,14 @@ class LaneScheduler:
             raise failed[0]
         return any(moved_on)
 
-    async def _begin(self, session_key: str, owner: str | None, passed_over: set[str]) -> bool:
-        with self.place(owner or "", next_in_line=True) as free:
-            if not free or self._begins(session_key):
+    async def _begin_turn(self, session_key: str, owner: str | None, passed_over: set[str]) -> bool:
+        with self.reserve_place(owner or "", next_in_line=True) as free:
+            if not free or self._runs_or_succeeds(session_key):
                 return False
             try:
                 turn = await self._queue.claim(session_key)
             except StorageCorruptError:
-                await self._leave_aside(session_key)
+                await self._put_off_damaged_lane(session_key)
                 return True
             if turn is None:
                 passed_over.add(session_key)
@@ -397,7 +401,7 @@ class LaneScheduler:
             self.start(turn)
         return True
 
-    async def _leave_aside(self, session_key: str) -> None:
+    async def _put_off_damaged_lane(self, session_key: str) -> None:
         """A lane that cannot be read keeps what waits there, and nobody else waiting."""
         facts = {"action": "lane_damaged", "session_key": session_key}
         logger.exception("a turn could not be begun, because its lane is damaged", extra=facts)
@@ -406,14 +410,14 @@ class LaneScheduler:
     def _full_owners(self) -> list[str]:
         return [owner for owner, turns in self._owners.items() if turns >= self._max_per_owner]
 
-    def stop_overtaken(self, session_key: str, token: int) -> None:
+    def stop_overtaken_turn(self, session_key: str, token: int) -> None:
         """Stop the turn of a lane that may not write any more."""
         running = self.running.get(session_key)
         if running is not None and running.turn.token == token:
             running.stop(StopReason.OVERTAKEN)
 
 
-def _pause_after(error: GatewaySessionsError) -> timedelta:
+def _pause_after_failure(error: GatewaySessionsError) -> timedelta:
     """Report that the database could not be used; how long until it is tried again."""
     logger.error("turns could not be begun", exc_info=error, extra={"action": "claim_failed"})
     return RETRY

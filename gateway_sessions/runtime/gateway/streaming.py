@@ -39,7 +39,7 @@ class GrowingTurn(NamedTuple):
     """Whether no other node can have taken the turn over, and shows its own try there."""
 
     @classmethod
-    def of(cls, turn: Turn, is_trusted: Callable[[], bool]) -> Self:
+    def of_turn(cls, turn: Turn, is_trusted: Callable[[], bool]) -> Self:
         """Return what is needed of that turn."""
         return cls(turn.session_key, turn.seq, turn.growing, turn.note_growing, is_trusted)
 
@@ -69,7 +69,7 @@ class Streaming:
         self._showing = asyncio.Lock()
 
     @property
-    def grown(self) -> Growing:
+    def last_grown(self) -> Growing:
         """What is to be known of messages in which nothing grows any more."""
         return Growing(number=self._number - 1)
 
@@ -78,20 +78,24 @@ class Streaming:
         delivery, now = self._delivery, self._clock.now()
         if delivery is None or not partial.strip() or not delivery.adapter.capabilities.fits(partial):
             return
-        if self._showing.locked() or self._too_early(delivery, now) or not self._turn.is_trusted():
+        if self._showing.locked() or self._must_wait(delivery, now) or not self._turn.is_trusted():
             return
         self._shown_at = now
         message = OutboundMessage(text=partial)
         async with self._showing:
-            if not self._would_overtake(delivery):  # as something may have been said while this waited for it
-                await self._hints.give(delivery.adapter, self._target, lambda: self._show(delivery, message))
+            if not self._would_overtake_replies(
+                delivery
+            ):  # as something may have been said while this waited for it
+                await self._hints.give(
+                    delivery.adapter, self._target, lambda: self._show_on_platform(delivery, message)
+                )
 
-    async def settled(self) -> None:
+    async def wait_until_shown(self) -> None:
         """Wait until nothing is on its way that would be shown; not for long, as that is a hint."""
         async with self._showing:
             return
 
-    def followed_by(self, messages: Sequence[OutboundMessage]) -> Sequence[OutboundMessage]:
+    def replace_shown(self, messages: Sequence[OutboundMessage]) -> Sequence[OutboundMessage]:
         """What is said next, the first of it in the place of what is shown; what grows then is new."""
         if self._message_id is None or not messages:
             return messages
@@ -101,40 +105,40 @@ class Streaming:
         self._noted = False
         return [first.instead_of(shown), *others]
 
-    def not_followed_by(self, messages: Sequence[OutboundMessage]) -> None:
+    def restore_shown(self, messages: Sequence[OutboundMessage]) -> None:
         """What was to be said next was not: whatever is said instead may have its place."""
         if self._message_id is None:
             self._message_id = next((one.replaces for one in messages), None)
 
-    def left_unfinished(self) -> Sequence[OutboundMessage]:
+    def unfinished_notice(self) -> Sequence[OutboundMessage]:
         """What people are told in the place of what is shown, if no end comes to that; nothing if none is."""
         if self._message_id is None:
             return ()
         if self._text is None:  # an earlier try has shown it, and nobody knows how far it came
-            return self.followed_by([OutboundMessage(text=UNFINISHED, is_notice=True)])
-        return self.followed_by([OutboundMessage(text=f"{self._text}\n\n{UNFINISHED}")])
+            return self.replace_shown([OutboundMessage(text=UNFINISHED, is_notice=True)])
+        return self.replace_shown([OutboundMessage(text=f"{self._text}\n\n{UNFINISHED}")])
 
-    def _too_early(self, delivery: Delivery, now: datetime) -> bool:
-        if self._would_overtake(delivery) or self._hints.pauses.left(self._target):
+    def _must_wait(self, delivery: Delivery, now: datetime) -> bool:
+        if self._would_overtake_replies(delivery) or self._hints.pauses.left(self._target):
             return True
         interval = delivery.adapter.capabilities.min_edit_interval
         return self._shown_at is not None and now - self._shown_at < interval
 
-    def _would_overtake(self, delivery: Delivery) -> bool:
+    def _would_overtake_replies(self, delivery: Delivery) -> bool:
         return self._message_id is None and delivery.owes(self._turn.session_key)
 
-    async def _show(self, delivery: Delivery, message: OutboundMessage) -> None:
+    async def _show_on_platform(self, delivery: Delivery, message: OutboundMessage) -> None:
         if self._message_id is not None:
             await delivery.adapter.edit(self._target, self._message_id, message)
             self._text = message.text
-        elif not await self._send(delivery, message):
+        elif not await self._send_growing_message(delivery, message):
             self._delivery = None  # without an id it could not be changed any more
             return
         if not self._noted:
             await self._turn.note(Growing(number=self._number, message_id=self._message_id))
             self._noted = True
 
-    async def _send(self, delivery: Delivery, message: OutboundMessage) -> bool:
+    async def _send_growing_message(self, delivery: Delivery, message: OutboundMessage) -> bool:
         """Begin a message that can grow; whether the platform has told its id."""
         key = f"{GROWING}{self._turn.session_key}:{self._turn.seq}:{self._number}"
         self._message_id = await delivery.adapter.send(self._target, message, idempotency_key=key)

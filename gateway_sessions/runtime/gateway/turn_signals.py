@@ -56,14 +56,14 @@ _ASKED_BY = {
 }
 
 
-class _Said(msgspec.Struct):
+class _SignalBody(msgspec.Struct):
     """The body of a signal."""
 
     payload: str = ""
     seq: int = 0
 
 
-class RemoteTurns:
+class TurnSignals:
     """Does to running turns what people ask for, wherever they run."""
 
     def __init__(
@@ -91,7 +91,7 @@ class RemoteTurns:
     async def tell(self, session_key: str, message: InboundMessage) -> None:
         """Tell the turn of a lane what one of its messages says now; its agent need not listen."""
         if (running := self._lanes.running.get(session_key)) is not None:
-            await running.hear(message)
+            await running.take_edit(message)
         elif (turn := self._queue.given_on(session_key)) is not None:
             turn.apply_edit(message)  # it was given out, and is about to run
         else:
@@ -159,7 +159,7 @@ class RemoteTurns:
         if running is None or running.turn.token != signals.token or signals.kind not in set(Signal):
             return
         try:
-            said = from_json("a signal", signals.body or "{}", _Said)
+            said = from_json("a signal", signals.body or "{}", _SignalBody)
         except StorageCorruptError:  # it is thrown away like any other
             logger.exception("a signal could not be read", extra={"action": "signal_damaged"})
             return
@@ -174,7 +174,7 @@ class RemoteTurns:
         elif message is not None and signal is Signal.STEER:
             await running.steer(message, seq)
         elif message is not None:
-            await running.hear(message)
+            await running.take_edit(message)
 
     async def _write(self, signal: Signal, session_key: str, message: InboundMessage, seq: int = 0) -> None:
         """Ask the node that runs the lane's turn."""
@@ -183,7 +183,9 @@ class RemoteTurns:
         lane = await self._db.read(partial(load_lane, session_key))
         if lane.lease_epoch is None or lane.lease_epoch == self._db.ownership.epoch:
             return
-        brings = None if signal in _STOPS else msgspec.json.encode(_Said(stored_form(message), seq)).decode()
+        brings = (
+            None if signal in _STOPS else msgspec.json.encode(_SignalBody(stored_form(message), seq)).decode()
+        )
         signals = SignalRow(session_key=session_key, token=lane.lease_token, kind=str(signal), body=brings)
         await self._db.write(
             partial(transactions.send, lane.lease_epoch, signals, next(self._db.ownership.change_ids))

@@ -61,13 +61,13 @@ class Watchdog:
         )
         self._watched[id(running)] = watched
         self._show_typing(watched, now)
-        next_look = self._next_look(watched)
+        next_look = self._next_check(watched)
         if next_look is not None and next_look < self._looks_at:
             # Kept when the turn has ended: so there is one look for many short turns.
             self._looks_at = next_look
             self._alarm.ring()
 
-    def leave(self, running: RunningTurn) -> None:
+    def unwatch(self, running: RunningTurn) -> None:
         """The turn is over."""
         self._watched.pop(id(running), None)
 
@@ -83,11 +83,11 @@ class Watchdog:
         """Look at all turns; when to look again."""
         now = self._clock.now()
         for watched in list(self._watched.values()):
-            self._look_at(watched, now)
-        looks = [self._next_look(watched) for watched in self._watched.values()]
+            self._check_turn(watched, now)
+        looks = [self._next_check(watched) for watched in self._watched.values()]
         return min((one for one in looks if one is not None), default=NEVER)
 
-    def _look_at(self, watched: _Watched, now: datetime) -> None:
+    def _check_turn(self, watched: _Watched, now: datetime) -> None:
         self._show_typing(watched, now)
         if watched.running.stop_reason is not None:
             return
@@ -98,7 +98,7 @@ class Watchdog:
         elif self._inactivity is not None and now >= watched.quiet_since + self._inactivity:
             watched.running.stop(StopReason.INACTIVE)
 
-    def _next_look(self, watched: _Watched) -> datetime | None:
+    def _next_check(self, watched: _Watched) -> datetime | None:
         if watched.running.stop_reason is not None:
             return watched.typing_at
         quiet = watched.quiet_since + self._inactivity if self._inactivity is not None else None

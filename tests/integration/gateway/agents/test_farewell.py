@@ -323,7 +323,7 @@ async def end_by_a_crash(gateway: Gateway) -> None:
         raise ZeroDivisionError
 
     async with gateway:
-        gateway._parts.turn_tasks.start(crash())  # noqa: SLF001 -- for a fault of ours, of which none is known
+        gateway._parts.turn_tasks.start_task(crash())  # noqa: SLF001 -- for a fault of ours, of which none is known
         await asyncio.sleep(0.01)
 
 

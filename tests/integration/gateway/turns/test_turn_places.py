@@ -19,7 +19,7 @@ from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway_listener import GatewayListener
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
-from gateway_sessions.runtime.gateway.turn_signals import RemoteTurns
+from gateway_sessions.runtime.gateway.turn_signals import TurnSignals
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.engines.sqlite.worker import TransactionDrive
 from gateway_sessions.testing import FakeClock
@@ -135,8 +135,8 @@ async def lanes(tmp_path: Path):
             max_turns_per_owner=1,
             start=begun.append,
         )
-        remote_turns = RemoteTurns(lanes, queue_of(store), store.db, None)
-        queue_of(store).attach(GatewayListener(lanes, (), remote_turns, None, wants_versions=True))
+        turn_signals = TurnSignals(lanes, queue_of(store), store.db, None)
+        queue_of(store).attach(GatewayListener(lanes, (), turn_signals, None, wants_versions=True))
         task = asyncio.create_task(lanes.run())
         yield store, lanes, begun
         task.cancel()
@@ -147,7 +147,7 @@ async def test_a_place_that_was_kept_and_not_used_is_given_to_whoever_waits(
 ):
     store, places_of, begun = lanes
     bob = FakePlatform().source("bob")
-    with places_of.place("ann") as free:
+    with places_of.reserve_place("ann") as free:
         assert free
         await store.enqueue(InboundMessage(source=bob, text="hello", message_id="m1"))
         for _ in range(10):  # until it was seen that there is no place for it
@@ -164,7 +164,7 @@ async def test_those_in_line_who_gave_up_keep_no_place_from_whoever_came_later(
 ):
     store, places_of, begun = lanes
     platform = FakePlatform()
-    with places_of.place("ann"):
+    with places_of.reserve_place("ann"):
         for person in ("bob", "carl"):
             message = InboundMessage(source=platform.source(person), text=person, message_id=person)
             await store.enqueue(message)
@@ -182,9 +182,9 @@ async def test_a_place_for_which_nobody_waits_any_more_is_free_for_whoever_comes
     lanes: tuple[SessionStore, LaneScheduler, list[Turn]],
 ):
     _, places_of, _ = lanes
-    with places_of.place("ann") as first, places_of.place("bob") as second:
+    with places_of.reserve_place("ann") as first, places_of.reserve_place("bob") as second:
         assert (first, second) == (True, False)
-    with places_of.place("carl") as third:
+    with places_of.reserve_place("carl") as third:
         assert third
 
 
@@ -200,7 +200,7 @@ async def test_who_gives_up_while_the_turn_is_claimed_leaves_the_place_to_the_ne
             await store.stop_turn(session_key)
         return await claim(session_key)
 
-    with places_of.place("ann"):
+    with places_of.reserve_place("ann"):
         for person in ("bob", "carl", "dora"):
             message = InboundMessage(source=platform.source(person), text=person, message_id=person)
             await store.enqueue(message)

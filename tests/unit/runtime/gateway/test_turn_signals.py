@@ -8,7 +8,7 @@ import msgspec
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
 from gateway_sessions.runtime.gateway.running_turn import StopReason
-from gateway_sessions.runtime.gateway.turn_signals import RemoteTurns, Signal
+from gateway_sessions.runtime.gateway.turn_signals import Signal, TurnSignals
 from gateway_sessions.storage.tables.nodes import Post, SignalRow
 
 KEY, OTHER = "agent:main:telegram:dm:ann", "agent:main:telegram:dm:bob"
@@ -41,7 +41,7 @@ class Running:
         self.turn = SimpleNamespace(
             session_key=session_key,
             token=3,
-            held=Database.ownership,
+            lease=Database.ownership,
             ended=False,
         )
         self.stopped: list[StopReason] = []
@@ -68,7 +68,7 @@ async def test_a_signal_that_cannot_be_read_is_thrown_away_and_the_next_one_is_r
     lanes: Any = SimpleNamespace(running={KEY: running})
     ledger: Any = SimpleNamespace(knows=lambda *_: True)
     db: Any = database
-    assert await RemoteTurns(lanes, ledger, db, None).sweep() == 3
+    assert await TurnSignals(lanes, ledger, db, None).sweep() == 3
     assert running.stopped == [StopReason.MESSAGE]
     assert database.thrown_away == 3
 
@@ -97,6 +97,6 @@ async def test_an_agent_that_is_slow_to_take_a_message_keeps_no_other_lane_waiti
     ledger: Any = SimpleNamespace(knows=lambda *_: True)
     db: Any = database
     async with asyncio.timeout(15):
-        assert await RemoteTurns(lanes, ledger, db, None).sweep() == 3
+        assert await TurnSignals(lanes, ledger, db, None).sweep() == 3
     assert other.stopped == [StopReason.MESSAGE]
     assert slow.told == ["one", "two"]
