@@ -6,24 +6,18 @@ import asyncio
 import json
 import logging
 import sys
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from gateway_sessions import Accepted, Gateway, SessionSource, SessionStore, TurnContext
-from gateway_sessions.adapters import (
-    AdapterCapabilities,
-    InboundMessage,
-    OutboundMessage,
-    ReplyTarget,
-    Submit,
-)
+from gateway_sessions import Gateway, SessionStore, TurnContext
+from gateway_sessions.adapters import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.cli.demo.night import CONFIG
-from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.faults import FAILPOINTS, crash_at, die
 
 BEGIN: Final = datetime.fromisoformat("2026-03-08T09:20-04:00")
@@ -40,51 +34,41 @@ SCRIPT: Final[Mapping[int, tuple[tuple[str, str], ...]]] = MappingProxyType(
         6: (("bob", "Are you there?"), ("lin", "请问去机场的火车几点开")),
     }
 )
-"""What people say in which life. In the others nobody has to: what was cut off goes on by itself."""
+"""The messages in each life; in the other lives, cut off turns go on by themselves."""
 CRASHES: Final = MappingProxyType({1: "after_commit_before_deliver"})
-"""Where a life ends, if the agent does not see to that itself."""
+"""The failpoint at which a life ends, if the agent does not end it."""
 ANSWERS: Final = MappingProxyType(
     {"capital": "Rome.", "there": "I am. How can I help?", "火车": "去机场的火车六点零五分开。"}
 )
 
 
 async def run_life(place: Path, number: int) -> None:
-    """Open the store, let what was cut off go on, hear what people say, and end; or be killed on the way."""
+    """Open the store, go on with what was cut off, accept messages, and end; or be killed on the way."""
     clock = FakeClock(BEGIN + PAUSE * number)
-    chat = FileChat(place / CHAT)
+    chat = FileChat(place / CHAT, clock, run=f"{number}-")
     agent = partial(answer_turn, place)
-    with killed_at(CRASHES.get(number)):
+    point = CRASHES.get(number)
+    if point is not None:
+        report("doomed", where=FAILPOINTS[point])
+    with nullcontext() if point is None else crash_at(point):
         async with (
             SessionStore.open(place / "store", CONFIG, clock=clock) as store,
             Gateway(store, agent=agent, adapters=[chat]),
         ):
             found = store.started
-            report(
-                "started",
-                clean=found.clean,
-                doubted=found.doubted,
-                resumed=len(found.resumed),
-                suspended=len(found.suspended),
-            )
+            cut_off = {"resumed": len(found.resumed), "suspended": len(found.suspended)}
+            report("started", clean=found.clean, doubted=found.doubted, **cut_off)
             await clock.advance(seconds=1)
             for person, text in SCRIPT.get(number, ()):
-                receipt = await chat.says(person, text)
-                assert isinstance(receipt, Accepted)  # noqa: S101 -- whatever is refused would end the demo
+                report("says", person=person, text=text)
+                await chat.says(person, text)
                 await clock.advance(seconds=1)
             dead = [(one.seq, one.problem) for one in await store.dead_letters()]
             report("ended", dead=dead)
 
 
-def killed_at(point: str | None) -> AbstractContextManager[object]:
-    """Die at a named point of the program, or nowhere."""
-    if point is None:
-        return nullcontext()
-    report("doomed", where=FAILPOINTS[point])
-    return crash_at(point)
-
-
 async def answer_turn(place: Path, turn: TurnContext) -> str:
-    """An agent with a tool that has an effect, and a message that it does not survive."""
+    """Answer as an agent whose tool has an effect, and which one message kills."""
     report("turn", attempt=turn.attempt, recovered=turn.recovered, last=(await turn.history())[-1])
     if "taxi" in turn.text:
         return await order_taxi(place / TAXIS, turn)
@@ -95,8 +79,8 @@ async def answer_turn(place: Path, turn: TurnContext) -> str:
 
 
 async def order_taxi(taxis: Path, turn: TurnContext) -> str:
-    """Order one; but if the history says that a call was cut off, look first whether it was ordered."""
-    if (await turn.history())[-1]["role"] == "tool" and is_ordered(taxis):
+    """Order a taxi; after a call that was cut off, first check whether one was ordered."""
+    if (await turn.history())[-1]["role"] == "tool" and taxis.exists():  # noqa: ASYNC240 -- a demo
         return "I looked: a taxi is ordered already."
     function = {"name": "order_taxi", "arguments": json.dumps({"to": "airport", "at": "06:00"})}
     call = {"id": "call_1", "type": "function", "function": function}
@@ -108,50 +92,22 @@ async def order_taxi(taxis: Path, turn: TurnContext) -> str:
     return "never"
 
 
-def is_ordered(taxis: Path) -> bool:
-    """Ask the taxi company."""
-    return taxis.exists()
-
-
-class FileChat:
+class FileChat(FakePlatform):
     """A platform whose messages outlive the process: one line of a file for each that people see."""
 
-    platform = "telegram"
-    name = ""
-    capabilities: AdapterCapabilities = AdapterCapabilities()
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: FakeClock, run: str) -> None:
+        super().__init__("telegram", clock=clock, capabilities=AdapterCapabilities(), run=run)
         self._path = path
-        self._submit: Submit | None = None
-
-    @asynccontextmanager
-    async def connect(self, submit: Submit) -> AsyncGenerator[None]:
-        """People can write within the block."""
-        self._submit = submit
-        yield
-
-    async def says(self, person: str, text: str) -> object:
-        """A person writes."""
-        report("says", person=person, text=text)
-        assert self._submit is not None  # noqa: S101 -- the gateway has connected
-        source = SessionSource(platform=self.platform, chat_id=person, user_id=person)
-        return await self._submit(InboundMessage(source=source, text=text, message_id=f"{person} {text}"))
 
     async def send(
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
     ) -> str | None:
-        """Show a message."""
+        """Show a message, and write it to the file."""
         shown = {"person": target.chat_id, "text": message.text, "notice": message.is_notice}
         with self._path.open("a") as chat:
             chat.write(json.dumps(shown) + "\n")
         report("shown", **shown)
-        return None
-
-    async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
-        """Never asked: the capabilities say no."""
-
-    async def typing(self, target: ReplyTarget) -> None:
-        """Never asked: the capabilities say no."""
+        return await super().send(target, message, idempotency_key=idempotency_key)
 
 
 def report(event: str, **facts: Any) -> None:

@@ -1,4 +1,4 @@
-"""The same burst of messages under four busy modes, side by side."""
+"""The same burst of messages in four busy modes, side by side."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Planner:
 
 @dataclass(slots=True)
 class ModeColumn:
-    """What happened under one mode."""
+    """The column of one busy mode: its events, and a cell for each moment."""
 
     events: dict[timedelta, list[GatewayEvent]]
     replies: list[str]
@@ -77,7 +77,7 @@ class ModeColumn:
 
 
 async def compare_modes(home: Path) -> None:
-    """Play the burst four times, and show what became of it."""
+    """Run the burst in four busy modes, and show the results."""
     begin_scene(
         2,
         "One burst, four busy modes",
@@ -104,7 +104,7 @@ async def compare_modes(home: Path) -> None:
 
 
 async def run_burst(home: Path, mode: str) -> ModeColumn:
-    """Say everything to a gateway in that mode; what happened there, by the time since the beginning."""
+    """Send the burst to a gateway in that mode, and return its events by their time."""
     clock = FakeClock()
     platform = FakePlatform("telegram", clock=clock)
     config = Config.from_mapping({"timezone": "UTC", "busy": {"mode": mode}, "sessions_json": "off"})
@@ -126,18 +126,15 @@ async def run_burst(home: Path, mode: str) -> ModeColumn:
 
 @asynccontextmanager
 async def record_events(gateway: Gateway) -> AsyncGenerator[list[GatewayEvent]]:
-    """Messages and turns that happen within the block."""
+    """Record the messages and turns of a gateway within the block."""
     events: list[GatewayEvent] = []
     wanted = {*MESSAGES, EventKind.TURN_STARTED, EventKind.TURN_ENDED}
     async with gateway.events.listen() as heard, anyio.create_task_group() as tasks:
 
-        def keep(event: GatewayEvent) -> None:
-            if event.kind in wanted:
-                events.append(event)
-
         async def listen() -> None:
             async for event in heard:
-                keep(event)
+                if event.kind in wanted:
+                    events.append(event)  # noqa: PERF401 -- read while it grows
 
         tasks.start_soon(listen)
         yield events

@@ -1,4 +1,4 @@
-"""SIGKILL between answer and send, in the middle of a tool call, and again and again; and what people see."""
+"""SIGKILL between answer and send, in a tool call, and again and again; and what people see."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Facts: TypeAlias = Mapping[str, Any]
 
 
 async def crash_and_recover(place: Path) -> None:
-    """Let one bot live six times, and count what people have seen."""
+    """Run one bot six times, kill it five times, and count what people have seen."""
     begin_scene(
         4,
         "kill -9, five times",
@@ -59,7 +59,7 @@ async def crash_and_recover(place: Path) -> None:
 
 
 class BotProcess:
-    """One process, and what it reported."""
+    """One process of the bot, and its reports."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -68,11 +68,11 @@ class BotProcess:
         self._doom = ""
 
     def reports_of(self, event: str) -> list[Facts]:
-        """All reports of one kind."""
+        """Return all reports of one kind."""
         return [facts for facts in self.reported if facts["event"] == event]
 
     async def run_and_show(self, place: Path) -> BotProcess:
-        """Run it, and tell what it reports as it comes."""
+        """Run the process, and show each report as it comes."""
         say(strong(f"process {self.number}"))
         command = (sys.executable, "-m", bot_process.__name__, place, str(self.number))
         child = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
@@ -109,7 +109,7 @@ class BotProcess:
 
 
 def show_line(who: str, what: str, style: Style = str) -> None:
-    """A line that says who does what; a long one goes on below."""
+    """Show a line that says who does what; a long one goes on below."""
     for line in wrapped(what, WIDTH - INDENT - 5, style):
         say(f"  {in_columns(who, line, widths=(INDENT,))}")
         who = ""

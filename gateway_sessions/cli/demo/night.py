@@ -1,11 +1,11 @@
-"""A night in New York that loses an hour: one session is kept, another one ends, and there is a way back."""
+"""The night in New York that loses an hour: one session is kept, another one ends, and is brought back."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
 
-from gateway_sessions import Config, Gateway, SessionStore, TurnContext
+from gateway_sessions import Config, Gateway, SessionEntry, SessionStore, TurnContext
 from gateway_sessions.cli.demo.paint import (
     NEW_YORK,
     WIDTH,
@@ -34,14 +34,14 @@ WIDTHS = (14, 4)
 
 
 async def answer_from_history(turn: TurnContext) -> str:
-    """An agent that knows what this session knows, and no more."""
+    """Answer with how much this session remembers."""
     said = [row["content"] for row in await turn.history() if row["role"] == "user"]
     known = len(said) - 1
     return f"I know {known} of your messages{f', the first: “{said[0]}”' if known else '.'}"
 
 
 async def live_through_the_night(home: Path) -> None:
-    """Tell the story of Ada, who stays awake, and Bob, who does not."""
+    """Show how Ada, who stays awake, keeps her session, and Bob does not."""
     begin_scene(
         3,
         "The night of 8 March in New York: 02:00 is 03:00",
@@ -66,11 +66,12 @@ async def live_through_the_night(home: Path) -> None:
         await night.show_message("ada", "09:01", "What did I say last night?", with_answers=True)
         await night.show_message("ada", "09:02", "/undo-reset", with_answers=True)
         await night.show_message("ada", "09:03", "And now?", with_answers=True)
-        await night.show_explanation("ada")
+        ada = store.key_for(platform.source("ada"))
+        await show_explanation_of(store, ada, "explain: why Ada has this session")
 
 
 class Night:
-    """Who does what at which time."""
+    """Shows what people do in the night, and what becomes of their sessions."""
 
     def __init__(self, store: SessionStore, platform: FakePlatform, clock: FakeClock) -> None:
         self.store = store
@@ -81,13 +82,12 @@ class Night:
     async def show_message(
         self, person: str, wall_time: str, text: str, *, with_answers: bool = False
     ) -> None:
-        """A person writes."""
+        """Let a person write, and show the session that gets the message."""
         await self._advance_to(wall_time)
         seen = len(self.platform.sent)
         await self.platform.says(person, text)
         await self.platform.wait_until_idle()
-        entry = await self.store.get_session(self._key(person))
-        assert entry is not None  # noqa: S101 -- somebody has just written there
+        entry = await self._entry(person)
         known = self.sessions.setdefault(person, [])
         what = strong("back" if entry.session_id in known else "new")
         what = dim("goes on") if known[-1:] == [entry.session_id] else what
@@ -101,9 +101,8 @@ class Night:
                 say(in_columns("", "", line, widths=WIDTHS))
 
     async def show_silence(self, person: str, wall_time: str, text: str) -> None:
-        """A person writes after the hour that was lost: what the clocks on the wall say, and what is true."""
-        before = await self.store.get_session(self._key(person))
-        assert before is not None  # noqa: S101 -- the person has written before
+        """Let a person write after the lost hour, and show the true silence."""
+        before = await self._entry(person)
         await self._advance_to(wall_time)
         since, now = before.last_interaction_at, self.clock.now()
         await self.show_message(person, wall_time, text)
@@ -113,7 +112,7 @@ class Night:
         self._show_line("", f"{true}; the clocks on the walls say {on_walls:.0f}")
 
     async def show_warnings(self, wall_time: str) -> None:
-        """Ask what will happen, early enough to tell people."""
+        """Show when each session will end, early enough to warn people."""
         await self._advance_to(wall_time)
         for person in self.sessions:
             why = await self.store.explain(self._key(person))
@@ -123,20 +122,13 @@ class Night:
             self._show_line("", f"warn {person.capitalize()}: the session ends at {strong(ends)}")
 
     async def show_sessions(self, wall_time: str) -> None:
-        """Look at everybody's session."""
+        """Show the state of each person's session."""
         await self._advance_to(wall_time)
         for person in self.sessions:
-            entry = await self.store.get_session(self._key(person))
-            assert entry is not None  # noqa: S101 -- the person has written before
+            entry = await self._entry(person)
             state = good(entry.state) if entry.state == "active" else strong(entry.state)
             because = f", because of {entry.state_reason}" if entry.state_reason else ""
             self._show_line("", f"{person.capitalize()}'s session is {state}{because}")
-
-    async def show_explanation(self, person: str) -> None:
-        """Print for people why the session is as it is."""
-        await show_explanation_of(
-            self.store, self._key(person), f"explain: why {person.capitalize()} has this session"
-        )
 
     async def _advance_to(self, wall_time: str) -> None:
         hour, minute = map(int, wall_time.split(":"))
@@ -146,12 +138,17 @@ class Night:
     def _key(self, person: str) -> str:
         return self.store.key_for(self.platform.source(person))
 
+    async def _entry(self, person: str) -> SessionEntry:
+        entry = await self.store.get_session(self._key(person))
+        assert entry is not None  # noqa: S101 -- the person has written before
+        return entry
+
     def _show_line(self, person: str, text: str) -> None:
         say(in_columns(new_york_time(self.clock.now()), person.capitalize(), text, widths=WIDTHS))
 
 
 async def show_explanation_of(store: SessionStore, session_key: str, title: str) -> None:
-    """Print for people why a lane has the session it has, and what its next message will do."""
+    """Show why a lane has its session, and what its next message will do."""
     why = await store.explain(session_key)
     assert why.policy is not None  # noqa: S101 -- somebody has written there
     say("")

@@ -1,4 +1,4 @@
-"""How the demo looks: 80 columns, colours only where there is a terminal that shows them."""
+"""The look of the demo: 80 columns, and colours only on a terminal."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import re
 import sys
 import textwrap
 import time
-import unicodedata
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import partial
 from typing import TypeAlias
 from zoneinfo import ZoneInfo
+
+from rich.cells import cell_len
 
 Style: TypeAlias = Callable[[str], str]
 
@@ -25,7 +27,7 @@ _SESSION_ID = re.compile(r"(\d{8}_\d{6})_[0-9a-f]{8}")
 
 
 def say(*lines: str) -> None:
-    """Print lines, each at once; where somebody looks on, not faster than the eye can follow."""
+    """Print lines, on a terminal not faster than the eye can follow."""
     for line in lines:
         print(f"  {line}".rstrip(), flush=True)
         if sys.stdout.isatty():
@@ -33,80 +35,51 @@ def say(*lines: str) -> None:
 
 
 def begin_scene(number: int, title: str, *remarks: str) -> None:
-    """Begin a scene."""
+    """Print the heading of a scene, and remarks below it."""
     heading = f"{number}. {title}"
-    print(f"\n{painted(heading, '1')}\n{dim('─' * len(heading))}", flush=True)
+    print(f"\n{strong(heading)}\n{dim('─' * len(heading))}", flush=True)
     for remark in remarks:
         note(remark)
     print(flush=True)
 
 
 def note(text: str) -> None:
-    """A remark between the lines."""
+    """Print a remark between the lines."""
     say(*wrapped(text, WIDTH - 2, dim))
 
 
 def wrapped(text: str, width: int, style: Style) -> list[str]:
-    """The text in lines of that width, each in that style."""
+    """Return the text in lines of that width and style."""
     return [style(line) for line in textwrap.wrap(text, width)]
 
 
 def in_columns(*cells: str, widths: Iterable[int]) -> str:
-    """Cells in columns; the last one takes what it needs."""
-    padded = [pad_to_width(cell, width) for cell, width in zip(cells, widths, strict=False)]
+    """Return cells in columns, as wide as a terminal shows them; the last one takes what it needs."""
+    padded = [
+        cell + " " * (width - cell_len(_STYLE.sub("", cell)))
+        for cell, width in zip(cells, widths, strict=False)
+    ]
     return " ".join([*padded, *cells[len(padded) :]]).rstrip()
 
 
-def pad_to_width(text: str, width: int) -> str:
-    """The text with spaces up to a width, as a terminal counts it."""
-    return text + " " * (width - width_of(text))
-
-
-def width_of(text: str) -> int:
-    """How wide a terminal shows a text."""
-    return sum(1 + (unicodedata.east_asian_width(one) in "WF") for one in _STYLE.sub("", text))
-
-
-def painted(text: str, style: str) -> str:
-    """The text in a style, where that can be shown."""
+def painted(style: str, text: str) -> str:
+    """Return the text in a style, on a terminal that can show it."""
     return f"\x1b[{style}m{text}\x1b[0m" if COLOUR and text else text
 
 
-def good(text: str) -> str:
-    """What went well."""
-    return painted(text, "32")
-
-
-def bad(text: str) -> str:
-    """What went wrong."""
-    return painted(text, "1;31")
-
-
-def strong(text: str) -> str:
-    """What the eye should find."""
-    return painted(text, "1")
-
-
-def code(text: str) -> str:
-    """What the program says."""
-    return painted(text, "36")
-
-
-def told(text: str) -> str:
-    """What people are told by the gateway itself."""
-    return painted(text, "33")
-
-
-def dim(text: str) -> str:
-    """What may be overlooked."""
-    return painted(text, "2")
+good: Style = partial(painted, "32")
+bad: Style = partial(painted, "1;31")
+strong: Style = partial(painted, "1")
+dim: Style = partial(painted, "2")
+code: Style = partial(painted, "36")  # output of the program
+told: Style = partial(painted, "33")  # notices of the gateway
 
 
 def without_random_part(text: str) -> str:
-    """Session ids without their random part, so that each run prints the same."""
+    """Return the text with shortened session ids, so that each run prints the same."""
     return _SESSION_ID.sub(r"\1", text)
 
 
 def new_york_time(instant: datetime) -> str:
-    """An instant on the clocks of New York."""
+    """Return an instant on the clocks of New York."""
     return f"{instant.astimezone(NEW_YORK):%a %H:%M %Z}"
