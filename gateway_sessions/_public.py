@@ -7,8 +7,15 @@ from gateway_sessions.core.identity.keys import build_session_key
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Attachment,
+    AttachmentKind,
+    Duplicate,
+    InboundMessage,
+    Receipt,
+    Rejected,
+)
 from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.entry import SessionEntry, SessionState

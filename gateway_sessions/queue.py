@@ -1,8 +1,8 @@
 """The queue of a lane answers with these records, and a turn owes replies in them."""
 
 from gateway_sessions.core.queue.busy_modes import DropPolicy
+from gateway_sessions.core.queue.inbound import Disposition, RejectReason
 from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
-from gateway_sessions.core.queue.receipts import Disposition, RejectReason
 from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply
 from gateway_sessions.storage.transactions.queue.waiting import Overtaken
 

@@ -12,8 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeAlias
 
 from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Receipt
+from gateway_sessions.core.queue.inbound import InboundMessage, Receipt
 
 Submit: TypeAlias = Callable[[InboundMessage], Awaitable[Receipt]]
 """The function by which an adapter submits a message.

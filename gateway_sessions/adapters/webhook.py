@@ -43,8 +43,17 @@ from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.adapters.set_aside import put_aside
 from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform, SessionSource
-from gateway_sessions.core.queue.inbound import Attachment, InboundMessage, MessageKind, ReplyTo
-from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Attachment,
+    Duplicate,
+    InboundMessage,
+    MessageKind,
+    Receipt,
+    Rejected,
+    RejectReason,
+    ReplyTo,
+)
 from gateway_sessions.core.transcript.messages import NO_EXTRA
 from gateway_sessions.errors import (
     AdapterUnavailableError,

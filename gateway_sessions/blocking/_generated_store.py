@@ -21,9 +21,8 @@ from gateway_sessions.core.identity.shared_lane_upgrade import LanesReport
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.progress import OnProgress
 from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.inbound import InboundMessage, Receipt
 from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
-from gateway_sessions.core.queue.receipts import Receipt
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.erasure import ErasureReceipt

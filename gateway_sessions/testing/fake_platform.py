@@ -25,8 +25,7 @@ import msgspec
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import SessionSource
-from gateway_sessions.core.queue.inbound import Attachment, InboundMessage, MessageKind, ReplyTo
-from gateway_sessions.core.queue.receipts import Receipt
+from gateway_sessions.core.queue.inbound import Attachment, InboundMessage, MessageKind, Receipt, ReplyTo
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,

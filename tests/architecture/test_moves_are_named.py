@@ -3,10 +3,10 @@
 import ast
 from collections.abc import Iterator
 
-from gateway_sessions.storage.tables.moves import AS_THEY_WERE, FROM_NO_STATE, KEEPS_ITS_STATE, MOVES
+from gateway_sessions.storage.tables.statements import AS_THEY_WERE, FROM_NO_STATE, KEEPS_ITS_STATE, MOVES
 from tests.architecture.sources import Module, modules
 
-DECLARED = "storage/tables/moves.py"
+DECLARED = "storage/tables/statements.py"
 NAMING = {"moving", "move_items", "_move"}
 
 

@@ -31,7 +31,7 @@ from gateway_sessions.config import (
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.receipts import Rejected
+from gateway_sessions.core.queue.inbound import Rejected
 from gateway_sessions.core.sessions.reset_policy import PRESETS
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.runtime.agents.turn_context import TurnContext

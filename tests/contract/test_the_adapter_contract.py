@@ -13,8 +13,7 @@ import pytest
 
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
-from gateway_sessions.core.queue.inbound import AttachmentKind, InboundMessage
-from gateway_sessions.core.queue.receipts import Duplicate, Receipt
+from gateway_sessions.core.queue.inbound import AttachmentKind, Duplicate, InboundMessage, Receipt
 from gateway_sessions.errors import AdapterError, GatewaySessionsError
 from gateway_sessions.testing import FakePlatform
 from gateway_sessions.testing.contract import adapter

@@ -10,7 +10,7 @@ from typing import Final
 from gateway_sessions.core.identity.keys import account_in_key
 from gateway_sessions.core.notices.human_units import span_in_words
 from gateway_sessions.core.queue.busy_modes import Demotion
-from gateway_sessions.core.queue.receipts import Disposition, RejectReason
+from gateway_sessions.core.queue.inbound import Disposition, RejectReason
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.state_machine import BY_POLICY

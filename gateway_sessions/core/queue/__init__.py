@@ -6,13 +6,9 @@
   is refused.
 - ``commands``: Arguments of slash commands, and the messages of a turn that `/retry` asks again.
 - ``edits``: Edits and deletions of the platform messages that one transcript row holds, planned as values.
-- ``inbound``: `InboundMessage`: a message as an adapter submits it, and the transcript row that a turn
-  makes of it.
+- ``inbound``: `InboundMessage`: a message as an adapter submits it, its receipt, and the transcript row
+  made of it.
 - ``items``: Values about a queue for people and programs: waiting messages, dead letters, outcomes.
-- ``receipts``: Receipts of a message that was handed over: `Accepted`, `Duplicate` or `Rejected`, with the
-  reason.
-- ``speakers``: Names by which a model knows the people who write, with pseudonyms where names are missing
-  or hidden.
 - ``state_machine``: The state machines of a queued message and of a reply as tables, and the outcomes of a
   turn.
 """

@@ -17,8 +17,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway_sessions.core.checks import check_section, choice_problem, count_problem, duration_problem
-from gateway_sessions.core.queue.inbound import AttachmentKind, InboundMessage
-from gateway_sessions.core.queue.receipts import Disposition, RejectReason
+from gateway_sessions.core.queue.inbound import AttachmentKind, Disposition, InboundMessage, RejectReason
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import InvalidInputError
 

@@ -1,4 +1,4 @@
-"""`InboundMessage`: a message as an adapter submits it, and the transcript row that a turn makes of it.
+"""`InboundMessage`: a message as an adapter submits it, its receipt, and the transcript row made of it.
 
 The message is stored unchanged before a turn works on it, and enters the transcript with that turn.
 """
@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType, NoneType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from gateway_sessions.core.checks import check_items, check_types, field_types
 from gateway_sessions.core.display_text import inline_name, prefix_with_name, shorten_text, visible_text
+from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, canonical_participant
+from gateway_sessions.core.identity.pseudonyms import Pseudonyms, can_hide_ids
 from gateway_sessions.core.identity.source import SessionSource, check_identifier
 from gateway_sessions.core.queue.edits import PlatformMessage, Rewording, joined_content, joined_text, kept
 from gateway_sessions.core.storable_text import REPLACEMENT, record_as_json, storable_text
@@ -338,3 +340,116 @@ _OF_ATTACHMENT: Final = field_types(Attachment)
 _OF_REPLY_TO: Final = field_types(ReplyTo)
 _OF_MESSAGE: Final = {**field_types(InboundMessage), "account": (str, NoneType)}
 """The types of a message's fields; None is the account of some adapters that have none."""
+
+
+class Disposition(StrEnum):
+    """The next step of an accepted message."""
+
+    STARTS = "starts"  # its turn begins as soon as there is room
+    QUEUED = "queued"  # it waits for the turns before it
+    MERGED = "merged"  # it is part of a waiting turn
+    STEERS = "steers"  # it was given to the running turn
+    INTERRUPTS = "interrupts"  # the running turn ends for it
+    ROLLS_BACK = "rolls_back"  # the running turn is taken back for it
+    APPLIED = "applied"  # an edit or a deletion was carried out
+    COMMAND = "command"  # it was a command
+
+
+class RejectReason(StrEnum):
+    """The reason why a message was refused; nothing of the message is kept."""
+
+    BUSY = "busy"  # the lane takes nothing while a turn runs
+    QUEUE_FULL = "queue_full"  # too many messages wait on the lane
+    OVERLOADED = "overloaded"  # too many messages wait, or commands are under way, in all or of one owner
+    TOO_LARGE = "too_large"  # the message is larger than one may be
+    DRAINING = "draining"  # the gateway is about to end
+    ERASED = "erased"  # it was sent before its sender was erased
+    NOT_ALLOWED = "not_allowed"  # an observer vetoed it
+    NOT_ADDRESSED = "not_addressed"  # a command for another account
+    EMPTY = "empty"  # it says nothing
+    UNKNOWN = "unknown"  # an edit or a deletion of something never seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """The receipt of a message that is stored durably and will be answered, or kept as a dead letter."""
+
+    seq: int
+    """The place of the message among all that its lane ever accepted, without gaps."""
+    session_key: str
+    session_id: str | None
+    disposition: Disposition
+    depth: int = 0
+    """The number of turns that wait on the lane, this one included."""
+    merged_into: int | None = None
+    """The place of the message that leads the turn; None: this message leads its own turn."""
+    dropped: tuple[int, ...] = ()
+    """The places of the waiting messages that were dropped to make room."""
+    demoted: str | None = None
+    """Why the message only waits although the lane's busy mode asks for more; see `Demotion`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate:
+    """The receipt of a message that the platform delivered before."""
+
+    seq: int
+    session_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """The receipt of a message that was refused; `text` tells its sender so."""
+
+    reason: RejectReason
+    text: str
+    retry_after: float | None = None
+    """Seconds after which another try makes sense; None: never."""
+    session_key: str | None = None
+
+
+Receipt: TypeAlias = Accepted | Duplicate | Rejected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speakers:
+    """Gives names to the people who write, by the rules of a store."""
+
+    pseudonyms: Pseudonyms
+    flags: Isolation
+    redact: bool = False
+    """Whether names are hidden wherever a platform does not need true ids."""
+
+    def named(
+        self, message: InboundMessage, session_key: str, aliases: Mapping[str, str] = NO_ALIASES
+    ) -> InboundMessage:
+        """Return the message with pseudonyms for its speaker and the person it answers, where needed."""
+        source = message.source
+        hidden = self.redact and can_hide_ids(source.platform)
+        if not hidden and self.flags.separates_people(source):
+            return message
+        person = (
+            source.participant_id or source.user_name if hidden else canonical_participant(source, aliases)
+        )
+        if person and (hidden or not visible_text(source.user_name or "")):
+            message = msgspec.structs.replace(
+                message, speaker=self._pseudonym(message, session_key, person, hidden=hidden)
+            )
+        if message.reply_to is not None:
+            answered = self._answered(message.reply_to, message, session_key, hidden=hidden)
+            message = msgspec.structs.replace(message, reply_to=answered)
+        return message
+
+    def _answered(
+        self, reply_to: ReplyTo, message: InboundMessage, session_key: str, *, hidden: bool
+    ) -> ReplyTo:
+        author = reply_to.author_id or reply_to.author_name
+        if reply_to.own or not author or not (hidden or not visible_text(reply_to.author_name or "")):
+            return reply_to
+        name = self._pseudonym(message, session_key, author, hidden=hidden)
+        return msgspec.structs.replace(reply_to, author_name=name)
+
+    def _pseudonym(self, message: InboundMessage, session_key: str, person: str, *, hidden: bool) -> str:
+        if hidden:  # the pseudonym that prompts show as well
+            return self.pseudonyms.user(message.source.platform, person)
+        return self.pseudonyms.speaker(session_key, person)

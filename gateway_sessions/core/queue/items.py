@@ -31,11 +31,6 @@ class ItemKind(StrEnum):
     COMMAND = "command"
     CHANGE = "change"
 
-    @classmethod
-    def of(cls, message: InboundMessage) -> ItemKind:
-        """Return the kind of a message that gets a turn."""
-        return cls.INTERNAL if message.internal else cls.MESSAGE
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedMessage:

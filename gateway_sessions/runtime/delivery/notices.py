@@ -22,11 +22,11 @@ from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import acknowledgement, dropped_notice
 from gateway_sessions.core.queue.busy_modes import BusyBook, BusyRules, Demotion, acknowledge_due
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import (
+from gateway_sessions.core.queue.inbound import (
     Accepted,
     Disposition,
     Duplicate,
+    InboundMessage,
     Receipt,
     Rejected,
     RejectReason,

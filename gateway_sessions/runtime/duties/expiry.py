@@ -14,7 +14,14 @@ from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import AskActiveWork
-from gateway_sessions.core.sessions.state_machine import Access, AccessRules, Keep, Replace, plan_end
+from gateway_sessions.core.sessions.state_machine import (
+    Access,
+    AccessRules,
+    Keep,
+    Replace,
+    plan_end,
+    policy_for,
+)
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.duty import repeat_each_period, report_failure
@@ -111,7 +118,7 @@ class ExpiryWatcher:
             entry,
             AccessRules(
                 now=change.now,
-                policy=change.policy_of(entry),
+                policy=policy_for(entry, change.policies),
                 freshness=self._context.freshness,
                 active_work=active_work,
             ),

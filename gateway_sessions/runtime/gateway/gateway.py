@@ -16,8 +16,7 @@ from gateway_sessions._process.background import OpenCalls, Resource
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.config import Config, UnknownCommands
 from gateway_sessions.core.identity.source import SessionSource
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Receipt
+from gateway_sessions.core.queue.inbound import InboundMessage, Receipt
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import Agent, AgentFactory, AgentFunction, AgentSource
 from gateway_sessions.runtime.gateway.assembly import GatewayOptions, GatewayParts

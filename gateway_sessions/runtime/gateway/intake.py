@@ -8,8 +8,14 @@ from contextlib import ExitStack
 from typing import Final
 
 from gateway_sessions.adapters.protocol import Adapter
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt, RejectReason
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Disposition,
+    InboundMessage,
+    MessageKind,
+    Receipt,
+    RejectReason,
+)
 from gateway_sessions.runtime.delivery.notices import ReceiptNotices
 from gateway_sessions.runtime.gateway.commands.executor import Commands
 from gateway_sessions.runtime.gateway.commands.protocol import CommandSet

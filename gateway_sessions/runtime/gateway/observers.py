@@ -18,8 +18,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions.core.notices.notice_texts import refusal
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Rejected, RejectReason
+from gateway_sessions.core.queue.inbound import InboundMessage, Rejected, RejectReason
 from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import InvalidInputError

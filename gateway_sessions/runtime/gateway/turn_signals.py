@@ -18,8 +18,7 @@ from typing import Final
 import anyio
 import msgspec
 
-from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
-from gateway_sessions.core.queue.receipts import Accepted, Disposition
+from gateway_sessions.core.queue.inbound import Accepted, Disposition, InboundMessage, stored_form
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.runtime.duties.cluster import Cluster
 from gateway_sessions.runtime.duty import repeat, report_failure
@@ -29,8 +28,7 @@ from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.tables import nodes as transactions
 from gateway_sessions.storage.tables.column_decoding import from_json
-from gateway_sessions.storage.tables.inbox import readable
-from gateway_sessions.storage.tables.lanes import load_lane
+from gateway_sessions.storage.tables.lanes import load_lane, readable
 from gateway_sessions.storage.tables.nodes import SignalRow
 
 logger: Final = logging.getLogger(__name__)

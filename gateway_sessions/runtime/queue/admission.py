@@ -30,8 +30,13 @@ from gateway_sessions.core.queue.busy_modes import (
     plan_arrival,
     refusal_by_count,
 )
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, stored_form
-from gateway_sessions.core.queue.receipts import Rejected, RejectReason
+from gateway_sessions.core.queue.inbound import (
+    InboundMessage,
+    MessageKind,
+    Rejected,
+    RejectReason,
+    stored_form,
+)
 from gateway_sessions.errors import UnidentifiedSourceError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.queue.routing import RoutedMessage, Routing

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, NamedTuple
 
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.queue.receipts import (
+from gateway_sessions.core.queue.inbound import (
     Accepted,
     Disposition,
     Duplicate,
+    InboundMessage,
+    MessageKind,
     Receipt,
     Rejected,
     RejectReason,

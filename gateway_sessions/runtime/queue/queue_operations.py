@@ -15,10 +15,16 @@ from msgspec import structs
 
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.queue.busy_modes import BusyBook, BusyRules
-from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
+from gateway_sessions.core.queue.inbound import (
+    Duplicate,
+    InboundMessage,
+    Receipt,
+    Rejected,
+    RejectReason,
+    Speakers,
+    stored_form,
+)
 from gateway_sessions.core.queue.items import ItemKind, Outcome
-from gateway_sessions.core.queue.receipts import Duplicate, Receipt, Rejected, RejectReason
-from gateway_sessions.core.queue.speakers import Speakers
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.errors import (
     FencedError,
@@ -43,13 +49,13 @@ from gateway_sessions.runtime.queue.admission import (
 from gateway_sessions.runtime.queue.routing import MAX_TRIES, RoutedMessage, Routing
 from gateway_sessions.runtime.queue.turn import GatewayTurn
 from gateway_sessions.runtime.queue.waiting import WaitingTurns
-from gateway_sessions.storage.tables.change import Actor, Change, keep_result
+from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.lanes import KnownLane, LaneRow, load_lane
 from gateway_sessions.storage.transactions.queue import admit as admissions
 from gateway_sessions.storage.transactions.queue import claim as claims
 from gateway_sessions.storage.transactions.queue import recover, settle, undo_and_retry, waiting
 from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted, Noted, NotTakenError
-from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, IdTakenError, Starter
+from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, IdTakenError, Starter, keep_result
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.storage.transactions.queue.recover import CutOff, TurnCut
 from gateway_sessions.storage.transactions.queue.settle import (

@@ -10,12 +10,12 @@ from typing import Final, NamedTuple, TypeVar
 
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.admission import part_of_node
+from gateway_sessions.core.queue.inbound import Duplicate
 from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
-from gateway_sessions.core.queue.receipts import Duplicate
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.queue.listener import DEAF, QueueListener
-from gateway_sessions.storage.tables import locks
+from gateway_sessions.storage.tables import statements
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.lanes import LaneRow, load_lane
 from gateway_sessions.storage.transactions.queue import clock_set_back, settle
@@ -145,7 +145,7 @@ class WaitingTurns:
     async def put_off(self, session_key: str, pause: timedelta) -> None:
         """Let the lane's next turn not begin before that has passed; nothing happens to what waits."""
         ready_at = to_micros(self._context.clock.now() + pause)
-        lock = locks.of_lane(session_key)
+        lock = statements.of_lane(session_key)
         await self._context.db.change(Statement("put_off_lane", (ready_at, session_key), lock=lock))
 
     # Overtaking

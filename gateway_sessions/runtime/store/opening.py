@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions.config import Config, SnapshotMode
 from gateway_sessions.core.identity.hermes_keys import hermes_key
-from gateway_sessions.core.queue.speakers import Speakers
+from gateway_sessions.core.queue.inbound import Speakers
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.duties.backups import Backups

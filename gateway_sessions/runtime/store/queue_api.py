@@ -7,9 +7,8 @@ from typing import Final
 
 from gateway_sessions.core.identity.row_ids import parse_row_id
 from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, Receipt
 from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
-from gateway_sessions.core.queue.receipts import Receipt
 from gateway_sessions.runtime.queue.admission import LaneHere
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.store.open_store import OpenStore

@@ -26,7 +26,7 @@ from gateway_sessions.core.transcript.messages import (
 from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.transaction_runner import TransactionRunner
-from gateway_sessions.storage.transactions.transcripts import conversation, message_windows, rewind, rewrite
+from gateway_sessions.storage.transactions.transcripts import message_windows, messages, rewind, rewrite
 from gateway_sessions.storage.transactions.transcripts import messages as transactions
 from gateway_sessions.storage.transactions.transcripts.message_windows import Anchor
 from gateway_sessions.storage.transactions.transcripts.messages import MessagePage
@@ -92,9 +92,7 @@ class TranscriptMethods(TransactionRunner):
         With *include_ancestors*, the messages before a compression are included. *limit* is the number of
         stored messages that are read, the latest ones.
         """
-        transaction = partial(
-            conversation.conversation, session_id, limit, include_ancestors=include_ancestors
-        )
+        transaction = partial(messages.conversation, session_id, limit, include_ancestors=include_ancestors)
         return await self.read(transaction)
 
     async def get_messages_around(

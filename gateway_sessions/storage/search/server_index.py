@@ -45,7 +45,7 @@ from gateway_sessions.storage.search.search import (
     select,
 )
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.locks import OF_INDEX
+from gateway_sessions.storage.tables.statements import OF_INDEX
 from gateway_sessions.storage.transactions.search import scan as message_scan
 from gateway_sessions.storage.transactions.search import stemming
 from gateway_sessions.storage.transactions.search.hits import Order

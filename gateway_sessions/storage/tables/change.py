@@ -10,9 +10,8 @@ from typing import TypeVar
 import msgspec
 
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.sessions.policy_rules import PolicyBook, ResolvedPolicy
+from gateway_sessions.core.sessions.policy_rules import PolicyBook
 from gateway_sessions.core.sessions.state_machine import due_instant, policy_for
-from gateway_sessions.ports import Transaction
 
 T = TypeVar("T")
 
@@ -57,20 +56,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     hooks: tuple[str, ...] = ()
     """The names of the hooks to call for each session that this change ends."""
 
-    def policy_of(self, entry: SessionEntry) -> ResolvedPolicy:
-        """Return the policy that decides about this entry."""
-        return policy_for(entry, self.policies)
-
     def scheduled(self, entry: SessionEntry) -> SessionEntry:
         """Return the entry with the instant at which its policy has to be looked at again."""
-        policy = self.policy_of(entry)
+        policy = policy_for(entry, self.policies)
         due_at = due_instant(entry, policy, self.freshness)
         return entry.altered(due_at=due_at, policy_fingerprint=policy.fingerprint)
-
-
-def keep_result(
-    transaction: Callable[[Change], Transaction[T]], found: list[T], change: Change
-) -> Transaction[T]:
-    """Run a transaction and keep its result in *found*, in case nobody waits for the result any more."""
-    found[:] = [(yield from transaction(change))]
-    return found[0]

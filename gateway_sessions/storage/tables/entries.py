@@ -24,8 +24,8 @@ from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.column_decoding import DAMAGE, leave_aside, tell_damage
-from gateway_sessions.storage.tables.locks import of_lane
 from gateway_sessions.storage.tables.sql_files import record_of, row_of
+from gateway_sessions.storage.tables.statements import of_lane
 
 
 @row_of(

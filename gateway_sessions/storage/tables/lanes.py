@@ -1,15 +1,23 @@
-"""The row of a lane: its lease and token, how many turns wait there, and when the next may begin."""
+"""The row of a lane and the rows of its queue: its lease, its messages in order, and which turn is next."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gateway_sessions.errors import FencedError
-from gateway_sessions.ports import Statement, Transaction
-from gateway_sessions.storage.tables.locks import of_lane
+from gateway_sessions.core.identity.keys import author_on_lane
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.queue.inbound import Duplicate, InboundMessage
+from gateway_sessions.core.queue.items import ItemKind
+from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState
+from gateway_sessions.errors import FencedError, StorageCorruptError
+from gateway_sessions.ports import Row, Rows, Statement, Transaction
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.sql_files import record_of, row_of
+from gateway_sessions.storage.tables.statements import move_items, of_lane
 
 
 @record_of("put_lane_row")
@@ -180,3 +188,233 @@ def is_busy(session_key: str) -> Transaction[bool]:
 def is_running(session_key: str) -> Transaction[bool]:
     """Return whether a turn runs on the lane."""
     return bool((yield Statement("lane_is_running", (session_key,))))
+
+
+PLACES: Final = 1 << 20
+"""Room behind each message for dead letters that are tried again and wait behind it."""
+TRIED_AGAIN_APART: Final = 1 << 8
+"""Room behind each dead letter for the other messages of its turn, which may come to lead it one by one."""
+
+_READ: Final = msgspec.json.Decoder(InboundMessage)
+
+
+@row_of("items_of_next", "items_of_turn", "waiting_half_answered", "dead_turn")
+class InboxItem(NamedTuple):
+    """A row of the queue: a message and its place."""
+
+    item_id: int
+    seq: int
+    owner: str
+    merged_into: int | None
+    admitted_at: int
+    transcript_id: int | None
+    """The id of its row in the transcript, if it has one."""
+    payload: str | None
+    place: int
+    sender: str = ""
+    growing: str | None = None
+    """The platform message in which its reply grows, as it is stored."""
+    steered: bool | int = False
+    """True if the message was given to its turn while that ran."""
+
+    @property
+    def state_in_turn(self) -> ItemState:
+        """Return the message's state as one of the messages of a running turn."""
+        if self.steered:
+            return ItemState.STEERED
+        return ItemState.RUNNING if self.merged_into is None else ItemState.RUNNING_MERGED
+
+    @property
+    def author(self) -> str | None:
+        """Return the owner name of the person who said the message; None if a room does not tell."""
+        return author_on_lane(self.owner, self.sender)
+
+
+def item_kind(message: InboundMessage) -> str:
+    """Return the kind, as it is stored, of a message that gets a turn."""
+    return str(ItemKind.INTERNAL if message.internal else ItemKind.MESSAGE)
+
+
+@record_of("add_item")
+class NewItem(NamedTuple):
+    """A message, a command or a change as it is added to the queue."""
+
+    item_id: int
+    session_key: str
+    seq: int
+    place: int
+    event: str | None
+    """The platform's key of it, by which a second delivery is known."""
+    owner: str
+    sender: str
+    kind: str
+    solo: int
+    media: int
+    merged_into: int | None
+    messages: int
+    characters: int
+    last_at: int
+    admitted_at: int
+    ready_at: int
+    token: int | None = None
+    payload: str | None = None
+    outcome: str | None = None
+    settled_at: int | None = None
+    settled_by: str | None = None
+
+
+@row_of("kept_event")
+class KeptItem(NamedTuple):
+    """An accepted message, found by its platform's event."""
+
+    item_id: int
+    session_key: str
+    seq: int
+    merged_into: int | None
+    token: int | None
+    outcome: str | None
+    payload: str | None
+
+
+@row_of("next_waiting")
+class NextTurn(NamedTuple):
+    """The turn that begins next on a lane, identified by the message that leads it."""
+
+    seq: int
+    ready_at: int
+    last_at: int
+    """The time at which the latest of its messages came."""
+    item_id: int
+    tries: int
+    """The number of tries that were cut off before another turn became the next one."""
+
+
+def next_turn(session_key: str) -> Transaction[NextTurn | None]:
+    """Return the turn that begins next on a lane; None if none waits."""
+    rows = yield Statement("next_waiting", (session_key,))
+    return NextTurn(*rows[0]) if rows else None
+
+
+def kept_item(event: str | None) -> Transaction[KeptItem | None]:
+    """Return the message that was accepted as that event of a platform; None if there is none."""
+    rows = yield Statement("kept_event", (event,))
+    return KeptItem._make(rows[0]) if rows else None
+
+
+def duplicate_in(events: Rows) -> Duplicate | None:
+    """Return the place of an event that came before, from the rows of `known_event`; None if it is new."""
+    for session_key, seq in events:
+        return Duplicate(seq=seq, session_key=session_key)
+    return None
+
+
+def inbox_item(row: Row) -> InboxItem:
+    """Return the queued message in a row."""
+    return InboxItem(*row)
+
+
+def items_of_next(session_key: str, head_id: int, seq: int) -> Transaction[list[InboxItem]]:
+    """Return the messages of a waiting turn; the one with this id and this seq leads it and comes first."""
+    items = map(inbox_item, (yield Statement("items_of_next", (head_id, session_key, seq))))
+    return sorted(items, key=lambda one: (one.merged_into is not None, one.seq))
+
+
+def decode_message(session_key: str, payload: str | None) -> InboundMessage:
+    """Decode a queued message; `StorageCorruptError` if it is damaged."""
+    try:
+        return _READ.decode(payload or "")
+    except DAMAGE as error:
+        tell_damage(f"lane {session_key!r}", error, "a waiting message")
+
+
+def readable(session_key: str, payload: str | None) -> InboundMessage | None:
+    """Decode a queued message; None if it is damaged."""
+    try:
+        return decode_message(session_key, payload)
+    except StorageCorruptError:
+        return None
+
+
+def place_of(seq: int) -> int:
+    """Return the place in the queue of the message that was accepted as the *seq*-th."""
+    return seq * PLACES
+
+
+def last_place(lane: LaneRow) -> Transaction[int]:
+    """Return a place behind all messages that wait or run, and before all that will ever come."""
+    ((last,),) = yield Statement("last_open_place", (lane.session_key,))
+    return max(int(last), place_of(lane.next_seq - 1)) + TRIED_AGAIN_APART
+
+
+def waiting_turn(session_key: str, seq: int) -> Transaction[int | None]:
+    """Return the id of the message that leads a turn, if the turn waits.
+
+    The place that follows from *seq* is tried first: few messages were moved from there.
+    """
+    rows = yield Statement("turn_in_place", (session_key, place_of(seq), seq))
+    rows = rows or (yield Statement("turn_anywhere", (session_key, seq)))
+    return next((int(item_id) for (item_id,) in rows), None)
+
+
+def is_ready(lane: LaneRow, now: datetime) -> bool:
+    """Return whether the lane's next turn may begin."""
+    return lane.ready_at is not None and lane.ready_at <= to_micros(now)
+
+
+def reckon_ready(lane: LaneRow, *, another: bool = False) -> Transaction[None]:
+    """Set the time at which the next turn may begin; if *another* turn became next, its tries as well."""
+    lane.ready_at = None
+    if lane.running:
+        return
+    following = (yield from next_turn(lane.session_key)) if lane.waiting else None
+    if following is not None:
+        lane.ready_at = following.ready_at
+    if another:
+        lane.attempts = following.tries if following is not None else 0
+
+
+def line_up(lane: LaneRow, now: datetime) -> Transaction[NextTurn | None]:
+    """Set the time at which the lane's next turn may begin, now that a turn has ended, and return that turn.
+
+    The next turn stands in line from now on, behind turns of other lanes that have waited longer. It begins
+    later if its burst may still go on. A message with a time later than now, from a clock that was set back
+    since, makes its turn wait no longer.
+    """
+    lane.ready_at = None
+    following = (yield from next_turn(lane.session_key)) if lane.waiting else None
+    if following is None:
+        return None
+    moment = to_micros(now)
+    lane.ready_at = following.ready_at if following.last_at <= moment < following.ready_at else moment
+    return following
+
+
+def stand_in_line(lane: LaneRow, now: datetime) -> Transaction[None]:
+    """Let the lane's next turn stand in line, as `line_up` does, and store the time in its row."""
+    following = yield from line_up(lane, now)
+    if following is not None:
+        yield Statement("set_ready_at", (lane.ready_at, following.item_id))
+
+
+def recount(lane: LaneRow, *, another: bool = False) -> Transaction[None]:
+    """Count anew how many turns wait on the lane, and set what the lane knows of the next one."""
+    lane.waiting = yield from count_waiting(lane.session_key)
+    yield from reckon_ready(lane, another=another)
+
+
+def let_others_lead(item_id: int, others: Sequence[InboxItem]) -> Transaction[int | None]:
+    """Let the other messages of a turn go on without the one that led it; return the id of the new leader."""
+    if not others:
+        return None
+    first, *rest = others
+    yield from move_items("lead_item", ItemEvent.PROMOTED, [(item_id, first.item_id)])
+    yield Statement("follow_item", many=[(first.seq, one.item_id) for one in rest])
+    return first.item_id
+
+
+def is_next(lane: LaneRow, seq: int) -> Transaction[bool]:
+    """Return whether a waiting turn is the next one, so that the lane counts its tries."""
+    if lane.running:
+        return False
+    following = yield from next_turn(lane.session_key)
+    return following is not None and following.seq == seq

@@ -14,8 +14,8 @@ from gateway_sessions.core.instants import ID_BITS, RESOLUTION
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.locks import of_signals
 from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.statements import of_signals
 
 SIGNALS_PAGE: Final = 200
 """The number of signals read at a time; the next read gets the rest."""

@@ -21,8 +21,15 @@ from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.delivery.retry_policy import SendFailure, failure_of, split_message
 from gateway_sessions.core.identity.keys import build_session_key
-from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Attachment,
+    AttachmentKind,
+    Disposition,
+    InboundMessage,
+    MessageKind,
+    Receipt,
+)
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,

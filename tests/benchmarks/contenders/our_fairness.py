@@ -19,8 +19,7 @@ from typing import Any, Final
 from gateway_sessions import Config, SessionStore
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import SessionSource
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted, Receipt, Rejected
+from gateway_sessions.core.queue.inbound import Accepted, InboundMessage, Receipt, Rejected
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from tests.benchmarks.child import Figures, answer

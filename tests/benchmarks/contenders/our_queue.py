@@ -17,8 +17,7 @@ import asyncpg
 from gateway_sessions import Config, SessionStore
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted
+from gateway_sessions.core.queue.inbound import Accepted, InboundMessage
 from tests.benchmarks import corpus
 from tests.benchmarks.child import Figures, answer, latencies
 from tests.benchmarks.servers import own_database

@@ -29,8 +29,7 @@ from gateway_sessions.core.delivery.outbound_messages import (
 )
 from gateway_sessions.core.delivery.retry_policy import REPEATED
 from gateway_sessions.core.identity.source import SessionSource
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.queue.receipts import Accepted, Duplicate
+from gateway_sessions.core.queue.inbound import Accepted, Duplicate, InboundMessage, MessageKind
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import AdapterUnavailableError
 from gateway_sessions.runtime.agents.turn_context import TurnContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt
+from gateway_sessions.core.queue.inbound import Accepted, Disposition, Receipt
 from gateway_sessions.runtime.agents.protocol import Answer
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing.agents import ScriptedAgent

@@ -22,8 +22,15 @@ import pytest
 from gateway_sessions import SessionResetPolicy, SessionState
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt, Rejected
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Attachment,
+    AttachmentKind,
+    Disposition,
+    InboundMessage,
+    Receipt,
+    Rejected,
+)
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.errors import FencedError

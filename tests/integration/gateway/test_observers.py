@@ -11,8 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Rejected, RejectReason
+from gateway_sessions.core.queue.inbound import Accepted, Duplicate, InboundMessage, Rejected, RejectReason
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.observers import AT_ONCE, ObservedTurn, Observer
 from gateway_sessions.runtime.observability.event_stream import EventKind

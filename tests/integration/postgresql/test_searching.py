@@ -16,8 +16,8 @@ from gateway_sessions.storage.engines.postgresql.locks import lock_number
 from gateway_sessions.storage.search import server_index
 from gateway_sessions.storage.search.protocol import IndexState
 from gateway_sessions.storage.search.server_index import TOO_LONG
-from gateway_sessions.storage.tables.locks import OF_INDEX
 from gateway_sessions.storage.tables.sql_files import load_queries
+from gateway_sessions.storage.tables.statements import OF_INDEX
 from tests.postgresql import migrated_database
 
 QUERIES = load_queries("postgresql", "store", "search_column")

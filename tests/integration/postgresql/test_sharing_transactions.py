@@ -17,7 +17,7 @@ from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from gateway_sessions.storage.engines.postgresql.locks import lock_number
 from gateway_sessions.storage.engines.server import batching
 from gateway_sessions.storage.engines.server.driver import ServerLimits
-from gateway_sessions.storage.tables.locks import of_lane, of_session
+from gateway_sessions.storage.tables.statements import of_lane, of_session
 from gateway_sessions.storage.transactions.sessions.session_rows import NewSessionRow
 from tests.integration.servers.running_drivers import running_driver
 

@@ -12,8 +12,7 @@ import pytest
 
 from gateway_sessions import Config, SessionEntry
 from gateway_sessions.config import ExpiryWatcherConfig
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.queue.receipts import Accepted
+from gateway_sessions.core.queue.inbound import Accepted, InboundMessage, MessageKind
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher, Pruner, Sweep
 from gateway_sessions.testing.agents import Gate

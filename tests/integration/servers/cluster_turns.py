@@ -16,7 +16,7 @@ import pytest
 
 from gateway_sessions import Config, SessionDB, SessionFinalized
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Duplicate
+from gateway_sessions.core.queue.inbound import Accepted, Disposition, Duplicate
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError, StoreBusyError
 from gateway_sessions.runtime.agents.turn_context import TurnContext

@@ -15,9 +15,8 @@ from gateway_sessions.core.identity.keys import Isolation, session_key
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
+from gateway_sessions.core.queue.inbound import Duplicate, InboundMessage, stored_form
 from gateway_sessions.core.queue.items import Outcome
-from gateway_sessions.core.queue.receipts import Duplicate
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.errors import FencedError, NodeSilentError, SessionEndedError, TitleTakenError
 from gateway_sessions.ports import Transaction

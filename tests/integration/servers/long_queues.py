@@ -21,8 +21,7 @@ from gateway_sessions.core.queue.items import Outcome
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Actor, Change
-from gateway_sessions.storage.tables.inbox import place_of
-from gateway_sessions.storage.tables.lanes import LaneRow, load_lane, put_lane
+from gateway_sessions.storage.tables.lanes import LaneRow, load_lane, place_of, put_lane
 from gateway_sessions.storage.transactions.queue import admit, claim, edits, settle
 from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted
 from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, Starter

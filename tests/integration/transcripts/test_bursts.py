@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Accepted, Config, Scope, SessionDB, SessionStore
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.queue.receipts import Receipt, Rejected
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, Receipt, Rejected
 from gateway_sessions.operator import migrate_store
 from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
 from gateway_sessions.storage.tables.sql_files import load_migrations

@@ -34,8 +34,7 @@ from gateway_sessions import (
 from gateway_sessions.config import AgentConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.config.gateway_sections import GatewayConfig
 from gateway_sessions.core.queue.busy_modes import Merge, Refuse
-from gateway_sessions.core.queue.inbound import MessageKind
-from gateway_sessions.core.queue.receipts import Disposition
+from gateway_sessions.core.queue.inbound import Disposition, MessageKind
 from gateway_sessions.queue import DropPolicy
 from gateway_sessions.storage.transactions.queue import clock_set_back
 from gateway_sessions.storage.transactions.queue import waiting as queue

@@ -23,9 +23,8 @@ from gateway_sessions.core.queue.busy_modes import (
     Merge,
     plan_arrival,
 )
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.queue.inbound import Accepted, InboundMessage, MessageKind, Receipt, Rejected
 from gateway_sessions.core.queue.items import Outcome
-from gateway_sessions.core.queue.receipts import Accepted, Receipt, Rejected
 from gateway_sessions.core.sessions.recovery import (
     CrashLoopLimits,
     Recovery,

@@ -26,9 +26,18 @@ from gateway_sessions.config import (
 )
 from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
-from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Attachment,
+    AttachmentKind,
+    Disposition,
+    Duplicate,
+    InboundMessage,
+    MessageKind,
+    Receipt,
+    Rejected,
+)
 from gateway_sessions.core.queue.items import Outcome
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Duplicate, Receipt, Rejected
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.runtime.agents.protocol import Answer

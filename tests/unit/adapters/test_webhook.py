@@ -20,19 +20,17 @@ from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget, TextFormat
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import (
+    Accepted,
     Attachment,
     AttachmentKind,
-    InboundMessage,
-    MessageKind,
-    ReplyTo,
-)
-from gateway_sessions.core.queue.receipts import (
-    Accepted,
     Disposition,
     Duplicate,
+    InboundMessage,
+    MessageKind,
     Receipt,
     Rejected,
     RejectReason,
+    ReplyTo,
 )
 from gateway_sessions.errors import (
     AdapterUnavailableError,

@@ -13,11 +13,12 @@ from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities
 from gateway_sessions.core.queue.inbound import (
     Attachment,
     AttachmentKind,
+    Duplicate,
     InboundMessage,
     MessageKind,
+    Receipt,
     ReplyTo,
 )
-from gateway_sessions.core.queue.receipts import Duplicate, Receipt
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,

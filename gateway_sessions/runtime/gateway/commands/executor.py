@@ -26,9 +26,8 @@ from gateway_sessions.core.notices.command_replies import NOT_ALLOWED, TOOK_TOO_
 from gateway_sessions.core.notices.notice_texts import acknowledgement
 from gateway_sessions.core.queue.busy_modes import BusyBook
 from gateway_sessions.core.queue.commands import sentence_for
-from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.inbound import Accepted, Disposition, InboundMessage, Receipt, Rejected
 from gateway_sessions.core.queue.items import ItemKind, Outcome
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt, Rejected
 from gateway_sessions.errors import (
     GatewaySessionsError,
     InvalidInputError,

@@ -25,8 +25,7 @@ from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.notices.command_replies import CommandHelp
 from gateway_sessions.core.queue.commands import check_command_name
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.queue.receipts import Receipt
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, Receipt
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.runtime.agents.cache import AgentCache

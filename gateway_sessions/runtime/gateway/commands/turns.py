@@ -8,7 +8,7 @@ from typing import Final
 from gateway_sessions.core.notices.command_replies import NOTHING_TO_RETRY, RETRIED_LATER
 from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.core.queue.commands import quoted, said_in, turns_asked
-from gateway_sessions.core.queue.receipts import Rejected
+from gateway_sessions.core.queue.inbound import Rejected
 from gateway_sessions.errors import NothingToUndoError
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 from gateway_sessions.runtime.store.open_store import queue_of

@@ -28,7 +28,7 @@ from gateway_sessions.storage.engines.server.executor import (
     parameters_of,
     send_rows,
 )
-from gateway_sessions.storage.tables.locks import is_of_lane
+from gateway_sessions.storage.tables.statements import is_of_lane
 
 T = TypeVar("T")
 

@@ -6,8 +6,6 @@
 - ``clock_set_back``: Repair of due times that a clock wrote while it was ahead, after it was set back.
 - ``edits``: Edits and deletions of accepted messages, in the queue, a running turn and every transcript.
 - ``erasure``: Erasure of the messages that a person queued and of the replies that they are owed.
-- ``growing_replies``: The platform message in which a reply grows, stored so that the next try continues or
-  closes it.
 - ``lane_and_queue_lookup``: One lookup of all rows that a new message meets: a duplicate, the lane's
   session, and its queue.
 - ``outbox``: The outbox: replies are owed in the transaction of their turn, then sent, retried or given up.

@@ -19,35 +19,33 @@ from gateway_sessions.core.queue.busy_modes import (
     Refuse,
     plan_arrival,
 )
-from gateway_sessions.core.queue.inbound import InboundMessage, as_stored
+from gateway_sessions.core.queue.inbound import Accepted, Duplicate, InboundMessage, RejectReason, as_stored
 from gateway_sessions.core.queue.items import ItemKind, Outcome
-from gateway_sessions.core.queue.receipts import Accepted, Duplicate, RejectReason
 from gateway_sessions.core.queue.state_machine import NOTED_ENDS, ItemEvent, ItemState, outcome_after
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Statement, Transaction, together
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.change import Change
-from gateway_sessions.storage.tables.inbox import (
-    InboxItem,
-    NewItem,
-    is_next,
-    is_ready,
-    items_of_next,
-    place_of,
-    reckon_ready,
-)
 from gateway_sessions.storage.tables.lanes import (
+    InboxItem,
     KnownLane,
     LaneRow,
+    NewItem,
+    duplicate_in,
+    is_next,
+    is_ready,
+    item_kind,
+    items_of_next,
     lease_as_known,
     load_lane,
+    place_of,
     put_lane,
     putting,
     queue_as_known,
+    reckon_ready,
 )
-from gateway_sessions.storage.tables.locks import of_lane
-from gateway_sessions.storage.tables.moves import move_items, moving
+from gateway_sessions.storage.tables.statements import move_items, moving, of_lane
 from gateway_sessions.storage.transactions.queue.claim import (
     ClaimedTurn,
     Starter,
@@ -55,15 +53,14 @@ from gateway_sessions.storage.transactions.queue.claim import (
     begin_turn,
     begin_with,
 )
-from gateway_sessions.storage.transactions.queue.growing_replies import owe_unfinished
 from gateway_sessions.storage.transactions.queue.lane_and_queue_lookup import (
     Queue,
-    duplicate_in,
     look_around,
     look_at_head,
     look_at_oldest,
     look_at_queue,
 )
+from gateway_sessions.storage.transactions.queue.outbox import owe_unfinished
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     AliasesFirst,
     AskedFirst,
@@ -471,7 +468,7 @@ def _written(
         event=message.idempotency_key,
         owner=owner,
         sender=sender,
-        kind=str(ItemKind.of(message)),
+        kind=item_kind(message),
         solo=int(admission.solo),
         media=int(message.has_media),
         merged_into=into,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,20 +19,21 @@ from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load
-from gateway_sessions.storage.tables.inbox import (
+from gateway_sessions.storage.tables.lanes import (
     InboxItem,
+    LaneRow,
     NextTurn,
     decode_message,
     is_ready,
     items_of_next,
     next_turn,
+    put_lane,
 )
-from gateway_sessions.storage.tables.lanes import LaneRow, put_lane
-from gateway_sessions.storage.tables.moves import move_items
 from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.statements import move_items
 from gateway_sessions.storage.transactions.queue import turn_rows
-from gateway_sessions.storage.transactions.queue.growing_replies import growing_in
 from gateway_sessions.storage.transactions.queue.lane_and_queue_lookup import look_at_queue
+from gateway_sessions.storage.transactions.queue.outbox import growing_in
 from gateway_sessions.storage.transactions.queue.turn_rows import Held
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     Granted,
@@ -39,6 +41,8 @@ from gateway_sessions.storage.transactions.sessions.find_or_create import (
     SessionRequest,
     begin_anew,
 )
+
+T = TypeVar("T")
 
 
 @row_of("transcript_version")
@@ -277,3 +281,11 @@ def _over(entry: SessionEntry) -> EndReason | None:
             return EndReason(entry.state_reason or EndReason.IDLE)
         case _:
             return None
+
+
+def keep_result(
+    transaction: Callable[[Change], Transaction[T]], found: list[T], change: Change
+) -> Transaction[T]:
+    """Run a transaction and keep its result in *found*, in case nobody waits for the result any more."""
+    found[:] = [(yield from transaction(change))]
+    return found[0]

@@ -14,24 +14,32 @@ from typing import NamedTuple
 
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.edits import Effect, is_older
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, rewording_of, stored_form
+from gateway_sessions.core.queue.inbound import (
+    Duplicate,
+    InboundMessage,
+    MessageKind,
+    RejectReason,
+    rewording_of,
+    stored_form,
+)
 from gateway_sessions.core.queue.items import ItemKind, Outcome
-from gateway_sessions.core.queue.receipts import Duplicate, RejectReason
 from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load
-from gateway_sessions.storage.tables.inbox import (
+from gateway_sessions.storage.tables.lanes import (
     InboxItem,
     KeptItem,
+    LaneRow,
     NewItem,
     decode_message,
     inbox_item,
     kept_item,
+    load_lane,
     place_of,
+    put_lane,
 )
-from gateway_sessions.storage.tables.lanes import LaneRow, load_lane, put_lane
-from gateway_sessions.storage.tables.moves import move_items, moving
+from gateway_sessions.storage.tables.statements import move_items, moving
 from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.admit import (
     NotTakenError,

@@ -23,10 +23,9 @@ from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.column_decoding import from_json
 from gateway_sessions.storage.tables.entries import load
-from gateway_sessions.storage.tables.inbox import NextTurn, next_turn, readable, recount
-from gateway_sessions.storage.tables.lanes import load_lane, put_lane
-from gateway_sessions.storage.tables.moves import moving
+from gateway_sessions.storage.tables.lanes import NextTurn, load_lane, next_turn, put_lane, readable, recount
 from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.statements import moving
 from gateway_sessions.storage.transactions.transcripts import rewrite
 
 PAGE: Final = 500

@@ -6,16 +6,21 @@ from typing import NamedTuple
 
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.busy_modes import LastWaitingTurn
-from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.inbound import Duplicate, InboundMessage
 from gateway_sessions.core.queue.items import ItemKind
-from gateway_sessions.core.queue.receipts import Duplicate
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.ports import Rows, Statement, Transaction, together
 from gateway_sessions.storage.tables.entries import decode, load
-from gateway_sessions.storage.tables.inbox import NextTurn, next_turn
-from gateway_sessions.storage.tables.lanes import LaneColumns, LaneRow, lane_in
-from gateway_sessions.storage.tables.locks import of_lane
+from gateway_sessions.storage.tables.lanes import (
+    LaneColumns,
+    LaneRow,
+    NextTurn,
+    duplicate_in,
+    lane_in,
+    next_turn,
+)
 from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.statements import of_lane
 from gateway_sessions.storage.transactions.sessions.find_or_create import SessionRequest
 
 
@@ -166,13 +171,6 @@ def look_around(message: InboundMessage, request: SessionRequest) -> Transaction
     else:  # it was touched since, as by a message that came just before
         entry = yield from load(key)
     return Sight(None, entry, erasures=any(answers[len(looks) :]), queue=queue)
-
-
-def duplicate_in(events: Rows) -> Duplicate | None:
-    """Return the place of an event that came before, from the rows of `known_event`; None if it is new."""
-    for session_key, seq in events:
-        return Duplicate(seq=seq, session_key=session_key)
-    return None
 
 
 def look_at_queue(session_key: str) -> Transaction[Queue]:

@@ -19,23 +19,25 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load_readable
-from gateway_sessions.storage.tables.inbox import (
+from gateway_sessions.storage.tables.lanes import (
     InboxItem,
+    LaneRow,
+    held_lane,
     items_of_next,
+    load_lane,
     next_turn,
+    put_lane,
     readable,
     recount,
     stand_in_line,
 )
-from gateway_sessions.storage.tables.lanes import LaneRow, held_lane, load_lane, put_lane
-from gateway_sessions.storage.tables.moves import move_items, moving
 from gateway_sessions.storage.tables.nodes import Census
 from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.statements import move_items, moving
 from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.admit import settling_noted
 from gateway_sessions.storage.transactions.queue.edits import reword
-from gateway_sessions.storage.transactions.queue.growing_replies import grow_no_more, left_unfinished
-from gateway_sessions.storage.transactions.queue.outbox import Owed, owe
+from gateway_sessions.storage.transactions.queue.outbox import Owed, grow_no_more, left_unfinished, owe
 from gateway_sessions.storage.transactions.queue.settle import calmed
 from gateway_sessions.storage.transactions.queue.turn_rows import Held, bury, items_of, let_wait_again
 from gateway_sessions.storage.transactions.sessions.lane_changes import cut_off

@@ -24,16 +24,20 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load
-from gateway_sessions.storage.tables.inbox import (
+from gateway_sessions.storage.tables.lanes import (
+    KnownLane,
+    LaneRow,
+    free_if_calm,
+    held_lane,
     is_ready,
     items_of_next,
     let_others_lead,
     line_up,
+    put_lane,
     reckon_ready,
     waiting_turn,
 )
-from gateway_sessions.storage.tables.lanes import KnownLane, LaneRow, free_if_calm, held_lane, put_lane
-from gateway_sessions.storage.tables.moves import move_items, moving
+from gateway_sessions.storage.tables.statements import move_items, moving
 from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.claim import (
     NO_VERSION,
@@ -44,13 +48,12 @@ from gateway_sessions.storage.transactions.queue.claim import (
     claim,
     version_of,
 )
-from gateway_sessions.storage.transactions.queue.growing_replies import noting
-from gateway_sessions.storage.transactions.queue.outbox import Owed, owe
+from gateway_sessions.storage.transactions.queue.outbox import Owed, noting, owe
 from gateway_sessions.storage.transactions.queue.turn_rows import Held, Speaker, items_of
-from gateway_sessions.storage.transactions.sessions.find_or_create import touching
-from gateway_sessions.storage.transactions.sessions.lane_changes import answered, merely_answered, worked
+from gateway_sessions.storage.transactions.sessions.find_or_create import merely_answered, touching
+from gateway_sessions.storage.transactions.sessions.lane_changes import answered, worked
 from gateway_sessions.storage.transactions.sessions.session_transitions import move_to
-from gateway_sessions.storage.transactions.transcripts import conversation as conversations
+from gateway_sessions.storage.transactions.transcripts import messages as conversations
 from gateway_sessions.storage.transactions.transcripts import usage as uses
 
 STOPPED: Final = Message("assistant", "[This turn was stopped.]", finish_reason="interrupted")

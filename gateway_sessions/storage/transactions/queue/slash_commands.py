@@ -21,7 +21,7 @@ from gateway_sessions.storage.transactions.queue.undo_and_retry import entry_at_
 from gateway_sessions.storage.transactions.sessions import lane_changes, switch_lane, titles
 from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
 from gateway_sessions.storage.transactions.sessions.switch_lane import Branching, Compression
-from gateway_sessions.storage.transactions.transcripts import conversation
+from gateway_sessions.storage.transactions.transcripts import messages
 
 MOST_OWED: Final = 64
 """The number of owed replies from which a lane gets no more answers to commands: it is being flooded."""
@@ -84,7 +84,7 @@ def compressible(session_key: str) -> Transaction[Compressible | None]:
     if entry is None:
         return None
     version = yield from version_of(entry.session_id)
-    chats = yield from conversation.conversation(entry.session_id, None, include_ancestors=False)
+    chats = yield from messages.conversation(entry.session_id, None, include_ancestors=False)
     return Compressible(entry.session_id, version, chats) if chats else None
 
 

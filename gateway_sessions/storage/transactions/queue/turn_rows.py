@@ -18,10 +18,9 @@ from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState, adva
 from gateway_sessions.core.transcript.messages import Hidden, Message
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
-from gateway_sessions.storage.tables.inbox import InboxItem, decode_message, inbox_item
-from gateway_sessions.storage.tables.locks import of_session
-from gateway_sessions.storage.tables.moves import move_items, moving
-from gateway_sessions.storage.transactions.queue.growing_replies import grow_no_more
+from gateway_sessions.storage.tables.lanes import InboxItem, decode_message, inbox_item
+from gateway_sessions.storage.tables.statements import move_items, moving, of_session
+from gateway_sessions.storage.transactions.queue.outbox import grow_no_more
 from gateway_sessions.storage.transactions.transcripts import messages as transcripts
 from gateway_sessions.storage.transactions.transcripts import rewrite
 from gateway_sessions.storage.transactions.transcripts.rewind import adjust, hide_from

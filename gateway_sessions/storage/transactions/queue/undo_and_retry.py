@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.commands import asked_again
 from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
-from gateway_sessions.core.queue.items import ItemKind
 from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.transcript.messages import STEERED, Message, Rewind
@@ -18,16 +17,20 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.column_decoding import from_json
 from gateway_sessions.storage.tables.entries import load
-from gateway_sessions.storage.tables.inbox import (
+from gateway_sessions.storage.tables.lanes import (
+    LaneRow,
     NewItem,
     decode_message,
+    is_running,
+    item_kind,
     kept_item,
+    load_lane,
     place_of,
+    put_lane,
     reckon_ready,
 )
-from gateway_sessions.storage.tables.lanes import LaneRow, is_running, load_lane, put_lane
-from gateway_sessions.storage.tables.moves import moving
 from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.statements import moving
 from gateway_sessions.storage.transactions.queue import waiting
 from gateway_sessions.storage.transactions.transcripts import rewind as rewinds
 from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING, MessagePage, page
@@ -174,7 +177,7 @@ def _asked_again(
         event=message.idempotency_key,
         owner=entry.owner,
         sender=message.sender,
-        kind=str(ItemKind.of(message)),
+        kind=item_kind(message),
         solo=1,
         media=int(any(one.has_media for one in turn)),
         merged_into=None if leads else head,

@@ -19,25 +19,28 @@ from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState, Repl
 from gateway_sessions.errors import InvalidInputError, NotGivenUpError
 from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
-from gateway_sessions.storage.tables.inbox import (
+from gateway_sessions.storage.tables.lanes import (
     InboxItem,
+    LaneRow,
+    believable,
     decode_message,
     inbox_item,
     is_next,
     items_of_next,
     last_place,
     let_others_lead,
+    load_lane,
+    put_lane,
     readable,
     reckon_ready,
     recount,
     waiting_turn,
 )
-from gateway_sessions.storage.tables.lanes import LaneRow, believable, load_lane, put_lane
-from gateway_sessions.storage.tables.moves import move_items, moving
 from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.statements import move_items, moving
 from gateway_sessions.storage.transactions.queue import settle, turn_rows
 from gateway_sessions.storage.transactions.queue.admit import take_out
-from gateway_sessions.storage.transactions.queue.growing_replies import owe_unfinished, owe_unfinished_waiting
+from gateway_sessions.storage.transactions.queue.outbox import owe_unfinished, owe_unfinished_waiting
 
 FIRST: Final = 1 << 62
 """An id above that of every message: the newest page begins below it."""

@@ -31,13 +31,14 @@ from gateway_sessions.core.sessions.state_machine import (
     advance,
     nothing_passed,
     plan_access,
+    policy_for,
 )
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.entries import load, put
 from gateway_sessions.storage.tables.index_notes import note_move
 from gateway_sessions.storage.tables.lanes import is_busy, lane_lease
-from gateway_sessions.storage.tables.locks import of_lane
+from gateway_sessions.storage.tables.statements import of_lane
 from gateway_sessions.storage.transactions.sessions.session_transitions import (
     begin,
     interaction_at,
@@ -166,7 +167,17 @@ def merely_goes_on(request: SessionRequest, change: Change, holder: SessionEntry
     if request.force_new or not request.touch:
         return False
     asks = (request.source, request.flags, request.aliases)
-    return only_clocks_move(holder, asks, change.policy_of(holder), change.now)
+    return only_clocks_move(holder, asks, policy_for(holder, change.policies), change.now)
+
+
+def merely_answered(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> bool:
+    """Return whether the end of a turn of that session moves only the entry's clocks."""
+    same = last_prompt_tokens is None or last_prompt_tokens == entry.last_prompt_tokens
+    return (
+        same
+        and entry.opened_by is None
+        and nothing_passed(entry, policy_for(entry, change.policies), change.now)
+    )
 
 
 def only_clocks_move(
@@ -184,7 +195,7 @@ def _rules(request: SessionRequest, change: Change, entry: SessionEntry) -> Acce
     answered = request.asked_version == entry.version
     return AccessRules(
         now=interaction_at(entry, change),
-        policy=change.policy_of(entry),
+        policy=policy_for(entry, change.policies),
         freshness=change.freshness,
         active_work=request.active_work if answered else None,
     )

@@ -10,7 +10,12 @@ from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.recovery import Recovery, plan_recovery
-from gateway_sessions.core.sessions.state_machine import Event, allows, boundary_to_remember, nothing_passed
+from gateway_sessions.core.sessions.state_machine import (
+    Event,
+    allows,
+    boundary_to_remember,
+    policy_for,
+)
 from gateway_sessions.errors import NothingToUndoError, SessionBusyError, SessionNotFoundError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
@@ -68,7 +73,7 @@ def answered(
 ) -> Transaction[SessionEntry]:
     """Return the entry after a turn that answered a person; the entry was read in this transaction."""
     tokens = entry.last_prompt_tokens if last_prompt_tokens is None else last_prompt_tokens
-    policy = change.policy_of(entry)
+    policy = policy_for(entry, change.policies)
     moment = interaction_at(entry, change)
     boundary = boundary_to_remember(entry, policy, moment)
     settled = entry.evolve(
@@ -82,16 +87,10 @@ def answered(
 
 
 def _put(change: Change, settled: SessionEntry) -> Transaction[SessionEntry]:
-    if settled.policy_fingerprint != change.policy_of(settled).fingerprint:
+    if settled.policy_fingerprint != policy_for(settled, change.policies).fingerprint:
         # The watcher may be about to store new instants, and leaves out what was written meanwhile.
         return (yield from put(change.scheduled(settled)))
     return (yield from put_unqueried(settled))
-
-
-def merely_answered(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> bool:
-    """Return whether the end of a turn of that session moves only the entry's clocks."""
-    same = last_prompt_tokens is None or last_prompt_tokens == entry.last_prompt_tokens
-    return same and entry.opened_by is None and nothing_passed(entry, change.policy_of(entry), change.now)
 
 
 def reset(

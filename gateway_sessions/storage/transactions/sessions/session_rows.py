@@ -26,9 +26,9 @@ from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.index_notes import note_lane
-from gateway_sessions.storage.tables.locks import of_session
 from gateway_sessions.storage.tables.sessions import ancestor
 from gateway_sessions.storage.tables.sql_files import record_of, row_of
+from gateway_sessions.storage.tables.statements import of_session
 from gateway_sessions.storage.transactions.sessions.remove import make_way
 
 UNKNOWN_SOURCE: Final = "unknown"

@@ -1,4 +1,4 @@
-"""Append messages to a session with its totals, and read them page by page."""
+"""Append messages to a session, and read them page by page or as the conversation for a model."""
 
 from __future__ import annotations
 
@@ -10,13 +10,21 @@ from typing import Final
 
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.search.documents import Searchable
-from gateway_sessions.core.transcript.messages import Message
+from gateway_sessions.core.sessions.record import Relation
+from gateway_sessions.core.transcript.messages import Message, ModelMessage
+from gateway_sessions.core.transcript.model_history import Chat, conversation_of
 from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
-from gateway_sessions.storage.tables.locks import of_session
-from gateway_sessions.storage.tables.message_rows import EncodedMessage, TextColumns, decode_all, encode
+from gateway_sessions.storage.tables.message_rows import (
+    EncodedMessage,
+    TextColumns,
+    decode_all,
+    decode_spoken,
+    encode,
+)
 from gateway_sessions.storage.tables.sessions import ancestor
+from gateway_sessions.storage.tables.statements import of_session
 
 EVERYTHING: Final = 1 << 62
 """A number above that of all rows, and a place behind all messages, of any session."""
@@ -104,11 +112,11 @@ def _added(session_id: str, message_ids: Sequence[int], stored: Sequence[Encoded
         (message_id, session_id, session_id, last - at, *values)
         for at, (message_id, values) in enumerate(zip(message_ids, columns, strict=True))
     ]
-    name, said = "add_text" if plain else "add_message", partial(_said, session_id, stored)
+    name, said = "add_text" if plain else "add_message", partial(_searchable, session_id, stored)
     return Statement(name, many=rows, said=said) if last else Statement(name, rows[0], said=said)
 
 
-def _said(session_id: str, stored: Sequence[EncodedMessage]) -> list[Searchable]:
+def _searchable(session_id: str, stored: Sequence[EncodedMessage]) -> list[Searchable]:
     return [one.columns.searchable_in(session_id) for one in stored]
 
 
@@ -140,3 +148,58 @@ def _advance(
     ((changed,),) = yield Statement("advance_totals", (*brought, session_id, tombstones.ANY_TIME))
     if not changed:
         raise SessionNotFoundError(session_id)
+
+
+MAX_ANCESTORS = 1000
+"""The largest number of sessions that a conversation reads back through."""
+MAX_OVERLAP = 64
+"""The largest number of its parent's last messages that a continuation may begin with."""
+
+
+def conversation(
+    session_id: str, limit: int | None, *, include_ancestors: bool, pending: Sequence[Message] = ()
+) -> Transaction[list[Chat]]:
+    """Return the conversation in the form that a model gets; it is valid whatever happened to the transcript.
+
+    The *pending* messages, which are not in the transcript yet, stand at its end.
+    """
+    said = yield from _last_messages(session_id, limit)
+    if not said:
+        yield from must_exist(session_id)
+    seen = {session_id}
+    child = session_id
+    while include_ancestors and (limit is None or len(said) < limit) and len(seen) < MAX_ANCESTORS:
+        parent = None
+        for came_from, relation in (yield Statement("parent_of_session", (child,))):
+            parent = came_from if relation == Relation.CONTINUATION else None
+        if parent is None or parent in seen:
+            break
+        before = yield from _last_messages(parent, limit)
+        said = before + said[_repeated_messages(before, said) :]
+        seen.add(parent)
+        child = parent
+    return conversation_of([*said, *pending], limit=None if limit is None else limit + len(pending))
+
+
+def _last_messages(session_id: str, limit: int | None) -> Transaction[list[ModelMessage]]:
+    if limit is None:
+        return decode_spoken((yield Statement("conversation_of_session", (session_id,))))
+    rows = yield Statement("end_of_conversation", (session_id, rows_of(limit)))
+    return decode_spoken(reversed(rows))
+
+
+def _repeated_messages(before: list[ModelMessage], behind: list[ModelMessage]) -> int:
+    """Return how many of its parent's last messages a continuation repeats at its beginning."""
+    for count in range(min(len(before), len(behind), MAX_OVERLAP), 0, -1):
+        if all(map(_is_same_message, before[-count:], behind[:count])):
+            return count
+    return 0
+
+
+def _is_same_message(one: ModelMessage, other: ModelMessage) -> bool:
+    return (one.role, one.content, one.tool_call_id, one.tool_calls) == (
+        other.role,
+        other.content,
+        other.tool_call_id,
+        other.tool_calls,
+    )

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from gateway_sessions.core.transcript.messages import PREVIEW_READS, Hidden, Rewind, preview_of
 from gateway_sessions.errors import InvalidInputError, NothingToUndoError
 from gateway_sessions.ports import Statement, Transaction
-from gateway_sessions.storage.tables.locks import of_session
 from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.statements import of_session
 from gateway_sessions.storage.transactions.transcripts.messages import must_exist
 
 PREVIEW_PAGE = 20

@@ -48,9 +48,9 @@ from gateway_sessions.core.usage.usage_events import (
 from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.ports import Row, Rows, Statement, Transaction
 from gateway_sessions.storage.tables.entries import archive, load, load_by_session, put_unqueried, unarchive
-from gateway_sessions.storage.tables.locks import of_session
 from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.tables.sql_files import record_of, row_of
+from gateway_sessions.storage.tables.statements import of_session
 
 
 @row_of("usage_event")

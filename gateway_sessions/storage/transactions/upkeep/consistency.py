@@ -14,10 +14,9 @@ from typing import Final, NamedTuple
 from gateway_sessions.core.notices.human_units import such_as
 from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.ports import Rows, Statement, Transaction
-from gateway_sessions.storage.tables.inbox import recount
-from gateway_sessions.storage.tables.lanes import load_lane, put_lane
-from gateway_sessions.storage.tables.moves import moving
+from gateway_sessions.storage.tables.lanes import load_lane, put_lane, recount
 from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.statements import moving
 
 _ORPHANS: Final = ("entries_without_session", "messages_without_session", "usage_without_session")
 _CIRCLES: Final = "circles"

@@ -18,9 +18,9 @@ from gateway_sessions.core.queue.state_machine import ReplyEvent
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.message_rows import decode_all
-from gateway_sessions.storage.tables.moves import moving
 from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.tables.sql_files import row_of
+from gateway_sessions.storage.tables.statements import moving
 from gateway_sessions.storage.transactions.transcripts import rewrite
 from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING
 from gateway_sessions.storage.transactions.transfer.import_session import note_in, with_note, without_note

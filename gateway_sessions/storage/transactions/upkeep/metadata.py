@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway_sessions.ports import Statement, Transaction
-from gateway_sessions.storage.tables import locks, meta
+from gateway_sessions.storage.tables import meta, statements
 
 PREFIX: Final = "program:"
 
@@ -20,6 +20,6 @@ def put(key: str, value: str | None) -> Transaction[None]:
     """Keep a text under that name, or forget it."""
     name = f"{PREFIX}{key}"
     if value is None:
-        yield Statement("forget_meta", (name,), lock=locks.of_session(name))
+        yield Statement("forget_meta", (name,), lock=statements.of_session(name))
     else:
-        yield Statement("set_meta", (name, value), lock=locks.of_session(name))
+        yield Statement("set_meta", (name, value), lock=statements.of_session(name))

@@ -13,8 +13,7 @@ from gateway_sessions import Scope, SessionSource, SessionStore
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.keys import Isolation, key_at_account, session_owner
 from gateway_sessions.core.identity.shared_lane_upgrade import LaneChoice, LanesReport
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted, Duplicate
+from gateway_sessions.core.queue.inbound import Accepted, Duplicate, InboundMessage
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.storage.transactions.queue import outbox
 from gateway_sessions.storage.transactions.queue.outbox import Owed

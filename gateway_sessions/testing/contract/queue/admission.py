@@ -17,9 +17,17 @@ import pytest
 from gateway_sessions import InvalidInputError, Message, SessionSource, SessionStore
 from gateway_sessions.config.gateway_sections import GatewayConfig
 from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
-from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Attachment,
+    AttachmentKind,
+    Disposition,
+    Duplicate,
+    InboundMessage,
+    MessageKind,
+    RejectReason,
+)
 from gateway_sessions.core.queue.items import ItemKind
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Duplicate, RejectReason
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import FencedError, UnidentifiedSourceError
 from gateway_sessions.ports import Transaction

@@ -13,8 +13,7 @@ import pytest_asyncio
 from gateway_sessions import SessionSource, SessionStore, build_session_key
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted, Receipt, Rejected
+from gateway_sessions.core.queue.inbound import Accepted, InboundMessage, Receipt, Rejected
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.runtime.queue.admission import LaneHere
 from gateway_sessions.runtime.queue.turn import Turn

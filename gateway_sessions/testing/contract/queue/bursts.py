@@ -21,8 +21,13 @@ from gateway_sessions import (
     SessionStore,
     build_session_key,
 )
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.queue.receipts import Disposition, Receipt, RejectReason
+from gateway_sessions.core.queue.inbound import (
+    Disposition,
+    InboundMessage,
+    MessageKind,
+    Receipt,
+    RejectReason,
+)
 from gateway_sessions.core.transcript.model_history import BEGINNING
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.transactions.queue.claim import version_of

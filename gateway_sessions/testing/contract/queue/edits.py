@@ -11,8 +11,7 @@ import pytest
 
 from gateway_sessions import Accepted, Duplicate, Scope, SessionSource, SessionState, SessionStore
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.queue.receipts import Disposition, Rejected
+from gateway_sessions.core.queue.inbound import Disposition, InboundMessage, MessageKind, Rejected
 from gateway_sessions.core.transcript.messages import STEERED
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.transactions.upkeep import consistency

@@ -13,8 +13,7 @@ from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.delivery.outbound_messages import Growing
 from gateway_sessions.core.notices.notice_texts import GIVEN_UP, UNFINISHED
 from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
-from gateway_sessions.core.queue.inbound import MessageKind
-from gateway_sessions.core.queue.receipts import Accepted
+from gateway_sessions.core.queue.inbound import Accepted, MessageKind
 from gateway_sessions.errors import FencedError
 from gateway_sessions.storage.transactions.queue.outbox import SentReply, all_sent
 from gateway_sessions.testing.clock import FakeClock

@@ -19,9 +19,8 @@ from gateway_sessions import (
 )
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.notices.notice_texts import cut_off_notice
-from gateway_sessions.core.queue.inbound import MessageKind
+from gateway_sessions.core.queue.inbound import Accepted, Duplicate, MessageKind
 from gateway_sessions.core.queue.items import ItemKind
-from gateway_sessions.core.queue.receipts import Accepted, Duplicate
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.errors import FencedError
 from gateway_sessions.storage.transactions.queue import clock_set_back

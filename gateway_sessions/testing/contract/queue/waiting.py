@@ -11,9 +11,16 @@ import msgspec
 import pytest
 
 from gateway_sessions import InvalidInputError, SessionSource, SessionStore
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Disposition,
+    Duplicate,
+    InboundMessage,
+    MessageKind,
+    Rejected,
+    RejectReason,
+)
 from gateway_sessions.core.queue.items import ItemKind, Outcome
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Duplicate, Rejected, RejectReason
 from gateway_sessions.storage.transactions.queue import admit, edits, outbox
 from gateway_sessions.storage.transactions.queue.admit import Noted
 from gateway_sessions.storage.transactions.queue.edits import Reworded

@@ -22,8 +22,15 @@ from gateway_sessions.core.notices.command_replies import (
     QUEUE_EMPTY,
     RETRIED_LATER,
 )
-from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Rejected, RejectReason
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Attachment,
+    AttachmentKind,
+    Disposition,
+    InboundMessage,
+    Rejected,
+    RejectReason,
+)
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.transcript.messages import Hidden
 from gateway_sessions.core.transcript.model_history import Chat

@@ -19,9 +19,16 @@ from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.config import AgentConfig, GatewayConfig
 from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities
 from gateway_sessions.core.notices.notice_texts import GIVEN_UP
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Disposition,
+    Duplicate,
+    InboundMessage,
+    MessageKind,
+    Rejected,
+    RejectReason,
+)
 from gateway_sessions.core.queue.items import ItemKind
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Duplicate, Rejected, RejectReason
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.runtime.agents.turn_context import TurnContext

@@ -14,7 +14,7 @@ from gateway_sessions.config.gateway_sections import UnknownCommands
 from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities
 from gateway_sessions.core.notices.command_replies import GREETING
 from gateway_sessions.core.queue.commands import spelled_with_underscores
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Rejected, RejectReason
+from gateway_sessions.core.queue.inbound import Accepted, Disposition, Rejected, RejectReason
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.commands.protocol import CommandSet
 from gateway_sessions.testing import FakeClock

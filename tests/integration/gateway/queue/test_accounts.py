@@ -10,8 +10,7 @@ import pytest
 import pytest_asyncio
 
 from gateway_sessions import InvalidInputError, SessionStore
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted
+from gateway_sessions.core.queue.inbound import Accepted, InboundMessage
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.testing import FakeClock

@@ -7,8 +7,16 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
-from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt, Rejected, RejectReason
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Attachment,
+    AttachmentKind,
+    Disposition,
+    InboundMessage,
+    Receipt,
+    Rejected,
+    RejectReason,
+)
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.testing.agents import (
     Gate,

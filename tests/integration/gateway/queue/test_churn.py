@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.config import AgentCacheConfig, CacheConfig
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted
+from gateway_sessions.core.queue.inbound import Accepted, InboundMessage
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.transcript.model_history import Chat

@@ -18,7 +18,7 @@ import pytest
 
 from gateway_sessions import Config
 from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.queue.inbound import Accepted, Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext

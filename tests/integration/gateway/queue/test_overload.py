@@ -20,8 +20,14 @@ import pytest
 
 from gateway_sessions import Command, CommandCall, Config
 from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Duplicate,
+    InboundMessage,
+    Receipt,
+    Rejected,
+    RejectReason,
+)
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.commands import command_limits
 from gateway_sessions.testing.agents import Gate

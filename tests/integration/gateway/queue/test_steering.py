@@ -10,8 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted, Disposition
+from gateway_sessions.core.queue.inbound import Accepted, Disposition, InboundMessage
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.running_turn import TO_TAKE

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted
+from gateway_sessions.core.queue.inbound import Accepted, InboundMessage
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing.agents import (

@@ -30,7 +30,7 @@ from gateway_sessions import (
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.delivery.retry_policy import REPEATED
 from gateway_sessions.core.notices.notice_texts import GIVEN_UP, cut_off_notice
-from gateway_sessions.core.queue.receipts import Accepted, Disposition, Duplicate
+from gateway_sessions.core.queue.inbound import Accepted, Disposition, Duplicate
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.core.transcript.model_history import INTERRUPTED

@@ -14,8 +14,14 @@ import pytest
 
 from gateway_sessions import Gateway, GatewaySessionsError, InboundMessage, SessionStore
 from gateway_sessions.config import GatewayConfig
-from gateway_sessions.core.queue.inbound import MessageKind
-from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Duplicate,
+    MessageKind,
+    Receipt,
+    Rejected,
+    RejectReason,
+)
 from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Config, SessionStore
-from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.receipts import Accepted
+from gateway_sessions.core.queue.inbound import Accepted, InboundMessage
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway_listener import GatewayListener

@@ -15,8 +15,14 @@ from gateway_sessions import SessionStore
 from gateway_sessions.config import AgentConfig, GatewayConfig
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Rejected, RejectReason
+from gateway_sessions.core.queue.inbound import (
+    Accepted,
+    Duplicate,
+    InboundMessage,
+    MessageKind,
+    Rejected,
+    RejectReason,
+)
 from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import InvalidInputError, StoreStoppedError
 from gateway_sessions.ports import Transaction

@@ -18,8 +18,7 @@ from gateway_sessions.core.queue.busy_modes import (
     Refuse,
     plan_arrival,
 )
-from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
-from gateway_sessions.core.queue.receipts import Disposition
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, Disposition, InboundMessage
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 
 AT: Final = datetime(2026, 6, 10, 12, tzinfo=UTC)

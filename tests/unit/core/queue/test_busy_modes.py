@@ -25,8 +25,7 @@ from gateway_sessions.core.queue.busy_modes import (
     plan_arrival,
     refusal_by_count,
 )
-from gateway_sessions.core.queue.inbound import AttachmentKind
-from gateway_sessions.core.queue.receipts import Disposition, RejectReason
+from gateway_sessions.core.queue.inbound import AttachmentKind, Disposition, RejectReason
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import ConfigError
 from tests.unit.core.queue.busy_lanes import (

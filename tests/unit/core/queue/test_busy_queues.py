@@ -19,8 +19,7 @@ from gateway_sessions.core.queue.busy_modes import (
     acknowledge_due,
     plan_arrival,
 )
-from gateway_sessions.core.queue.inbound import AttachmentKind, turn_text
-from gateway_sessions.core.queue.receipts import Disposition, RejectReason
+from gateway_sessions.core.queue.inbound import AttachmentKind, Disposition, RejectReason, turn_text
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from tests.unit.core.queue.busy_lanes import (
     AT,

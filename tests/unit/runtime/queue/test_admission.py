@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from gateway_sessions.core.queue.busy_modes import BusyRules, LaneLoad
-from gateway_sessions.core.queue.receipts import Duplicate, RejectReason
+from gateway_sessions.core.queue.inbound import Duplicate, RejectReason
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.runtime.queue.admission import (
     CROWDED_SECONDS,

@@ -20,7 +20,7 @@ from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.tables import lanes
 from gateway_sessions.storage.tables.change import Actor, Change
-from gateway_sessions.storage.tables.locks import of_lane, of_reply, of_session
+from gateway_sessions.storage.tables.statements import of_lane, of_reply, of_session
 from gateway_sessions.storage.transactions.queue import admit, claim, outbox, settle, waiting
 from gateway_sessions.storage.transactions.sessions import find_or_create, lane_changes
 from gateway_sessions.storage.transactions.transcripts import messages

@@ -9,7 +9,7 @@ from gateway_sessions.storage.engines.mysql.connection import (
     living_node_query,
     lock_row_of,
 )
-from gateway_sessions.storage.tables import locks
+from gateway_sessions.storage.tables import statements
 
 
 def numbers(kind: int) -> range:
@@ -18,18 +18,18 @@ def numbers(kind: int) -> range:
 
 def test_kinds_never_meet_in_a_row():
     for name in map(str, range(3000)):
-        assert lock_row_of(locks.of_lane(name)) in numbers(KINDS.index("lane"))
-        assert lock_row_of(locks.of_session(name)) in numbers(KINDS.index("session"))
-    assert lock_row_of(locks.of_reply(1)) in numbers(KINDS.index("reply"))
+        assert lock_row_of(statements.of_lane(name)) in numbers(KINDS.index("lane"))
+        assert lock_row_of(statements.of_session(name)) in numbers(KINDS.index("session"))
+    assert lock_row_of(statements.of_reply(1)) in numbers(KINDS.index("reply"))
 
 
 def test_every_name_has_a_row():
-    names = (locks.of_signals(7), locks.OF_INDEX)
+    names = (statements.of_signals(7), statements.OF_INDEX)
     assert all(lock_row_of(name) in numbers(KINDS.index("index")) for name in names)
 
 
 def test_every_row_is_used():
-    used = {lock_row_of(locks.of_lane(str(number))) for number in range(20 * OF_EACH_KIND)}
+    used = {lock_row_of(statements.of_lane(str(number))) for number in range(20 * OF_EACH_KIND)}
     assert used == set(numbers(0))
 
 

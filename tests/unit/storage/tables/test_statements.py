@@ -27,7 +27,8 @@ from gateway_sessions.core.queue.state_machine import (
 )
 from gateway_sessions.errors import InvalidTransitionError
 from gateway_sessions.storage.engines.sqlite.schema import split_statements
-from gateway_sessions.storage.tables.moves import (
+from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
+from gateway_sessions.storage.tables.statements import (
     AS_THEY_WERE,
     FROM_NO_STATE,
     KEEPS_ITS_STATE,
@@ -35,7 +36,6 @@ from gateway_sessions.storage.tables.moves import (
     move_items,
     moving,
 )
-from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
 
 QUERIES = load_queries("sqlite")
 TOKEN, HEAD, LATE = 7, 1, 1 << 40

@@ -9,8 +9,7 @@ import pytest
 from gateway_sessions import SessionSource
 from gateway_sessions.core.identity.keys import Isolation, session_key
 from gateway_sessions.core.identity.pseudonyms import Pseudonyms
-from gateway_sessions.core.queue.inbound import InboundMessage, ReplyTo, user_row
-from gateway_sessions.core.queue.speakers import Speakers
+from gateway_sessions.core.queue.inbound import InboundMessage, ReplyTo, Speakers, user_row
 
 NAMES = Pseudonyms(b"a secret of the installation")
 SHARED, PRIVATE = Isolation(group_sessions_per_user=False), Isolation()
