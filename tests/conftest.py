@@ -116,6 +116,12 @@ def warm_interpreter() -> WarmPython:
     return warm_python()
 
 
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The directory of a store, which is not made yet."""
+    return tmp_path / "home"
+
+
 def pytest_sessionfinish() -> None:
     """End the interpreter from which programs were started, if any were."""
     if warm_python.cache_info().currsize:

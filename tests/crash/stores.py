@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from anyio.abc import TaskGroup
-
 from gateway_sessions import Config, SessionDB, SessionStore
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.duties.session_hooks import Hook
 from gateway_sessions.runtime.store.database_opening import DATABASE_FILE, DatabaseOpening
+from gateway_sessions.runtime.store.opening import Assembly
 from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
 from gateway_sessions.storage.listener import DatabaseListener
 from gateway_sessions.storage.tables.sql_files import Migration
+from tests.raw_sql import execute_sql
 
 OpenedStore = SessionStore
 MakeDriver = Callable[[Path], SqliteEngine]
@@ -61,11 +60,10 @@ class DrivenStore(SessionStore):
 
     make_driver: MakeDriver = SqliteEngine
 
-    async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        assembly = self._assembly()
+    def _assembly(self) -> Assembly:
+        assembly = super()._assembly()
         plain = {field.name: getattr(assembly.database, field.name) for field in fields(DatabaseOpening)}
-        driven = DrivenOpening(**plain, make_driver=self.make_driver)
-        self._opened = await replace(assembly, database=driven).run(tasks, cleanup)
+        return replace(assembly, database=DrivenOpening(**plain, make_driver=self.make_driver))
 
 
 def driven_store(
@@ -102,8 +100,7 @@ def open_store(
 async def ask(home: Path, config: Config, sql: str) -> list[tuple[Any, ...]]:
     """What a query finds in the database of a store, asked beside it."""
     if (address := config.sessiondb.url) is None:
-        with closing(sqlite3.connect(home / DATABASE_FILE)) as database:
-            return database.execute(sql).fetchall()
+        return execute_sql(home / DATABASE_FILE, sql)
     from tests.cluster.databases import database_at  # noqa: PLC0415 -- it loads the drivers of all servers
 
     return [tuple(row) for row in await database_at(address).fetch(address, sql)]

@@ -1,7 +1,5 @@
 """A store copies its database every day, and keeps the newest copies."""
 
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from gateway_sessions import Config, SessionStore
 from gateway_sessions.config import BackupsConfig, ExpiryWatcherConfig
 from gateway_sessions.testing import FakeClock
 from tests.crash.kills.store_workload import source
+from tests.raw_sql import execute_sql
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -31,8 +30,7 @@ async def test_a_copy_is_taken_soon_after_the_first_start_and_then_every_day(tmp
             await store.get_or_create_session(source("a"))
             await clock.advance(days=1)
     assert copies(tmp_path) == [f"sessions-2026030{day}T120500Z.db" for day in (4, 5, 6)]
-    with closing(sqlite3.connect(tmp_path / "backups" / copies(tmp_path)[0])) as connection:
-        assert connection.execute("SELECT count(*) FROM sessions").fetchone()[0] >= 1
+    assert execute_sql(tmp_path / "backups" / copies(tmp_path)[0], "SELECT count(*) FROM sessions")[0][0] >= 1
 
 
 async def test_a_database_that_nobody_has_written_to_is_not_copied_again(tmp_path: Path):

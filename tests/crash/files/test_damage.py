@@ -15,6 +15,7 @@ from gateway_sessions import Config, GatewaySessionsError, Scope, SessionStore
 from gateway_sessions.errors import StorageCorruptError
 from tests.crash.kills.store_workload import START, key, source
 from tests.crash.stores import SteppedClock
+from tests.raw_sql import execute_sql
 
 CONFIG = Config(timezone="UTC")
 LANES = 30
@@ -134,5 +135,4 @@ async def test_an_entry_that_no_program_wrote_is_told_and_stops_no_other_lane(ho
             with pytest.raises(StorageCorruptError, match=lane):
                 await store.get_session(key(lane))
         assert await store.get_or_create_session(source("lane-09"))
-    with closing(sqlite3.connect(home / "sessions.db")) as connection:
-        assert connection.execute("SELECT count(*) FROM entries").fetchone() == (LANES,)
+    assert execute_sql(home / "sessions.db", "SELECT count(*) FROM entries")[0] == (LANES,)

@@ -29,6 +29,7 @@ from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.operator import check_store, repair_store
 from gateway_sessions.queue import Owed
 from tests.crash.stores import SteppedClock
+from tests.raw_sql import execute_sql
 
 START: Final = datetime(2026, 3, 2, 12, tzinfo=UTC)
 CONFIG: Final = Config(
@@ -415,12 +416,10 @@ async def test_a_damaged_value_is_told_and_disturbs_nobody_else(furnished: Path,
 async def test_a_damaged_fact_about_the_store_is_told_and_mended(
     furnished: Path, tmp_path: Path, value: object
 ):
-    with closing(sqlite3.connect(furnished / "sessions.db")) as connection:
-        names = [row[0] for row in connection.execute("SELECT name FROM meta")]
+    names = [row[0] for row in execute_sql(furnished / "sessions.db", "SELECT name FROM meta")]
     for number, name in enumerate(names):
         home = shutil.copytree(furnished, tmp_path / str(number))
-        with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
-            connection.execute("UPDATE meta SET value = ? WHERE name = ?", (value, name))
+        execute_sql(home / "sessions.db", "UPDATE meta SET value = ? WHERE name = ?", value, name)
         await named(name, open_again(home))
 
 

@@ -46,7 +46,7 @@ async def test_a_file_that_cannot_be_written_is_told_and_the_change_stands(tmp_p
         assert not list(tmp_path.glob("*.tmp"))
         assert await store.peek_session_id(key("b")) is not None
         await store.flush()
-        assert verify((tmp_path / "sessions.json").read_bytes()).generation == store.db.generation
+        assert verify((tmp_path / "sessions.json").read_bytes()).generation == store.db.generation.current
 
 
 async def test_after_a_commit_that_failed_the_file_is_not_written_again_and_again(tmp_path: Path):

@@ -45,8 +45,8 @@ from tests.crash.database_calls import (
 )
 from tests.crash.kills.invariants import check_database
 from tests.crash.kills.store_workload import START
+from tests.crash.storage.faulty_driver import FAULTS, FaultyDriver, fault
 from tests.crash.storage.test_cancellation import cancel_this_task, nothing_is_held, run
-from tests.crash.storage.test_failing_storage import FAULTS, FaultyDriver, fault
 from tests.crash.stores import SteppedClock
 from tests.crash.suspensions import Suspensions
 

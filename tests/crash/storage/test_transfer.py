@@ -16,8 +16,8 @@ from gateway_sessions import GatewaySessionsError, Scope, SessionDB, StorageErro
 from gateway_sessions.ports import Transaction, TransactionFactory
 from gateway_sessions.storage.tables.sql_files import ROOT
 from tests.crash.kills.store_workload import START
+from tests.crash.storage.faulty_driver import FAULTS, FaultyDriver, fault
 from tests.crash.storage.test_cancellation import cancel_this_task, nothing_is_held, run
-from tests.crash.storage.test_failing_storage import FAULTS, FaultyDriver, fault
 from tests.crash.stores import SteppedClock
 from tests.crash.suspensions import Suspensions
 

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import itertools
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
@@ -19,11 +19,12 @@ from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.errors import FencedError
 from gateway_sessions.queue import Owed
 from gateway_sessions.runtime.queue.turn import GatewayTurn
-from tests.crash.kills.store_workload import START, key
+from tests.crash.kills.store_workload import key
+from tests.crash.storage.faulty_driver import FAULTS, FaultyDriver, fault
 from tests.crash.storage.test_cancellation import cancel_this_task, nothing_stays_held, run
-from tests.crash.storage.test_failing_storage import ALONE, FAULTS, FaultyDriver, fault, snapshot
+from tests.crash.storage.test_failing_storage import snapshot
 from tests.crash.store_calls import APART, message
-from tests.crash.stores import DrivenStore, SteppedClock, driven_store
+from tests.crash.stores import DrivenStore, SteppedClock
 from tests.crash.suspensions import Suspensions
 
 SAID: Final = {"role": "assistant", "content": "hi"}
@@ -63,19 +64,6 @@ def test_every_method_of_a_turn_is_called_here():
     assert set(CALLS) == public
 
 
-@pytest.fixture
-async def opened(tmp_path: Path) -> AsyncIterator[tuple[DrivenStore, FaultyDriver, SteppedClock]]:
-    drivers: list[FaultyDriver] = []
-
-    def make_driver(path: Path) -> FaultyDriver:
-        drivers.append(FaultyDriver(path))
-        return drivers[0]
-
-    clock = SteppedClock(START)
-    async with driven_store(tmp_path, make_driver, ALONE, clock=clock) as store:
-        yield store, drivers[0], clock
-
-
 async def begin(store: DrivenStore, clock: SteppedClock, *, known: bool) -> GatewayTurn:
     """A turn on a lane of which nothing else is left; unless *known*, it has written something already."""
     clock.advance(minutes=1)
@@ -100,9 +88,9 @@ def visible_rows(home: Path, turn: GatewayTurn) -> int:
 @each_call
 @pytest.mark.parametrize("known", [True, False], ids=["as_it_began", "with_something_written"])
 async def test_a_statement_that_fails_is_a_typed_error_and_the_call_can_be_repeated(
-    opened: tuple[DrivenStore, FaultyDriver, SteppedClock], tmp_path: Path, name: str, known: bool
+    faulty_store: tuple[DrivenStore, FaultyDriver, SteppedClock], tmp_path: Path, name: str, known: bool
 ):
-    store, driver, clock = opened
+    store, driver, clock = faulty_store
     for nth, kind in zip(itertools.count(1), itertools.cycle(FAULTS), strict=False):
         turn = await begin(store, clock, known=known)
         before = snapshot(tmp_path)
@@ -134,13 +122,13 @@ async def test_a_statement_that_fails_is_a_typed_error_and_the_call_can_be_repea
 @pytest.mark.parametrize("known", [True, False], ids=["as_it_began", "with_something_written"])
 @pytest.mark.parametrize("later", [False, True], ids=["at_once", "a_turn_later"])
 async def test_a_cancelled_call_is_done_or_not_and_the_lane_goes_on(
-    opened: tuple[DrivenStore, FaultyDriver, SteppedClock],
+    faulty_store: tuple[DrivenStore, FaultyDriver, SteppedClock],
     tmp_path: Path,
     name: str,
     known: bool,
     later: bool,
 ):
-    store, _, clock = opened
+    store, _, clock = faulty_store
     for at in itertools.count(1):
         turn = await begin(store, clock, known=known)
         suspensions = Suspensions(at, lambda: cancel_this_task(later=later))

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,19 +9,18 @@ import pytest
 from gateway_sessions import Accepted, InboundMessage, SessionSource, SessionStore
 from gateway_sessions.cli.exit_codes import Exit
 from tests.integration.command_line.conftest import SAID, Gsess, key, person
+from tests.raw_sql import execute_sql
 
 
 def session_of(home: Path, number: int) -> str:
-    with closing(sqlite3.connect(home / "sessions.db")) as connection:
-        row = connection.execute(
-            "SELECT session_id FROM entries WHERE session_key = ?", (key(number),)
-        ).fetchone()
+    row = execute_sql(
+        home / "sessions.db", "SELECT session_id FROM entries WHERE session_key = ?", key(number)
+    )[0]
     return str(row[0])
 
 
 def count(home: Path, table: str) -> int:
-    with closing(sqlite3.connect(home / "sessions.db")) as connection:
-        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608 -- ours
+    return int(execute_sql(home / "sessions.db", f"SELECT count(*) FROM {table}")[0][0])  # noqa: S608 -- ours
 
 
 # sessions
@@ -137,14 +134,12 @@ def test_a_session_is_deleted_when_that_is_confirmed(gsess: Gsess, home: Path):
 
 
 def test_old_sessions_are_pruned_when_that_is_confirmed(gsess: Gsess, home: Path):
-    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
-        connection.execute("UPDATE totals SET last_active = 0 WHERE session_id = 'loose'")
+    execute_sql(home / "sessions.db", "UPDATE totals SET last_active = 0 WHERE session_id = 'loose'")
     old = ("--home", home, "sessions", "prune", "--older-than", "5w", "--dry-run")
     assert gsess(*old).lines == ["Would remove 0 ended sessions (0 messages, 0 B of text)."]
     told = ["Would remove 1 session, ended or not (1 message, 8 B of text):", "  loose"]
     assert gsess(*old, "--unended").lines == told
-    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
-        connection.execute("UPDATE sessions SET ended_at = 0 WHERE session_id = 'loose'")
+    execute_sql(home / "sessions.db", "UPDATE sessions SET ended_at = 0 WHERE session_id = 'loose'")
     assert gsess(*old).lines == ["Would remove 1 ended session (1 message, 8 B of text):", "  loose"]
     assert gsess("--home", home, "sessions", "prune").code == Exit.DECLINED
     assert gsess("--home", home, "sessions", "prune", "--json").answer["error"]["exit_code"] == Exit.DECLINED
@@ -243,8 +238,7 @@ def test_a_healthy_database_is_checked_and_needs_no_repair(gsess: Gsess, home: P
 
 
 def test_a_damaged_database_is_found_and_mended(gsess: Gsess, home: Path):
-    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
-        connection.execute("DELETE FROM totals WHERE session_id = 'loose'")
+    execute_sql(home / "sessions.db", "DELETE FROM totals WHERE session_id = 'loose'")
     found = gsess("--home", home, "sessiondb", "check")
     assert found.code == Exit.UNSOUND
     assert "sessiondb repair" in found.out
@@ -483,7 +477,6 @@ def test_a_title_that_is_taken_away_is_told(gsess: Gsess, home: Path):
 
 def test_a_rehearsed_repair_ends_as_a_check_does(gsess: Gsess, home: Path):
     assert gsess("--home", home, "sessiondb", "repair", "--dry-run").code == Exit.DONE
-    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
-        connection.execute("UPDATE entries SET record = '{'")
+    execute_sql(home / "sessions.db", "UPDATE entries SET record = '{'")
     for words in (("check",), ("repair", "--dry-run")):
         assert gsess("--home", home, "sessiondb", *words).code == Exit.UNSOUND

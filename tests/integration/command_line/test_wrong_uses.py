@@ -16,6 +16,7 @@ from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.storage.engines.sqlite.engine import SqliteDriver
 from tests.integration.command_line.conftest import Gsess, key
 from tests.programs import WarmPython
+from tests.raw_sql import execute_sql
 
 ROOT = os.geteuid() == 0
 
@@ -123,13 +124,14 @@ def surroundings(home: Path, tmp_path: Path) -> Path:
     (tmp_path / "garbage").write_bytes(b"\xa2\x00\n\xff\n[]\n")
     (tmp_path / "new.yaml").write_text("timezone: UTC\n")
     (tmp_path / "foreign").mkdir()
-    with closing(sqlite3.connect(tmp_path / "foreign" / "sessions.db")) as connection, connection:
-        connection.execute("CREATE TABLE theirs (x)")
+    execute_sql(tmp_path / "foreign" / "sessions.db", "CREATE TABLE theirs (x)")
     for name in ("newer", "torn"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "sessions.db").write_bytes((home / "sessions.db").read_bytes())
-    with closing(sqlite3.connect(tmp_path / "newer" / "sessions.db")) as connection, connection:
-        connection.execute("UPDATE meta SET value = 99 WHERE name IN ('schema_version', 'readable_from')")
+    execute_sql(
+        tmp_path / "newer" / "sessions.db",
+        "UPDATE meta SET value = 99 WHERE name IN ('schema_version', 'readable_from')",
+    )
     (tmp_path / "torn" / "sessions.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 8000)
     return tmp_path
 
@@ -169,8 +171,9 @@ def test_json_and_sessions_are_not_mixed(gsess: Gsess, home: Path):
 
 
 def test_a_title_that_is_taken_is_said_so(gsess: Gsess, home: Path):
-    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
-        connection.execute("UPDATE sessions SET owner = 'main:telegram:user:u1' WHERE session_id = 'loose'")
+    execute_sql(
+        home / "sessions.db", "UPDATE sessions SET owner = 'main:telegram:user:u1' WHERE session_id = 'loose'"
+    )
     ended = gsess("--home", home, "sessions", "rename", "loose", "my", "project")
     assert ended.code == Exit.WRONG_USE
     assert "taken" in ended.err

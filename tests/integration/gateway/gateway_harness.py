@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 
-from gateway_sessions import Config, SessionStore
+from gateway_sessions import Config, SessionStore, TurnContext
 from gateway_sessions.config import SessionDBConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.config.sections import Durability
 from gateway_sessions.core.queue.busy_modes import BusyRules
@@ -80,6 +80,16 @@ async def open_harness(
         Gateway(store, adapters=[platform, *others], **options) as gateway,
     ):
         yield GatewayHarness(home, platform, clock, store, gateway)
+
+
+async def echo(turn: TurnContext) -> str:
+    """Answer with the text of the message."""
+    return turn.text
+
+
+async def quote_message(turn: TurnContext) -> str:
+    """Answer with a sentence that tells the answer from the message."""
+    return f"you said: {turn.text}"
 
 
 async def wait_until(true: Callable[[], object], *, seconds: float = 5) -> None:

@@ -30,14 +30,10 @@ from gateway_sessions.testing.agents import Gate, ScriptedAgent, ScriptedAgents,
 from gateway_sessions.testing.fake_platform import FakePlatform
 from gateway_sessions.testing.inside import queue_of
 from tests.integration.gateway.documented_events import kinds_of, take_events
-from tests.integration.gateway.gateway_harness import QUICK, busy_config, open_harness, wait_until
+from tests.integration.gateway.gateway_harness import QUICK, busy_config, echo, open_harness, wait_until
 
 IDLE = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=60)
 DESK = SessionSource(platform="telegram", chat_id="desk")
-
-
-async def echo(turn: TurnContext) -> str:
-    return turn.text
 
 
 def log_of(session_key: str) -> Transaction[list[tuple[object, ...]]]:

@@ -48,7 +48,7 @@ from gateway_sessions.testing.agents import (
     waits_at,
 )
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, busy_config, open_harness
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, busy_config, echo, open_harness
 from tests.integration.gateway.restartable_gateway import AT_ONCE, RestartableGateway
 
 PHOTO = Attachment(kind=AttachmentKind.PHOTO, url="file:a.jpg")
@@ -92,15 +92,6 @@ def test_each_failure_has_a_test_and_each_test_a_failure():
     tests = {name.removeprefix("test_") for name, one in here.items() if inspect.iscoroutinefunction(one)}
     assert {one for one in tests if f"test_{one}" in here} == set(FAILURES.values())
     assert len(set(FAILURES.values())) == len(FAILURES)
-
-
-@pytest.fixture
-def restartable(tmp_path: Path) -> RestartableGateway:
-    return RestartableGateway(tmp_path)
-
-
-async def echo(turn: TurnContext) -> str:
-    return turn.text
 
 
 def replies(harness: GatewayHarness, chat: str | None = None) -> list[str]:

@@ -12,18 +12,13 @@ import msgspec
 import pytest
 
 from gateway_sessions.core.queue.inbound import Accepted, Duplicate, InboundMessage, Rejected, RejectReason
-from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.observers import AT_ONCE, ObservedTurn, Observer
 from gateway_sessions.runtime.observability.event_stream import EventKind
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, fails, waits_at
 from tests.integration.gateway.documented_events import take_events
-from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness, wait_until
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, echo, open_harness, wait_until
 
 REFUSED = "I may not take this message."
-
-
-async def echo(turn: TurnContext) -> str:
-    return turn.text
 
 
 async def hang(_: object) -> None:

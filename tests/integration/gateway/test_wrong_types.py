@@ -29,11 +29,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.sessions import FirstExchange
 from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.agents import ScriptedAgent
-from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness
-
-
-async def echo(turn: TurnContext) -> str:
-    return turn.text
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, echo, open_harness
 
 
 async def veto(_: object) -> str:

@@ -44,6 +44,7 @@ from tests.integration.hermes.deliberate_differences import (
     difference_for,
     of_section,
 )
+from tests.raw_sql import execute_sql
 
 VECTORS = json.loads((Path(__file__).parents[2] / "data" / "hermes_vectors.json").read_text(encoding="utf-8"))
 QUICK = SessionDBConfig(durability=Durability.OS)
@@ -411,9 +412,7 @@ class TestFiles:
 
     async def test_the_table_of_another_directory_is_not_ours(self, tmp_path):
         lay_out("marked", tmp_path)
-        with closing(sqlite3.connect(tmp_path / "state.db")) as database:
-            database.execute("UPDATE gateway_routing SET scope = '/elsewhere'")
-            database.commit()
+        execute_sql(tmp_path / "state.db", "UPDATE gateway_routing SET scope = '/elsewhere'")
         (tmp_path / "sessions" / "sessions.json").unlink()
         async with open_at(tmp_path) as store:
             assert await all_entries(store) == {}

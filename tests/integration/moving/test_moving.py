@@ -48,6 +48,7 @@ from tests.integration.moving.filled_store import (
 )
 from tests.pooler import REAL, pooled
 from tests.programs import WarmPython
+from tests.raw_sql import change_rows
 
 SLOWLY = """
     ALTER TABLE tombstones RENAME TO many_tombstones;
@@ -294,8 +295,7 @@ async def test_a_target_that_was_damaged_on_the_way_is_noticed(source: Path, tmp
     def spoil(progress: MigrationProgress) -> None:
         if progress.checking and not spoilt:
             spoilt.append(damage)
-            with closing(sqlite3.connect(target)) as connection, connection:
-                assert connection.execute(damage).rowcount
+            change_rows(target, damage)
 
     spoilt: list[str] = []
     with pytest.raises(MigrationError, match="not what it should be"):

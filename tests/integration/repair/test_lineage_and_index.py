@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from gateway_sessions import Scope, SessionDB
 from gateway_sessions.operator import check_store, repair_store
+from tests.raw_sql import execute_sql
 
 EVERYTHING = Scope.operator()
 SUMMARY = [{"role": "user", "content": "a summary"}]
@@ -30,12 +29,6 @@ async def home(tmp_path: Path) -> Path:
     return home
 
 
-def execute(home: Path, sql: str, *values: object, file: str = "sessions.db") -> None:
-    with closing(sqlite3.connect(home / file)) as connection:
-        connection.execute(sql, values)
-        connection.commit()
-
-
 async def listed(home: Path) -> set[str]:
     async with SessionDB.open(home / "sessions.db", survives_power_cut=False) as db:
         return {one.session_id for one in await db.list_sessions_rich(scope=EVERYTHING)}
@@ -49,12 +42,14 @@ async def found(home: Path, words: str) -> set[str]:
 
 async def test_a_circle_of_sessions_is_found_and_cut_where_it_began(home: Path):
     before = await listed(home)
-    execute(
-        home,
+    execute_sql(
+        home / "sessions.db",
         "UPDATE sessions SET parent_session_id = 'third', relation = 'continuation' "
         "WHERE session_id = 'first'",
     )
-    execute(home, "UPDATE sessions SET end_reason = 'compression' WHERE session_id = 'third'")
+    execute_sql(
+        home / "sessions.db", "UPDATE sessions SET end_reason = 'compression' WHERE session_id = 'third'"
+    )
     report = await check_store(home)
     assert report.found == ("1 conversation that comes from itself: first",)
     repaired = await repair_store(home)
@@ -65,8 +60,8 @@ async def test_a_circle_of_sessions_is_found_and_cut_where_it_began(home: Path):
 
 
 async def test_a_session_that_comes_from_itself_is_cut_loose(home: Path):
-    execute(
-        home,
+    execute_sql(
+        home / "sessions.db",
         "UPDATE sessions SET parent_session_id = 'other', relation = 'branch' WHERE session_id = 'other'",
     )
     assert len((await check_store(home)).found) == 1
@@ -76,7 +71,7 @@ async def test_a_session_that_comes_from_itself_is_cut_loose(home: Path):
 
 
 def forget_documents(home: Path) -> None:
-    execute(home, "INSERT INTO documents (documents) VALUES ('delete-all')", file="search.db")
+    execute_sql(home / "search.db", "INSERT INTO documents (documents) VALUES ('delete-all')")
 
 
 def overwrite_pages(home: Path) -> None:
@@ -107,7 +102,7 @@ async def test_a_store_without_an_index_is_healthy(home: Path):
 
 
 async def test_after_a_repair_all_is_found_that_is_there(home: Path):
-    execute(home, "DELETE FROM sessions WHERE session_id = 'other'")
+    execute_sql(home / "sessions.db", "DELETE FROM sessions WHERE session_id = 'other'")
     report = await repair_store(home)
     assert report.done[-1].startswith("search index: removed")
     async with SessionDB.open(home / "sessions.db", survives_power_cut=False) as db:

@@ -12,7 +12,8 @@ from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.operator import check_store, repair_store
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.queue.bench import APART, LANE, accept, begin, owed
-from tests.unit.runtime.store_fixtures import execute, open_store
+from tests.raw_sql import execute_sql
+from tests.unit.runtime.store_fixtures import open_store
 
 COLLECTING = BusyRules(mode=BusyMode.COLLECT)
 DAMAGE = {
@@ -47,7 +48,7 @@ async def test_a_queue_as_it_should_be_is_found_so(home: Path):
 async def test_a_queue_that_does_not_add_up_is_found_and_mended(
     home: Path, damage: str, fake_clock: FakeClock
 ):
-    execute(home, damage)
+    execute_sql(home / "sessions.db", damage)
     found = (await check_store(home)).found
     assert any(DAMAGE[damage] in one for one in found), found
     assert any(DAMAGE[damage] in one for one in (await repair_store(home)).done)
@@ -68,7 +69,7 @@ async def test_a_queue_that_does_not_add_up_is_found_and_mended(
 async def test_a_message_that_is_said_to_be_settled_and_has_its_text_becomes_a_dead_letter(
     home: Path, damage: str, fake_clock: FakeClock
 ):
-    execute(home, f"UPDATE inbox SET {damage} WHERE seq = 2")  # noqa: S608 -- ours
+    execute_sql(home / "sessions.db", f"UPDATE inbox SET {damage} WHERE seq = 2")  # noqa: S608 -- ours
     done = (await repair_store(home)).done
     assert any("message in a state that there is not" in one for one in done)
     assert (await check_store(home)).found == ()
@@ -83,7 +84,7 @@ async def test_a_reply_in_no_state_is_given_up(home: Path):
     async with open_store(home) as store:
         turn = await begin(store)
         await turn.commit(replies=[owed("an answer")])
-    execute(home, "UPDATE outbox SET state = 'lost'")
+    execute_sql(home / "sessions.db", "UPDATE outbox SET state = 'lost'")
     assert any("reply in a state that there is not" in one for one in (await repair_store(home)).done)
     assert (await check_store(home)).found == ()
     async with open_store(home) as store:

@@ -23,6 +23,7 @@ from gateway_sessions.storage.maintenance.repair import check_store, repair_stor
 from gateway_sessions.storage.tables.sql_files import load_migrations
 from gateway_sessions.testing import FakeClock
 from tests.crash.kills.store_workload import key, source
+from tests.raw_sql import execute_sql
 
 PAGE = 4096
 LANES = 40
@@ -51,13 +52,6 @@ def talked_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def home(talked_in: Path, tmp_path: Path) -> Path:
     """A copy of it, to be damaged."""
     return shutil.copytree(talked_in, tmp_path / "home")
-
-
-def execute(home: Path, sql: str, *values: object) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(home / "sessions.db")) as connection:
-        rows = connection.execute(sql, values).fetchall()
-        connection.commit()
-        return rows
 
 
 def spoil(home: Path, mark: bytes, *, skip: int = 0) -> None:
@@ -166,21 +160,21 @@ async def test_tables_that_disagree_are_made_to_agree_and_no_message_is_lost(
 ):
     with closing(sqlite3.connect(home / "sessions.db")) as connection:
         connection.executescript(script)
-    before = execute(home, "SELECT count(*) FROM messages")
+    before = execute_sql(home / "sessions.db", "SELECT count(*) FROM messages")
     report = await check_store(home)
     assert not report.damaged
     assert any(words in one for one in report.found)
     repaired = await repair_store(home, clock=FakeClock())
     assert any(words in one for one in repaired.done)
     assert (await check_store(home)).healthy
-    assert execute(home, "SELECT count(*) FROM messages") == before
+    assert execute_sql(home / "sessions.db", "SELECT count(*) FROM messages") == before
     async with SessionDB.open(home / "sessions.db", survives_power_cut=False) as db:
-        for (session_id,) in execute(home, "SELECT session_id FROM sessions"):
+        for (session_id,) in execute_sql(home / "sessions.db", "SELECT session_id FROM sessions"):
             await db.append_message(str(session_id), "user", "goes on")
 
 
 async def test_a_missing_message_is_told_and_stays_missing(home: Path):
-    execute(home, "DELETE FROM messages WHERE seq = 5")
+    execute_sql(home / "sessions.db", "DELETE FROM messages WHERE seq = 5")
     repaired = await repair_store(home, clock=FakeClock())
     assert any("messages are missing" in one for one in repaired.lost)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from gateway_sessions import (
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.operator import RepairReport, check_store, repair_store
 from gateway_sessions.storage.api.erasure import Eraser
+from tests.raw_sql import change_rows
 
 ANN = SessionSource(platform="telegram", chat_id="1", user_id="ann", chat_name="Ann Lee")
 BOB = SessionSource(platform="telegram", chat_id="2", user_id="bob")
@@ -40,23 +39,13 @@ async def furnished(home: Path) -> str:
     return entry.session_id
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-def execute(home: Path, sql: str, *values: object) -> None:
-    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
-        assert connection.execute(sql, values).rowcount > 0
-
-
 def in_quarantine(report: RepairReport) -> list[dict[str, object]]:
     return [json.loads(line) for path in report.quarantine for line in path.read_text().splitlines()]
 
 
 async def test_a_lane_with_a_damaged_entry_goes_on_as_sessions_json_shows_it(home: Path):
     session_id = await furnished(home)
-    execute(home, "UPDATE entries SET record = '{' WHERE session_id = ?", session_id)
+    change_rows(home / "sessions.db", "UPDATE entries SET record = '{' WHERE session_id = ?", session_id)
     told = f"1 row of entries of which record cannot be read: {await key_of(home, ANN)}"
     async with SessionStore.open(home) as store:
         with pytest.raises(StorageCorruptError, match="its entry is damaged"):
@@ -75,7 +64,12 @@ async def test_a_lane_with_a_damaged_entry_goes_on_as_sessions_json_shows_it(hom
 
 async def test_without_sessions_json_it_goes_on_with_what_is_known(home: Path):
     session_id = await furnished(home)
-    execute(home, "UPDATE entries SET record = '{', due_at = ? WHERE session_id = ?", 1 << 62, session_id)
+    change_rows(
+        home / "sessions.db",
+        "UPDATE entries SET record = '{', due_at = ? WHERE session_id = ?",
+        1 << 62,
+        session_id,
+    )
     for path in home.glob("sessions.json*"):
         path.unlink()
     report = await repair_store(home)
@@ -92,7 +86,7 @@ async def test_sessions_json_tells_whether_a_session_may_go_on(home: Path, *, su
     session_id = await furnished(home)
     if suspended:
         await suspend(home)
-    execute(home, "UPDATE entries SET state = '?' WHERE session_id = ?", session_id)
+    change_rows(home / "sessions.db", "UPDATE entries SET state = '?' WHERE session_id = ?", session_id)
     report = await repair_store(home)
     assert (len(report.found), report.lost) == (1, ())
     async with SessionStore.open(home) as store:
@@ -112,7 +106,7 @@ async def test_a_session_of_which_nobody_knows_whether_it_may_go_on_does_not(hom
         index.unlink()
     else:
         index.write_text(before if shown == "what was before" else before.replace(session_id, "another"))
-    execute(home, "UPDATE entries SET state = '?' WHERE session_id = ?", session_id)
+    change_rows(home / "sessions.db", "UPDATE entries SET state = '?' WHERE session_id = ?", session_id)
     report = await repair_store(home)
     (lost,) = report.lost
     assert "of which state cannot be read" in lost
@@ -130,7 +124,7 @@ async def suspend(home: Path) -> None:
 
 async def test_what_is_readable_of_a_message_stays(home: Path):
     session_id = await furnished(home)
-    execute(home, "UPDATE messages SET reasoning_details = '[', sent_at = ?", 1 << 62)
+    change_rows(home / "sessions.db", "UPDATE messages SET reasoning_details = '[', sent_at = ?", 1 << 62)
     assert len((await check_store(home)).found) == 2
     report = await repair_store(home)
     assert len(report.lost) == 2
@@ -141,7 +135,7 @@ async def test_what_is_readable_of_a_message_stays(home: Path):
 
 async def test_a_message_that_nobody_can_read_waits_no_longer(home: Path):
     await furnished(home)
-    execute(home, "UPDATE inbox SET payload = '[]'")
+    change_rows(home / "sessions.db", "UPDATE inbox SET payload = '[]'")
     report = await repair_store(home)
     assert "1 row of inbox of which payload cannot be read" in report.lost[0]
     async with SessionStore.open(home) as store:
@@ -152,7 +146,7 @@ async def test_a_message_that_nobody_can_read_waits_no_longer(home: Path):
 
 async def test_text_that_is_none_is_read_again_after_a_repair(home: Path):
     session_id = await furnished(home)
-    execute(home, "UPDATE messages SET content = CAST(? AS TEXT)", b"hel\xfflo")
+    change_rows(home / "sessions.db", "UPDATE messages SET content = CAST(? AS TEXT)", b"hel\xfflo")
     found = (await check_store(home)).found
     assert len(found) == 1
     assert "messages of which content as text cannot be read" in found[0]
@@ -168,7 +162,7 @@ async def test_text_that_is_none_is_read_again_after_a_repair(home: Path):
 async def test_a_damaged_key_that_reads_like_another_one_gives_way(home: Path):
     await furnished(home)
     for key in (b"lane\xff", b"lane\xfe"):
-        execute(home, "INSERT INTO lanes (session_key) VALUES (CAST(? AS TEXT))", key)
+        change_rows(home / "sessions.db", "INSERT INTO lanes (session_key) VALUES (CAST(? AS TEXT))", key)
     report = await repair_store(home)
     assert report.lost == ("a row of lanes: as it can be read, there is another like it",)
     assert len(in_quarantine(report)) == 2
@@ -178,7 +172,7 @@ async def test_a_damaged_key_that_reads_like_another_one_gives_way(home: Path):
 @pytest.mark.parametrize("name", ["epoch", "install_secret", "generation", "settled_epoch"])
 async def test_a_store_opens_again_whose_facts_were_damaged(home: Path, name: str):
     session_id = await furnished(home)
-    execute(home, "UPDATE meta SET value = '{' WHERE name = ?", name)
+    change_rows(home / "sessions.db", "UPDATE meta SET value = '{' WHERE name = ?", name)
     told = f"the fact {name!r} about the store cannot be read"
     assert (await check_store(home)).found == (told,)
     report = await repair_store(home)
@@ -194,7 +188,7 @@ async def test_a_store_opens_again_whose_facts_were_damaged(home: Path, name: st
 @pytest.mark.parametrize("name", ["schema_version", "readable_from"])
 async def test_a_file_that_does_not_say_its_version_is_rebuilt(home: Path, name: str):
     session_id = await furnished(home)
-    execute(home, "UPDATE meta SET value = 'x' WHERE name = ?", name)
+    change_rows(home / "sessions.db", "UPDATE meta SET value = 'x' WHERE name = ?", name)
     report = await check_store(home)
     assert (report.found, report.damaged) == (("the file does not know its own version",), True)
     assert (await repair_store(home)).lost == ()
@@ -204,7 +198,7 @@ async def test_a_file_that_does_not_say_its_version_is_rebuilt(home: Path, name:
 
 async def test_a_secret_that_no_copy_tells_is_lost_and_said_to_be(home: Path):
     await furnished(home)
-    execute(home, "UPDATE meta SET value = '{' WHERE name = 'install_secret'")
+    change_rows(home / "sessions.db", "UPDATE meta SET value = '{' WHERE name = 'install_secret'")
     for path in (home / "backups").iterdir():
         path.write_bytes(b"")
     report = await repair_store(home)
@@ -243,7 +237,7 @@ async def test_an_erasure_of_which_the_plan_is_gone_is_lost_and_can_be_asked_for
 ):
     session_id = await furnished(home)
     await cut_off(home, monkeypatch)
-    execute(home, f"UPDATE meta SET {SPOILT_PLANS[damage]} WHERE name LIKE 'erasing:%'")  # noqa: S608
+    change_rows(home / "sessions.db", f"UPDATE meta SET {SPOILT_PLANS[damage]} WHERE name LIKE 'erasing:%'")  # noqa: S608
     assert len((await check_store(home)).found) == 1
     report = await repair_store(home)
     (lost,) = report.lost
@@ -267,7 +261,7 @@ async def key_of(home: Path, source: SessionSource) -> str:
 async def test_one_damaged_entry_hides_no_other(home: Path, caplog: pytest.LogCaptureFixture):
     session_id = await furnished(home)
     damaged = await key_of(home, ANN)
-    execute(home, "UPDATE entries SET record = '{' WHERE session_id = ?", session_id)
+    change_rows(home / "sessions.db", "UPDATE entries SET record = '{' WHERE session_id = ?", session_id)
     async with SessionStore.open(home) as store:
         cleo = await store.get_or_create_session(replace(BOB, chat_id="3", user_id="cleo"))
         await store.flush()
@@ -292,7 +286,7 @@ async def test_a_session_whose_row_is_damaged_is_left_out_of_a_list(home: Path):
     async with SessionStore.open(home) as store:
         for name in ("one", "two", "three"):
             await store.db.create_session(name, "cli")
-    execute(home, "UPDATE sessions SET relation = 'stepchild' WHERE session_id = 'two'")
+    change_rows(home / "sessions.db", "UPDATE sessions SET relation = 'stepchild' WHERE session_id = 'two'")
     async with SessionStore.open(home) as store:
         everybody = Scope.operator()
         for by_activity in (True, False):

@@ -7,7 +7,6 @@ import logging
 import random
 import shutil
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from gateway_sessions.storage.search.sqlite_file import IndexFault, IndexFile, U
 from gateway_sessions.storage.search.sqlite_index import IndexState
 from gateway_sessions.storage.search.sqlite_match import Match
 from tests.integration.search.conftest import EVERYTHING, FaultListener, database, found, say
+from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import open_store
 
 TEXTS = [f"docker {n} " + " ".join(f"word{n}x{m}" for m in range(30)) for n in range(300)]
@@ -75,37 +75,32 @@ def remove(path: Path) -> None:
 
 
 def of_another_version(path: Path) -> None:
-    execute(path, "PRAGMA user_version = 99")
+    execute_sql(path, "PRAGMA user_version = 99")
 
 
 def of_another_tokeniser(path: Path) -> None:
-    execute(path, "UPDATE state SET value = 'another' WHERE name = 'identity'")
+    execute_sql(path, "UPDATE state SET value = 'another' WHERE name = 'identity'")
 
 
 def without_its_state(path: Path) -> None:
-    execute(path, "DELETE FROM state")
+    execute_sql(path, "DELETE FROM state")
 
 
 def ahead_of_the_truth(path: Path) -> None:
-    execute(path, "UPDATE state SET value = value + 1 WHERE name = 'watermark'")
+    execute_sql(path, "UPDATE state SET value = value + 1 WHERE name = 'watermark'")
 
 
 def behind_cleared_changes(path: Path) -> None:
-    execute(path, "UPDATE state SET value = 0 WHERE name = 'changes'")
+    execute_sql(path, "UPDATE state SET value = 0 WHERE name = 'changes'")
     truth = path.with_name("sessions.db")
-    execute(
+    execute_sql(
         truth, "INSERT INTO meta VALUES ('index_changes_cleared', (SELECT max(message_id) FROM messages))"
     )
 
 
 def of_another_program(path: Path) -> None:
     path.unlink()
-    execute(path, "CREATE TABLE theirs (a)")
-
-
-def execute(path: Path, statement: str) -> None:
-    with closing(sqlite3.connect(path)) as raw, raw:
-        raw.execute(statement)
+    execute_sql(path, "CREATE TABLE theirs (a)")
 
 
 @pytest.mark.parametrize(
@@ -154,8 +149,7 @@ async def test_a_database_of_somebody_else_is_kept_for_ever(tmp_path: Path):
     async with database(tmp_path) as db:
         await db.catch_up_search_index()
     (kept,) = (tmp_path / "quarantine").iterdir()
-    with closing(sqlite3.connect(kept)) as raw:
-        assert raw.execute("SELECT count(*) FROM theirs").fetchone() == (0,)
+    assert execute_sql(kept, "SELECT count(*) FROM theirs")[0] == (0,)
 
 
 @pytest.mark.parametrize("harm", [scribble, truncate, remove])
@@ -173,8 +167,7 @@ async def test_an_index_that_is_harmed_while_it_is_open_is_made_anew(tmp_path: P
 
 async def test_damage_that_no_error_tells_of_is_found_by_asking_for_known_messages(tmp_path: Path):
     await filled(tmp_path)
-    with closing(sqlite3.connect(tmp_path / "search.db")) as raw, raw:
-        raw.execute("INSERT INTO documents (documents) VALUES ('delete-all')")
+    execute_sql(tmp_path / "search.db", "INSERT INTO documents (documents) VALUES ('delete-all')")
     async with database(tmp_path) as db:
         report = await db.check_search_index()
         assert report.problem is not None
@@ -196,7 +189,7 @@ async def test_a_sound_index_stays(tmp_path: Path):
 async def test_damage_of_the_truth_is_not_blamed_on_the_index(tmp_path: Path):
     await filled(tmp_path)
     async with database(tmp_path) as db:
-        execute(
+        execute_sql(
             tmp_path / "sessions.db", "UPDATE messages SET hidden_because = 'unknown to us' WHERE seq = 8"
         )
         with pytest.raises(StorageCorruptError):
@@ -365,10 +358,9 @@ def test_a_closed_file_is_not_read(tmp_path: Path):
 @pytest.mark.parametrize("orderly", [True, False])
 async def test_the_whole_index_is_looked_at_from_time_to_time(tmp_path: Path, monkeypatch, orderly: bool):
     await filled(tmp_path)
-    with closing(sqlite3.connect(tmp_path / "search.db")) as raw, raw:
-        raw.execute("INSERT INTO documents (documents) VALUES ('delete-all')")
+    execute_sql(tmp_path / "search.db", "INSERT INTO documents (documents) VALUES ('delete-all')")
     if not orderly:
-        execute(tmp_path / "sessions.db", "UPDATE meta SET value = -1 WHERE name = 'settled_epoch'")
+        execute_sql(tmp_path / "sessions.db", "UPDATE meta SET value = -1 WHERE name = 'settled_epoch'")
     monkeypatch.setattr(index_module, "CHECK_SECONDS" if orderly else "SOON_SECONDS", 0.01)
     listener = FaultListener()
     async with database(tmp_path, listener) as db:

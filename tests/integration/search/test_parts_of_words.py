@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.search.criteria import Literal
 from gateway_sessions.storage.search.sqlite_index import IndexState
 from tests.integration.search.conftest import EVERYTHING, database, found, say
+from tests.raw_sql import execute_sql
 
 FILLER = [f"filler{n} and more of it" for n in range(40)]
 BLOB = "".join(random.Random(5).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=3_000))
@@ -196,8 +195,7 @@ async def test_a_list_that_was_harmed_is_noticed_and_made_anew(tmp_path: Path, h
     async with database(tmp_path) as db:
         await say(db, "s", "a dockyard", *FILLER)
         await db.catch_up_search_index()
-    with closing(sqlite3.connect(tmp_path / "search.db")) as raw, raw:
-        raw.execute(harm)
+    execute_sql(tmp_path / "search.db", harm)
     async with database(tmp_path) as db:
         report = await db.check_search_index()
         assert report.problem is not None
@@ -208,5 +206,4 @@ async def test_a_list_that_was_harmed_is_noticed_and_made_anew(tmp_path: Path, h
 
 
 def listed(home: Path) -> list[str]:
-    with closing(sqlite3.connect(home / "search.db")) as raw:
-        return [row[0] for row in raw.execute("SELECT word FROM words")]
+    return [row[0] for row in execute_sql(home / "search.db", "SELECT word FROM words")]

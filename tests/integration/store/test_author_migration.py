@@ -14,6 +14,7 @@ from gateway_sessions.storage.tables.sql_files import load_migrations
 from gateway_sessions.testing import FakeClock
 from tests.mysql import connected, migrated_database_at
 from tests.postgresql import migrated_database
+from tests.raw_sql import execute_sql
 
 BEFORE = 6
 ANN, BOB = "main:telegram:user:7%3A1", "main:telegram:user:8"
@@ -125,12 +126,10 @@ def path(tmp_path: Path) -> Path:
 async def test_a_file_of_the_version_before(path: Path):
     ann = SessionSource(platform="telegram", chat_id="7:1", user_id="7:1")
     async with SessionStore.open(path.parent, clock=FakeClock(), titler=None) as store:
-        with closing(sqlite3.connect(path)) as connection:
-            assert read(connection.execute(READING).fetchall()) == EXPECTED
+        assert read(execute_sql(path, READING)) == EXPECTED
         assert await store.db.count_said_elsewhere(ANN) == 1
         await store.erase(ann)
-        with closing(sqlite3.connect(path)) as connection:
-            left = {row[:2] for row in connection.execute(READING)}
+        left = {row[:2] for row in execute_sql(path, READING)}
     assert left == {*EXPECTED} - {("taken", 15), ("stays", 15), ("stays", 45)}
 
 

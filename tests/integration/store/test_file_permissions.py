@@ -3,10 +3,9 @@
 import asyncio
 import os
 import shutil
-import sqlite3
 import stat
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +18,7 @@ from gateway_sessions.operator import ErasureReceipt
 from gateway_sessions.runtime.operator.health import examine
 from gateway_sessions.storage.maintenance.repair import check_store, repair_store
 from tests.integration.store.file_watch import FileWatch, watched
+from tests.raw_sql import execute_sql
 
 SOMEBODY = 12345
 IS_ROOT = os.geteuid() == 0
@@ -198,8 +198,7 @@ def test_root_removes_nothing_behind_a_link_of_another_user(theirs: Path, tmp_pa
 
 def test_the_database_of_another_program_keeps_its_mode(tmp_path: Path):
     other = tmp_path / "other.db"
-    with closing(sqlite3.connect(other)) as connection:
-        connection.execute("CREATE TABLE theirs (value)")
+    execute_sql(other, "CREATE TABLE theirs (value)")
     other.chmod(0o644)
 
     async def open_it() -> None:

@@ -15,6 +15,7 @@ from gateway_sessions import Scope, SessionDB, SessionNotFoundError, SessionSour
 from gateway_sessions.errors import SchemaTooNewError, StorageUnavailableError
 from gateway_sessions.operator import connect
 from tests.programs import Program, WarmPython
+from tests.raw_sql import execute_sql
 
 BOT = """
     import asyncio, sys
@@ -58,8 +59,7 @@ async def test_the_old_process_hands_over_and_nothing_acknowledged_is_lost(tmp_p
             assert store.started.clean
             for key, session_id in acknowledged.items():
                 assert await store.peek_session_id(key) == session_id
-        with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
-            assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert execute_sql(tmp_path / "sessions.db", "PRAGMA integrity_check") == [("ok",)]
 
 
 async def test_three_versions_follow_one_another(bot: Start):

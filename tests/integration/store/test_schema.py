@@ -17,6 +17,7 @@ from gateway_sessions.storage.tables.sql_files import Migration, load_migrations
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.faults import crash_at, raising
 from tests.crash.kills.store_workload import NEXT, key, source
+from tests.raw_sql import execute_sql
 
 SHIPPED = load_migrations("sqlite")
 VERSION = SHIPPED[-1].version
@@ -55,8 +56,7 @@ def write_facts(home: Path, **values: int) -> None:
 
 
 def tables(home: Path, name: str = "sessions.db") -> set[str]:
-    with closing(sqlite3.connect(home / name)) as connection:
-        return {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return {row[0] for row in execute_sql(home / name, "SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 async def test_a_newer_database_that_we_cannot_read_is_left_byte_for_byte(home: Path):

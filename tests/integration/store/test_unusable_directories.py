@@ -21,6 +21,7 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from tests.programs import WarmPython
+from tests.raw_sql import execute_sql
 
 SOURCE = SessionSource(platform="telegram", chat_id="1", user_id="1")
 NOBODY = 65534
@@ -41,9 +42,7 @@ def foreign_database(path: Path) -> None:
 
 
 def marked_database(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA application_id = 252006674")
-        connection.commit()
+    execute_sql(path, "PRAGMA application_id = 252006674")
 
 
 def text_file(path: Path) -> None:

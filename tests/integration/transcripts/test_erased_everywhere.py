@@ -21,6 +21,7 @@ from gateway_sessions.testing.faults import crash_at, raising
 from tests.crash.kills.invariants import check_database
 from tests.integration.transfer.hermes import CHAT, TIP, change, hermes_home
 from tests.integration.transfer.test_hermes_home import SAY
+from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import open_store, quick
 
 OPERATOR = Scope.operator()
@@ -189,9 +190,7 @@ async def test_what_they_sent_to_rooms_by_another_account_is_another_owners(
 
 
 def forget_authors(home: Path) -> None:
-    with closing(sqlite3.connect(home / "sessions.db")) as connection:
-        connection.execute("UPDATE messages SET author = NULL, from_lane = NULL")
-        connection.commit()
+    execute_sql(home / "sessions.db", "UPDATE messages SET author = NULL, from_lane = NULL")
 
 
 async def test_an_erasure_that_is_cut_off_is_finished_in_sessions_of_others_as_well(

@@ -26,11 +26,6 @@ async def goes_by(_: str, user_id: str) -> str:
     return ALIASES.get(user_id, user_id)
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
 async def traces(store: SessionStore, *marks: str) -> set[str]:
     """The marks in every row of every table, and in every byte of every file."""
     files = await asyncio.to_thread(bytes_in, store.home)

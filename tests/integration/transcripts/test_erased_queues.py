@@ -32,7 +32,8 @@ from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.faults import crash_at, raising
 from gateway_sessions.testing.inside import queue_of
 from tests.crash.kills.invariants import check_database
-from tests.unit.runtime.store_fixtures import execute, open_store, quick
+from tests.raw_sql import execute_sql
+from tests.unit.runtime.store_fixtures import open_store, quick
 
 WORD, USER, CHAT, NAME = "xyzzycanary", "4242424242", "9797979797", "Plugh Canary"
 CANARIES = (WORD, USER, CHAT, NAME)
@@ -95,11 +96,6 @@ async def owing(store: SessionStore, clock: FakeClock) -> list[outbox.OwedReply]
     return (await store.db.read(partial(outbox.due, "telegram", "", clock.now(), 100))).replies
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
 async def test_no_byte_of_what_an_erased_person_sent_or_is_owed_is_left(home: Path, fake_clock: FakeClock):
     config = quick(group_sessions_per_user=False)
     async with open_store(home, config, clock=fake_clock) as store:
@@ -107,13 +103,15 @@ async def test_no_byte_of_what_an_erased_person_sent_or_is_owed_is_left(home: Pa
         assert (await asyncio.to_thread(traces, home))["sessions.db-wal"] == list(CANARIES)
         # What Bob has said of the word stays, as it would in a room; here he takes it back.
         await store.cancel_queued(room, 2)
-        await asyncio.to_thread(execute, home, "UPDATE inbox SET event = 'b' WHERE sender = 'bob'")
+        await asyncio.to_thread(
+            execute_sql, home / "sessions.db", "UPDATE inbox SET event = 'b' WHERE sender = 'bob'"
+        )
         fake_clock.step(timedelta(minutes=1))
         receipt = await store.erase(DM)
         assert (receipt.rows["inbox"], receipt.rows["outbox"]) == (7, 4)
         assert await asyncio.to_thread(traces, home) == {}
         assert queue_of(store).total_waiting == await store.queue_depth(room) == 0
-        left = await asyncio.to_thread(execute, home, "SELECT sender, outcome FROM inbox")
+        left = await asyncio.to_thread(execute_sql, home / "sessions.db", "SELECT sender, outcome FROM inbox")
         assert left == [("bob", "cancelled")]
     assert await asyncio.to_thread(traces, home) == {}
 
@@ -173,7 +171,9 @@ async def test_an_erasure_that_is_cut_off_between_rows_is_finished_later(home: P
         assert isinstance(await store.enqueue(again), Accepted)
         assert await store.db.finish_erasures() in (0, 1)
         assert [one.message.text for one in await store.list_queued(lane)] == ["I am back"]
-        rows = await asyncio.to_thread(execute, home, "SELECT count(*) FROM inbox WHERE sender = ?", (USER,))
+        rows = await asyncio.to_thread(
+            execute_sql, home / "sessions.db", "SELECT count(*) FROM inbox WHERE sender = ?", USER
+        )
         assert rows == [(1,)]
 
 

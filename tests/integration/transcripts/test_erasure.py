@@ -3,8 +3,7 @@
 import asyncio
 import itertools
 import json
-import sqlite3
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,8 @@ from gateway_sessions.sessions import Relation
 from gateway_sessions.storage.api import erasure as methods
 from gateway_sessions.storage.transactions.sessions import remove as transactions
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.store_fixtures import execute, lease, open_store, quick, release
+from tests.raw_sql import execute_sql
+from tests.unit.runtime.store_fixtures import lease, open_store, quick, release
 
 WORD, USER, CHAT, NAME = "xyzzycanary", "4242424242", "9797979797", "Plugh Canary"
 CANARIES = (WORD, USER, CHAT, NAME)
@@ -44,11 +44,6 @@ def room(user: str = USER, name: str = NAME) -> SessionSource:
 
 def other() -> SessionSource:
     return SessionSource(platform="telegram", chat_id="88", user_id="bob", user_name="Bob")
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
 
 
 def opened(home: Path, clock: FakeClock, **options: object) -> SessionStore:
@@ -147,8 +142,7 @@ async def test_no_byte_of_a_person_is_left(home: Path, fake_clock: FakeClock):
         assert found.hits
         assert not (await store.db.search_messages(WORD, scope=OPERATOR)).hits
     assert await asyncio.to_thread(traces, home) == {}
-    with closing(sqlite3.connect(home / "sessions.db")) as database:
-        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert execute_sql(home / "sessions.db", "PRAGMA integrity_check") == [("ok",)]
 
 
 async def test_a_person_is_forgotten_in_rooms_as_far_as_they_can_be_told(home: Path, fake_clock: FakeClock):
@@ -194,7 +188,7 @@ async def test_what_was_sent_before_is_refused_and_who_comes_back_is_welcome(
 async def test_the_tombstone_does_not_name_anybody(home: Path, fake_clock: FakeClock):
     async with opened(home, fake_clock) as store:
         await store.erase(PERSON)
-        ((subject,),) = execute(home, "SELECT subject FROM tombstones")
+        ((subject,),) = execute_sql(home / "sessions.db", "SELECT subject FROM tombstones")
         assert isinstance(subject, str)
         assert len(subject) == 64
         assert "4242" not in subject

@@ -1,9 +1,7 @@
 """What goes, what stays, and that nothing is left of what went."""
 
 import random
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,7 +13,8 @@ from gateway_sessions.sessions import Relation
 from gateway_sessions.storage.api.retention import RetentionMethods
 from gateway_sessions.storage.transactions.sessions import remove as transactions
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.store_fixtures import dm, execute, lease, open_store, release
+from tests.raw_sql import execute_sql
+from tests.unit.runtime.store_fixtures import dm, lease, open_store, release
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 TABLES = ("messages", "totals", "usage_events", "transitions", "hook_calls")
@@ -38,8 +37,7 @@ async def begin(db: SessionDB, session_id: str, *, days: float, messages: int = 
 
 
 def rows(db: SessionDB, sql: str) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(db.path)) as database:
-        return database.execute(sql).fetchall()
+    return execute_sql(db.path, sql)
 
 
 def there(db: SessionDB) -> set[object]:
@@ -115,10 +113,10 @@ async def test_a_session_on_a_lane_protects_what_it_was_delegated_by(tmp_path: P
     async with open_store(tmp_path, clock=fake_clock) as store:
         entry = await store.get_or_create_session(dm("1"))
         await store.db.create_session("parent", "telegram")
-        execute(
-            tmp_path,
+        execute_sql(
+            tmp_path / "sessions.db",
             "UPDATE sessions SET parent_session_id = 'parent', relation = 'delegate' WHERE session_id = ?",
-            (entry.session_id,),
+            entry.session_id,
         )
         with pytest.raises(SessionOnLaneError):
             await store.db.delete_session("parent")
@@ -172,7 +170,7 @@ async def test_what_hooks_are_still_owed_stays(tmp_path: Path, fake_clock: FakeC
         later = fake_clock.now() + timedelta(days=100)
         assert (await store.db.prune_sessions(now=later)).session_ids == ()
         await fake_clock.advance()  # the first try is noted
-        execute(tmp_path, "UPDATE hook_calls SET state = 'dead'")
+        execute_sql(tmp_path / "sessions.db", "UPDATE hook_calls SET state = 'dead'")
         assert len((await store.db.prune_sessions(now=later)).session_ids) == 1
         assert orphans(store.db) == {}
 

@@ -7,6 +7,8 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
+from tests.raw_sql import execute_sql
+
 DATA = Path(__file__).parents[2] / "data"
 NEWEST = "hermes_0_19"
 VERSIONS = [NEWEST, "hermes_0_15_like", "hermes_schema_11"]
@@ -36,9 +38,7 @@ def hermes_home(folder: Path, version: str = NEWEST, *, scope: str | None = None
 
 def change(home: Path, statement: str, *values: object) -> None:
     """Let Hermes have written something else."""
-    with closing(sqlite3.connect(home / "state.db")) as connection:
-        connection.execute(statement, values)
-        connection.commit()
+    execute_sql(home / "state.db", statement, *values)
 
 
 def fingerprint(home: Path) -> dict[str, str]:

@@ -36,6 +36,7 @@ from tests.integration.transfer.hermes import (
     hermes_home,
 )
 from tests.programs import WarmPython
+from tests.raw_sql import execute_sql
 
 SAY = (
     "INSERT INTO messages (id, session_id, role, content, timestamp, active)"
@@ -429,8 +430,7 @@ async def test_a_file_that_is_no_hermes_database(
 async def test_a_database_of_another_program_is_refused(store: SessionStore, tmp_path: Path):
     home = tmp_path / "hermes"
     home.mkdir()
-    with closing(sqlite3.connect(home / "state.db")) as connection:
-        connection.execute("CREATE TABLE sessions (name TEXT)")
+    execute_sql(home / "state.db", "CREATE TABLE sessions (name TEXT)")
     with pytest.raises(ForeignDatabaseError, match="no table sessions with id"):
         await store.import_hermes(home)
 

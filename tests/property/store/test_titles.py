@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sqlite3
 import tempfile
 from collections.abc import Coroutine
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.sessions.titles import base_title, suggested_title
 from gateway_sessions.errors import SessionEndedError, TitleTakenError
 from gateway_sessions.testing import FakeClock
+from tests.raw_sql import execute_sql
 
 OWNERS = ("alice", "bob")
 SUMMARY = [{"role": "user", "content": "so far"}]
@@ -176,8 +175,7 @@ class TitleMachine(RuleBasedStateMachine):
         self.titles[session_id] = title
 
     def stored(self) -> dict[str, tuple[str, str | None]]:
-        with closing(sqlite3.connect(self.home / "sessions.db")) as database:
-            rows = database.execute("SELECT session_id, owner, title FROM sessions").fetchall()
+        rows = execute_sql(self.home / "sessions.db", "SELECT session_id, owner, title FROM sessions")
         return {session_id: (owner, title) for session_id, owner, title in rows}
 
 

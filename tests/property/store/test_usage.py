@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import tempfile
-from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from hypothesis import strategies as st
 from gateway_sessions import InvalidInputError, SessionStore
 from gateway_sessions.core.usage.usage_events import NANOS
 from gateway_sessions.testing import FakeClock
+from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import dm, open_store, stored
 
 COUNTS = (
@@ -112,13 +111,13 @@ async def check(store: SessionStore, session_id: str, session_key: str, events: 
     ours = [event for event in events.values() if event["session_id"] == session_id]
     turns = [event for event in ours if event["task"] == "turn"]
     counts = [sum(one.get(name, int(name == "api_calls")) for one in turns) for name in COUNTS]
-    with closing(sqlite3.connect(store.db.path)) as connection:
-        row = connection.execute(
-            "SELECT input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens,"
-            " api_call_count, estimated_cost_usd, actual_cost_usd, cost_status FROM totals"
-            " WHERE session_id = ?",
-            (session_id,),
-        ).fetchone()
+    row = execute_sql(
+        store.db.path,
+        "SELECT input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens,"
+        " api_call_count, estimated_cost_usd, actual_cost_usd, cost_status FROM totals"
+        " WHERE session_id = ?",
+        session_id,
+    )[0]
     costs = (total(turns, "estimated_cost_usd"), total(turns, "actual_cost_usd"))
     assert row == (*counts, *costs, status(turns))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 from gateway_sessions import Config, Scope, SessionEntry, SessionResetPolicy, SessionSource, SessionStore
 from gateway_sessions.config import Durability, SessionDBConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.testing import FakeClock
+from tests.raw_sql import execute_sql
 
 EVERYTHING = Scope.operator()
 NEVER = SessionResetPolicy(mode="none")
@@ -57,31 +56,25 @@ async def everything(store: SessionStore) -> dict[str, SessionEntry]:
 
 def lease(home: Path, key: str, *, epoch: int = 1, attempts: int = 0) -> None:
     """Let a turn run on the lane, as the process of that epoch would."""
-    execute(
-        home,
+    execute_sql(
+        home / "sessions.db",
         "INSERT INTO lanes (session_key, lease_epoch, attempts) VALUES (?, ?, ?) ON CONFLICT (session_key)"
         " DO UPDATE SET lease_epoch = excluded.lease_epoch, attempts = excluded.attempts",
-        (key, epoch, attempts),
+        key,
+        epoch,
+        attempts,
     )
 
 
 def release(home: Path, key: str) -> None:
-    execute(home, "UPDATE lanes SET lease_epoch = NULL WHERE session_key = ?", (key,))
-
-
-def execute(home: Path, sql: str, values: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    """Look into the database, or change it, past the store."""
-    with closing(sqlite3.connect(home / "sessions.db", timeout=10)) as database:
-        rows = database.execute(sql, values).fetchall()
-        database.commit()
-        return rows
+    execute_sql(home / "sessions.db", "UPDATE lanes SET lease_epoch = NULL WHERE session_key = ?", key)
 
 
 def session_row(home: Path, session_id: str) -> tuple[object, ...]:
     """The lane, the reason of the end and the parent of a session."""
-    (row,) = execute(
-        home,
+    (row,) = execute_sql(
+        home / "sessions.db",
         "SELECT session_key, end_reason, parent_session_id FROM sessions WHERE session_id = ?",
-        (session_id,),
+        session_id,
     )
     return row

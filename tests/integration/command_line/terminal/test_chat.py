@@ -20,6 +20,7 @@ from tests.integration.command_line.test_beside_a_gateway import on_terminal
 from tests.integration.command_line.test_commands import count, session_of
 from tests.integration.store.lane_rows import rows_of_lane
 from tests.programs import PATIENCE, WarmPython, read_until
+from tests.raw_sql import execute_sql
 
 CODE = """
 import sys
@@ -33,8 +34,7 @@ Talk = Callable[..., Ended]
 
 
 def rows(home: Path, table: str) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(home / "sessions.db")) as database:
-        return database.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608 -- a table of ours
+    return execute_sql(home / "sessions.db", f"SELECT * FROM {table}")  # noqa: S608 -- a table of ours
 
 
 async def reset(home: Path, session_key: str) -> None:

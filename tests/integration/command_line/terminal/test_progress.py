@@ -1,10 +1,8 @@
 """Whoever waits at a terminal sees what is being done; a pipe and a program see nothing of it."""
 
 import signal
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from tests.integration.command_line.conftest import OWNER
 from tests.integration.command_line.terminal.terminals import CTRL_C, CURSOR, WRAPS, terminal_session
 from tests.integration.command_line.test_wrong_uses import LOCKED
 from tests.programs import WarmPython
+from tests.raw_sql import execute_sql
 
 
 @pytest.mark.parametrize(("columns", "colours"), [(100, True), (50, False)])
@@ -55,8 +54,7 @@ def test_nothing_is_drawn_where_nobody_looks(home: Path, warm_python: WarmPython
 
 
 def test_what_a_gateway_takes_long_for_is_waited_for_with_a_word(home: Path, warm_python: WarmPython):
-    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
-        connection.execute("UPDATE totals SET last_active = 0 WHERE session_id = 'loose'")
+    execute_sql(home / "sessions.db", "UPDATE totals SET last_active = 0 WHERE session_id = 'loose'")
     with warm_python.start(OWNER, home) as owner:
         assert owner.stdout.readline() == "open\n"
         owner.send_signal(signal.SIGSTOP)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import timedelta
@@ -48,11 +47,14 @@ from gateway_sessions.testing.agents import (
 from gateway_sessions.testing.fake_platform import FakePlatform
 from gateway_sessions.testing.faults import crash_at, raising
 from gateway_sessions.testing.inside import queue_of
-from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, busy_config, open_harness
-
-
-async def echo(turn) -> str:  # type: ignore[no-untyped-def]
-    return f"you said: {turn.text}"
+from tests.integration.gateway.gateway_harness import (
+    QUICK,
+    GatewayHarness,
+    busy_config,
+    open_harness,
+    quote_message,
+)
+from tests.raw_sql import execute_sql
 
 
 def notices(harness: GatewayHarness, chat: str = "ann") -> list[str]:
@@ -81,7 +83,7 @@ class Counted:
 
 async def test_a_command_delivered_again_is_not_carried_out_again(tmp_path: Path):
     ping = Counted()
-    async with open_harness(tmp_path, agent=echo, commands=[Command("ping", ping)]) as harness:
+    async with open_harness(tmp_path, agent=quote_message, commands=[Command("ping", ping)]) as harness:
         first = await harness.platform.says("ann", "/ping", message_id="m1")
         again = await harness.platform.redelivers("m1")
         await harness.wait_until_idle()
@@ -92,7 +94,7 @@ async def test_a_command_delivered_again_is_not_carried_out_again(tmp_path: Path
 
 async def test_deliveries_at_the_same_time_are_one(tmp_path: Path):
     ping = Counted()
-    async with open_harness(tmp_path, agent=echo, commands=[Command("ping", ping)]) as harness:
+    async with open_harness(tmp_path, agent=quote_message, commands=[Command("ping", ping)]) as harness:
         message = InboundMessage(source=harness.platform.source("ann"), text="/ping", message_id="m1")
         receipts = await asyncio.gather(*(harness.platform.delivers(message) for _ in range(8)))
         await harness.wait_until_idle()
@@ -103,7 +105,7 @@ async def test_deliveries_at_the_same_time_are_one(tmp_path: Path):
 @pytest.mark.parametrize("point", ["command_noted", "command_carried_out"])
 async def test_a_command_that_a_crash_cut_off_is_told_of_and_never_done_again(tmp_path: Path, point: str):
     platform, clock = FakePlatform(run=""), FakeClock()
-    async with open_harness(tmp_path, agent=echo, platform=platform, clock=clock) as harness:
+    async with open_harness(tmp_path, agent=quote_message, platform=platform, clock=clock) as harness:
         await platform.says("ann", "hello")
         await harness.wait_until_idle()
         with crash_at(point, action=raising(RuntimeError("crash"))) as crash:
@@ -114,7 +116,7 @@ async def test_a_command_that_a_crash_cut_off_is_told_of_and_never_done_again(tm
         assert crash.fired
         before = await harness.store.peek_session_id(harness.key("ann"))
     for _ in range(2):  # the second start has nothing to tell any more
-        async with open_harness(tmp_path, agent=echo, platform=platform, clock=clock) as harness:
+        async with open_harness(tmp_path, agent=quote_message, platform=platform, clock=clock) as harness:
             assert isinstance(await platform.redelivers("restart"), Duplicate)
             await harness.wait_until_idle()
             assert await harness.store.peek_session_id(harness.key("ann")) == before
@@ -126,13 +128,13 @@ async def test_a_command_that_a_crash_cut_off_is_told_of_and_never_done_again(tm
 async def test_a_command_that_the_end_of_a_gateway_cut_off_is_told_of(tmp_path: Path):
     ping, platform = Counted(gate=Gate()), FakePlatform(run="")
     commands = [Command("ping", ping, begun="Pinging.")]
-    async with open_harness(tmp_path, agent=echo, platform=platform, commands=commands) as harness:
+    async with open_harness(tmp_path, agent=quote_message, platform=platform, commands=commands) as harness:
         await platform.says("ann", "/ping")
         assert ping.gate is not None
         await ping.gate.reached()
         await harness.wait_until_idle()
         assert not await harness.gateway.drain(timedelta())
-    async with open_harness(tmp_path, agent=echo, platform=platform) as harness:
+    async with open_harness(tmp_path, agent=quote_message, platform=platform) as harness:
         await harness.wait_until_idle()
         assert notices(harness) == [
             "Pinging.",
@@ -142,10 +144,10 @@ async def test_a_command_that_the_end_of_a_gateway_cut_off_is_told_of(tmp_path: 
 
 async def test_a_command_of_a_program_is_told_to_nobody_after_a_crash(tmp_path: Path):
     platform = FakePlatform(run="")
-    async with open_harness(tmp_path, agent=echo, platform=platform) as harness:
+    async with open_harness(tmp_path, agent=quote_message, platform=platform) as harness:
         with crash_at("command_carried_out", action=raising(RuntimeError("crash"))):
             await harness.gateway.command(platform.source("ann"), "/new")
-    async with open_harness(tmp_path, agent=echo, platform=platform) as harness:
+    async with open_harness(tmp_path, agent=quote_message, platform=platform) as harness:
         await harness.wait_until_idle()
         assert [one.message.text for one in harness.store.started.abandoned] == ["/new"]
         assert notices(harness) == []
@@ -158,7 +160,7 @@ async def test_a_turn_that_was_given_up_is_told_of_once(tmp_path: Path):
         await store.enqueue(message)
         assert await store.claim() is not None
     for _ in range(2):
-        async with open_harness(tmp_path, config, agent=echo, platform=platform) as harness:
+        async with open_harness(tmp_path, config, agent=quote_message, platform=platform) as harness:
             await harness.wait_until_idle()
     (told,) = platform.sent
     assert (told.text, told.target.reply_to) == (GIVEN_UP, "m1")
@@ -187,7 +189,7 @@ async def test_an_edit_that_an_earlier_version_had_only_noted_is_carried_out_at_
 
 async def test_a_command_goes_on_when_the_connection_that_brought_it_breaks(tmp_path: Path):
     ping = Counted(gate=Gate())
-    async with open_harness(tmp_path, agent=echo, commands=[Command("ping", ping)]) as harness:
+    async with open_harness(tmp_path, agent=quote_message, commands=[Command("ping", ping)]) as harness:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(harness.platform.says, "ann", "/ping")
             assert ping.gate is not None
@@ -201,7 +203,7 @@ async def test_a_command_goes_on_when_the_connection_that_brought_it_breaks(tmp_
 
 async def test_a_command_that_hangs_is_cut_off_and_holds_up_nobody_else(tmp_path: Path):
     ping = Counted(gate=Gate())
-    async with open_harness(tmp_path, agent=echo, commands=[Command("ping", ping)]) as harness:
+    async with open_harness(tmp_path, agent=quote_message, commands=[Command("ping", ping)]) as harness:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(harness.platform.says, "ann", "/ping")
             assert ping.gate is not None
@@ -228,7 +230,7 @@ async def test_one_that_finishes_while_it_is_cut_off_has_its_say(tmp_path: Path)
         return "never"
 
     command = Command("slow", slow, limit=timedelta(seconds=1))
-    async with open_harness(tmp_path, agent=echo, commands=[command]) as harness:
+    async with open_harness(tmp_path, agent=quote_message, commands=[command]) as harness:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(harness.platform.says, "ann", "/slow")
             await harness.wait_until_idle()
@@ -240,7 +242,7 @@ async def test_one_that_finishes_while_it_is_cut_off_has_its_say(tmp_path: Path)
 async def test_a_long_one_is_carried_out_in_the_background(tmp_path: Path):
     ping = Counted(gate=Gate())
     commands = [Command("ping", ping, begun="Pinging.", limit=timedelta(minutes=5))]
-    async with open_harness(tmp_path, agent=echo, commands=commands) as harness:
+    async with open_harness(tmp_path, agent=quote_message, commands=commands) as harness:
         receipt = await harness.platform.says("ann", "/ping")
         assert isinstance(receipt, Accepted)
         assert receipt.disposition is Disposition.COMMAND
@@ -255,7 +257,7 @@ async def test_a_long_one_is_carried_out_in_the_background(tmp_path: Path):
 async def test_the_end_of_a_gateway_waits_for_commands_and_their_answers(tmp_path: Path):
     ping, platform = Counted(gate=Gate()), FakePlatform(run="")
     commands = [Command("ping", ping, begun="Pinging.")]
-    async with open_harness(tmp_path, agent=echo, platform=platform, commands=commands) as harness:
+    async with open_harness(tmp_path, agent=quote_message, platform=platform, commands=commands) as harness:
         await platform.says("ann", "/ping")
         assert ping.gate is not None
         await ping.gate.reached()
@@ -273,7 +275,7 @@ async def test_the_end_of_a_gateway_waits_for_commands_and_their_answers(tmp_pat
 async def test_a_handler_knows_who_asks_where_and_in_which_conversation(tmp_path: Path):
     ping = Counted()
     async with open_harness(
-        tmp_path, agent=echo, commands=[Command("ping", ping, aliases=("p",))]
+        tmp_path, agent=quote_message, commands=[Command("ping", ping, aliases=("p",))]
     ) as harness:
         await harness.platform.says("ann", "hello", chat="den")
         await harness.wait_until_idle()
@@ -294,7 +296,7 @@ async def test_a_handler_sees_no_context_of_whoever_brought_the_message(tmp_path
     async def look(call: CommandCall) -> None:
         seen.append(secret.get())
 
-    async with open_harness(tmp_path, agent=echo, commands=[Command("look", look)]) as harness:
+    async with open_harness(tmp_path, agent=quote_message, commands=[Command("look", look)]) as harness:
         token = secret.set("ann's")
         await harness.platform.says("ann", "/look")
         secret.reset(token)
@@ -305,7 +307,7 @@ async def test_a_handler_sees_no_context_of_whoever_brought_the_message(tmp_path
 
 async def test_a_given_command_takes_the_place_of_ours_and_of_its_names(tmp_path: Path):
     given = [Command("reset", Counted(), summary="Say pong."), Command("fork", Counted())]
-    async with open_harness(tmp_path, agent=echo, commands=given) as harness:
+    async with open_harness(tmp_path, agent=quote_message, commands=given) as harness:
         source = harness.platform.source("ann")
         assert await harness.gateway.command(source, "/reset now") == "pong now"
         assert await harness.gateway.command(source, "/new") == "A new conversation begins."
@@ -321,7 +323,7 @@ async def test_an_error_of_ours_is_put_into_a_sentence_and_another_one_into_no_d
         Command("ours", Counted(error=GatewaySessionsError("it is raining"))),
         Command("theirs", Counted(error=LookupError("secret detail"))),
     ]
-    async with open_harness(tmp_path, agent=echo, commands=given) as harness:
+    async with open_harness(tmp_path, agent=quote_message, commands=given) as harness:
         for text in ("/ours", "/theirs"):
             await harness.platform.says("ann", text)
         await harness.wait_until_idle()
@@ -339,7 +341,7 @@ async def test_a_long_answer_is_sent_in_parts(tmp_path: Path):
 
     platform = FakePlatform(capabilities=AdapterCapabilities(max_length=64), run="")
     async with open_harness(
-        tmp_path, agent=echo, platform=platform, commands=[Command("talk", talk)]
+        tmp_path, agent=quote_message, platform=platform, commands=[Command("talk", talk)]
     ) as harness:
         await platform.says("ann", "/talk")
         await harness.wait_until_idle()
@@ -368,18 +370,17 @@ async def test_answers_come_in_order_behind_what_was_said_before(tmp_path: Path)
 
 
 async def test_an_account_that_nobody_serves_is_owed_its_answer(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         other = InboundMessage(source=FakePlatform("other").source("ann"), text="/help")
         receipt = await harness.gateway.submit(other)
         assert isinstance(receipt, Accepted)
         await harness.wait_until_idle()
-        with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
-            rows = database.execute("SELECT platform, state FROM outbox").fetchall()
+        rows = execute_sql(tmp_path / "sessions.db", "SELECT platform, state FROM outbox")
         assert rows == [("other", "owed")]
 
 
 async def test_whoever_floods_a_lane_with_commands_is_not_owed_more_and_more(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo, commands=[Command("ping", Counted())]) as harness:
+    async with open_harness(tmp_path, agent=quote_message, commands=[Command("ping", Counted())]) as harness:
         with harness.platform.outage():
             for _ in range(MOST_OWED + 20):
                 await harness.platform.says("ann", "/ping")
@@ -392,7 +393,10 @@ async def test_whoever_floods_a_lane_with_commands_is_not_owed_more_and_more(tmp
 
 
 async def test_listeners_are_told_of_commands(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness, harness.gateway.events.listen() as listener:
+    async with (
+        open_harness(tmp_path, agent=quote_message) as harness,
+        harness.gateway.events.listen() as listener,
+    ):
         await harness.platform.says("ann", "/title Rome", message_id="m1")
         await harness.platform.redelivers("m1")
         await harness.platform.says("ann", "/title " + "x" * 101)
@@ -416,7 +420,7 @@ async def test_whoever_may_not_use_a_command_is_told_so_and_it_is_not_carried_ou
         asked.append((call.command.name, call.source.user_id))
         return call.source.user_id == "ann" and call.name != "stop"
 
-    async with open_harness(tmp_path, agent=echo, allowed=allowed) as harness:
+    async with open_harness(tmp_path, agent=quote_message, allowed=allowed) as harness:
         for person in ("ann", "bob"):
             for text in ("/title Rome", "/stop", "/queue hello"):
                 await harness.platform.says(person, text)
@@ -437,7 +441,7 @@ async def test_nobody_may_while_nobody_knows_who_may(tmp_path: Path, caplog: pyt
     def allowed(call: CommandCall) -> bool:
         raise LookupError("no list of members")
 
-    async with open_harness(tmp_path, agent=echo, allowed=allowed) as harness:
+    async with open_harness(tmp_path, agent=quote_message, allowed=allowed) as harness:
         await harness.platform.says("ann", "/title Rome")
         await harness.platform.says("ann", "/queue hello")
         await harness.wait_until_idle()
@@ -450,7 +454,7 @@ async def test_a_list_of_members_that_does_not_answer_is_not_waited_for(tmp_path
         await anyio.sleep_forever()
         return True
 
-    async with open_harness(tmp_path, agent=echo, allowed=allowed) as harness:
+    async with open_harness(tmp_path, agent=quote_message, allowed=allowed) as harness:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(harness.platform.says, "ann", "/queue hello")
             await harness.wait_until_idle()
@@ -481,7 +485,7 @@ def unwritable(when: Callable[[], object] = lambda: True) -> Iterator[None]:
 
 async def test_what_cannot_be_written_down_is_not_carried_out(tmp_path: Path):
     ping = Counted()
-    async with open_harness(tmp_path, agent=echo, commands=[Command("ping", ping)]) as harness:
+    async with open_harness(tmp_path, agent=quote_message, commands=[Command("ping", ping)]) as harness:
         with unwritable(), pytest.raises(StorageUnavailableError):
             await harness.platform.says("ann", "/ping", message_id="m1")
         assert ping.calls == []
@@ -493,7 +497,7 @@ async def test_what_was_carried_out_is_settled_as_soon_as_that_can_be_written(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     ping = Counted()
-    async with open_harness(tmp_path, agent=echo, commands=[Command("ping", ping)]) as harness:
+    async with open_harness(tmp_path, agent=quote_message, commands=[Command("ping", ping)]) as harness:
         with unwritable(lambda: ping.calls):
             assert isinstance(await harness.platform.says("ann", "/ping"), Accepted)
             await harness.clock.advance(seconds=10)
@@ -507,7 +511,7 @@ async def test_what_was_carried_out_is_settled_as_soon_as_that_can_be_written(
 async def test_a_command_sent_before_an_erasure_is_refused(tmp_path: Path):
     clock = FakeClock()
     platform = FakePlatform(clock=clock, run="")
-    async with open_harness(tmp_path, agent=echo, platform=platform, clock=clock) as harness:
+    async with open_harness(tmp_path, agent=quote_message, platform=platform, clock=clock) as harness:
         await platform.says("ann", "hello")
         await harness.wait_until_idle()
         late = InboundMessage(source=platform.source("ann"), text="/title mine", sent_at=clock.now())
@@ -543,7 +547,7 @@ async def test_what_was_said_into_a_turn_is_taken_back_and_tried_again_with_it(t
 
 
 async def test_many_turns_are_counted_as_people_count_them(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         entry = await harness.store.get_or_create_session(harness.platform.source("ann"))
         rows = [
             {"role": role, "content": f"{role} {number}", **({"steered": True} if number % 2 else {})}
@@ -638,7 +642,7 @@ async def test_a_title_and_a_model_that_come_first_outlive_a_reset(tmp_path: Pat
 
 
 async def test_they_come_back_with_the_session_they_were_chosen_for(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         await harness.platform.says("ann", "/title Rome")
         await harness.platform.says("ann", "/model large")
         await harness.wait_until_idle()
@@ -654,7 +658,7 @@ async def test_they_come_back_with_the_session_they_were_chosen_for(tmp_path: Pa
 
 
 async def test_a_conversation_in_which_something_was_said_keeps_its_own(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         for text in ("/title Rome", "/model large", "hello"):
             await harness.platform.says("ann", text)
             await harness.wait_until_idle()

@@ -15,20 +15,15 @@ from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities
 from gateway_sessions.core.notices.command_replies import GREETING
 from gateway_sessions.core.queue.commands import spelled_with_underscores
 from gateway_sessions.core.queue.inbound import Accepted, Disposition, Rejected, RejectReason
-from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.commands.protocol import CommandSet
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, waits_at
 from gateway_sessions.testing.fake_platform import ABLE, FakePlatform
-from tests.integration.gateway.gateway_harness import QUICK, open_harness
+from tests.integration.gateway.gateway_harness import QUICK, open_harness, quote_message
 
 TAPPED = replace(ABLE, hyphens_in_commands=False)
 NAMED = replace(ABLE, names=frozenset({"@Our_Bot", "our_other_bot"}))
 ANSWERING = replace(QUICK, gateway=replace(QUICK.gateway, unknown_commands=UnknownCommands.ANSWER))
-
-
-async def echo(turn: TurnContext) -> str:
-    return f"you said: {turn.text}"
 
 
 async def nothing(call: CommandCall) -> str:
@@ -63,7 +58,7 @@ def test_only_commands_are_spelled_anew(text: str, spelled: str):
 
 async def test_people_are_told_what_they_can_tap_and_both_spellings_do_the_same(tmp_path: Path):
     platform = FakePlatform(clock=(clock := FakeClock()), capabilities=TAPPED)
-    async with open_harness(tmp_path, platform=platform, clock=clock, agent=echo) as harness:
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=quote_message) as harness:
         for spelling in ("/undo_reset", "/undo-reset", "/UNDO_RESET"):
             await platform.says("ann", "hello")
             await harness.wait_until_idle()
@@ -116,12 +111,12 @@ async def test_a_command_for_another_account_is_nobody_s_business(tmp_path: Path
 
 async def test_an_account_that_does_not_say_what_it_is_called_takes_every_command(tmp_path: Path):
     assert AdapterCapabilities().is_called("whoever")
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         assert isinstance(await harness.platform.says("ann", "/status@another_bot"), Accepted)
 
 
 async def test_whoever_begins_is_greeted(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         await harness.platform.says("ann", "/start")
         await harness.platform.says("bob", "/start ref_42")
         await harness.wait_until_idle()
@@ -133,7 +128,7 @@ async def test_whoever_begins_is_greeted(tmp_path: Path):
 async def test_people_are_told_that_there_is_no_such_command_where_that_is_wanted(tmp_path: Path, text: str):
     known = text.startswith("/nonsense")
     for number, config in enumerate((QUICK, ANSWERING)):
-        async with open_harness(tmp_path / str(number), config, agent=echo) as harness:
+        async with open_harness(tmp_path / str(number), config, agent=quote_message) as harness:
             await harness.platform.says("ann", text)
             await harness.wait_until_idle()
             (shown,) = harness.platform.shown("ann")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -27,13 +25,16 @@ from gateway_sessions.storage.transactions.queue import outbox
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.gateway_harness import GatewayHarness, busy_config, open_harness, wait_until
+from tests.integration.gateway.gateway_harness import (
+    GatewayHarness,
+    busy_config,
+    echo,
+    open_harness,
+    wait_until,
+)
+from tests.raw_sql import execute_sql
 
 T = TypeVar("T")
-
-
-async def echo(turn: TurnContext) -> str:
-    return turn.text
 
 
 async def owed(harness: GatewayHarness) -> int:
@@ -197,10 +198,10 @@ async def test_a_reply_that_is_damaged_is_given_up_and_nobody_waits_for_it(tmp_p
             await harness.platform.says("ann", "two")
             await harness.platform.says("bob", "three")
             await harness.wait_until_idle()
-            with closing(sqlite3.connect(tmp_path / "sessions.db")) as connection, connection:
-                connection.execute(
-                    f"UPDATE outbox SET {column} = '{{' WHERE reply_id = (SELECT min(reply_id) FROM outbox)"  # noqa: S608
-                )
+            execute_sql(
+                tmp_path / "sessions.db",
+                f"UPDATE outbox SET {column} = '{{' WHERE reply_id = (SELECT min(reply_id) FROM outbox)",  # noqa: S608
+            )
         await harness.clock.advance(minutes=6)
         await harness.wait_until_idle()
         assert harness.platform.shown("ann") == ["two"]

@@ -27,11 +27,6 @@ LONG = " ".join(f"word{number}" for number in range(40))
 
 
 @pytest.fixture
-def restartable(tmp_path: Path) -> RestartableGateway:
-    return RestartableGateway(tmp_path)
-
-
-@pytest.fixture
 async def half_answered(restartable: RestartableGateway) -> RestartableGateway:
     """A message of which half an answer was shown when its process was killed."""
     async with restartable.run(killed=True, agent=ScriptedAgent([shows("The ans"), hangs()])) as harness:

@@ -22,11 +22,6 @@ from tests.integration.gateway.restartable_gateway import RestartableGateway
 
 
 @pytest.fixture
-def restartable(tmp_path: Path) -> RestartableGateway:
-    return RestartableGateway(tmp_path)
-
-
-@pytest.fixture
 def gate() -> Gate:
     return Gate()
 

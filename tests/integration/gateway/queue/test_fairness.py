@@ -27,7 +27,7 @@ from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.engines.sqlite.worker import TransactionDrive
 from gateway_sessions.storage.transactions.queue.admit import NotTakenError
 from gateway_sessions.testing.agents import Gate
-from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness, wait_until
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, echo, open_harness, wait_until
 
 FLOOD = 200
 LOOK = 2
@@ -69,10 +69,6 @@ def refused(receipts: list[Receipt], reason: RejectReason) -> int:
     assert {one.reason for one in rejected} <= {reason}
     assert all(one.retry_after and one.retry_after > 0 for one in rejected)
     return len(rejected)
-
-
-async def echo(turn: TurnContext) -> str:
-    return turn.text
 
 
 def at_the_gate(gate: Gate) -> object:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -23,7 +21,8 @@ from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.tables.lanes import load_lane
 from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.agents import ScriptedAgent
-from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, echo, open_harness
+from tests.raw_sql import execute_sql
 
 Trouble = Callable[[], Exception]
 
@@ -38,10 +37,6 @@ def no_right() -> Exception:
 
 def full() -> Exception:
     return StorageFullError("sessions.db", "no space is left")
-
-
-async def echo(turn: TurnContext) -> str:
-    return turn.text
 
 
 class Careful:
@@ -246,9 +241,7 @@ async def test_a_damaged_lane_keeps_no_other_lane_waiting(tmp_path: Path, caplog
             message = InboundMessage(source=platform.source(person), text=f"from {person}", message_id=person)
             await store.enqueue(message)
             clock.step(seconds=1)
-    with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
-        database.execute("UPDATE entries SET record = '{' WHERE session_key LIKE '%ann'")
-        database.commit()
+    execute_sql(tmp_path / "sessions.db", "UPDATE entries SET record = '{' WHERE session_key LIKE '%ann'")
     one_at_a_time = replace(QUICK, gateway=GatewayConfig(max_turns=1))
     async with open_harness(tmp_path, one_at_a_time, clock=clock, platform=platform, agent=echo) as harness:
         await harness.wait_until_idle()
@@ -265,9 +258,7 @@ async def test_a_conversation_that_cannot_be_read_is_no_reason_to_say_nothing(tm
     async with open_harness(tmp_path, agent=ScriptedAgent()) as harness:
         await harness.platform.says("ann", "hello")
         await harness.wait_until_idle()
-        with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
-            database.execute("UPDATE messages SET tool_calls = '{' WHERE role = 'assistant'")
-            database.commit()
+        execute_sql(tmp_path / "sessions.db", "UPDATE messages SET tool_calls = '{' WHERE role = 'assistant'")
         await harness.platform.says("ann", "are you there?")
         await harness.wait_until_idle()
         assert "Something went wrong" in harness.platform.shown("ann")[-1]

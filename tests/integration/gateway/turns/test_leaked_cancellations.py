@@ -14,14 +14,9 @@ from gateway_sessions.adapters import in_background
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.delivery.retry_policy import REPEATED
-from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.gateway_harness import open_harness
-
-
-async def echo(turn: TurnContext) -> str:
-    return turn.text
+from tests.integration.gateway.gateway_harness import echo, open_harness
 
 
 async def of_a_future() -> None:

@@ -49,17 +49,8 @@ from gateway_sessions.testing.agents import (
     waits_at,
 )
 from gateway_sessions.testing.inside import queue_of
-from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, busy_config
+from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, busy_config, quote_message
 from tests.integration.gateway.restartable_gateway import AT_ONCE, RestartableGateway, home_after_kill
-
-
-@pytest.fixture
-def restartable(tmp_path: Path) -> RestartableGateway:
-    return RestartableGateway(tmp_path)
-
-
-async def echo(turn: TurnContext) -> str:
-    return f"you said: {turn.text}"
 
 
 async def users(harness: GatewayHarness, person: str) -> list[object]:
@@ -70,7 +61,7 @@ async def users(harness: GatewayHarness, person: str) -> list[object]:
 
 
 async def test_a_start_after_an_orderly_end_takes_nothing_up(restartable: RestartableGateway):
-    async with restartable.run(agent=echo) as harness:
+    async with restartable.run(agent=quote_message) as harness:
         await harness.platform.says("ann", "hello")
         await harness.wait_until_idle()
     agent = ScriptedAgent()
@@ -83,7 +74,7 @@ async def test_a_start_after_an_orderly_end_takes_nothing_up(restartable: Restar
 
 
 async def test_exactly_the_turns_that_ran_are_taken_up_again(restartable: RestartableGateway):
-    async with restartable.run(killed=True, agent=echo) as harness:
+    async with restartable.run(killed=True, agent=quote_message) as harness:
         for person in ("ann", "bob"):
             await harness.platform.says(person, "hello")
             await harness.wait_until_idle()
@@ -697,13 +688,13 @@ async def test_a_turn_that_is_cut_off_for_another_process_is_marked_for_that_rea
 async def test_a_reply_that_was_on_its_way_at_a_kill_is_sent_again_and_says_so(
     restartable: RestartableGateway,
 ):
-    async with restartable.run(killed=True, agent=echo) as harness:
+    async with restartable.run(killed=True, agent=quote_message) as harness:
         with harness.platform.late_ack():
             await harness.platform.says("ann", "one")
             await harness.wait_until_idle()
             left = home_after_kill(restartable.home)
     restartable.home = left
-    async with restartable.run(agent=echo) as harness:
+    async with restartable.run(agent=quote_message) as harness:
         assert harness.store.started.doubted == 1
         await harness.wait_until_idle()
     first, second = restartable.platform.shown()
@@ -715,14 +706,14 @@ async def test_a_reply_that_is_on_its_way_as_a_drain_runs_out_of_time_is_not_sen
     restartable: RestartableGateway,
 ):
     """Nothing was stopped, so nobody waited for the platform: the next start said it once more."""
-    async with asyncio.TaskGroup() as tasks, restartable.run(agent=echo) as harness:
+    async with asyncio.TaskGroup() as tasks, restartable.run(agent=quote_message) as harness:
         with harness.platform.late_ack():
             await harness.platform.says("ann", "one")
             await harness.wait_until_idle()
             draining = tasks.create_task(harness.gateway.drain(AT_ONCE))
             await harness.wait_until_idle()
         assert not await draining
-    async with restartable.run(agent=echo) as harness:
+    async with restartable.run(agent=quote_message) as harness:
         assert harness.store.started.doubted == 0
         await harness.wait_until_idle()
     assert restartable.platform.shown() == ["you said: one"]
@@ -732,9 +723,9 @@ async def test_a_reply_that_had_to_wait_at_a_kill_is_sent_once_and_without_a_mar
     restartable: RestartableGateway,
 ):
     with restartable.platform.outage():
-        async with restartable.run(killed=True, agent=echo) as harness:
+        async with restartable.run(killed=True, agent=quote_message) as harness:
             await harness.platform.says("ann", "one")
-    async with restartable.run(agent=echo) as harness:
+    async with restartable.run(agent=quote_message) as harness:
         await harness.clock.advance(minutes=1)
         await harness.wait_until_idle()
         assert harness.store.started.doubted == 0

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections import Counter
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +24,7 @@ from gateway_sessions.testing.agents import Gate
 from gateway_sessions.testing.fake_platform import FakePlatform
 from gateway_sessions.testing.inside import queue_of
 from tests.integration.gateway.gateway_harness import QUICK, open_harness, wait_until
+from tests.raw_sql import execute_sql
 
 PEOPLE = [f"p{number}" for number in range(12)]
 
@@ -84,9 +83,7 @@ async def test_a_damaged_lane_that_waits_for_a_place_keeps_no_turn_from_its_end(
             message = InboundMessage(source=platform.source(person), text=f"from {person}", message_id=person)
             await store.enqueue(message)
             clock.step(seconds=1)
-    with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
-        database.execute("UPDATE entries SET record = '{' WHERE session_key LIKE '%ann'")
-        database.commit()
+    execute_sql(tmp_path / "sessions.db", "UPDATE entries SET record = '{' WHERE session_key LIKE '%ann'")
 
     async def agent(turn: TurnContext) -> str:
         await gate.passage()

@@ -46,15 +46,11 @@ from gateway_sessions.testing.agents import (
     waits_at,
 )
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.gateway_harness import QUICK, open_harness, wait_until
-
-
-async def echo(turn: TurnContext) -> str:
-    return f"you said: {turn.text}"
+from tests.integration.gateway.gateway_harness import QUICK, open_harness, quote_message, wait_until
 
 
 async def test_a_plain_function_answers_and_the_transcript_has_both_sides(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         receipt = await harness.platform.says("ann", "hello")
         assert isinstance(receipt, Accepted)
         assert receipt.seq == 1
@@ -77,7 +73,7 @@ async def test_a_turn_of_a_warm_lane_asks_the_database_three_times(
         asked.append(work)
         return real(db, work)
 
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         for text in ("one", "two"):
             await harness.platform.says("ann", text)
             await harness.wait_until_idle()
@@ -103,7 +99,7 @@ async def test_a_turn_of_a_warm_lane_takes_few_statements(tmp_path: Path, monkey
     """What its process knows it does not ask for, and what has not changed it does not write."""
     names: list[str] = []
     real = TransactionDrive.drive
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         for text in ("one", "two"):
             await harness.platform.says("ann", text)
             await harness.wait_until_idle()
@@ -165,7 +161,7 @@ async def test_a_turn_that_waits_for_a_place_takes_few_statements(
 
 
 async def test_a_message_delivered_again_is_answered_once(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         await harness.platform.says("ann", "hello", message_id="m1")
         again = [await harness.platform.redelivers("m1") for _ in range(3)]
         assert again == [Duplicate(seq=1, session_key=harness.key("ann"))] * 3
@@ -175,7 +171,7 @@ async def test_a_message_delivered_again_is_answered_once(tmp_path: Path):
 
 
 async def test_what_says_nothing_is_refused_and_leaves_nothing(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         refused = await harness.platform.says("ann", "   ")
         assert isinstance(refused, Rejected)
         assert refused.reason is RejectReason.EMPTY
@@ -400,7 +396,7 @@ async def test_edits_and_deletions_reach_what_waits_and_what_was_said(tmp_path: 
 
 @pytest.mark.parametrize("reset", ["/new", "a day"])
 async def test_what_was_said_before_a_reset_can_be_edited_and_deleted(tmp_path: Path, reset: str):
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         await harness.platform.says("ann", "my PIN is 1234", message_id="m1")
         await harness.clock.advance(seconds=2)  # no burst
         await harness.platform.says("ann", "my dog is Rex", message_id="m2")
@@ -425,7 +421,7 @@ async def test_what_was_said_before_a_reset_can_be_edited_and_deleted(tmp_path: 
 
 
 async def test_a_deletion_reaches_the_branches_of_a_conversation(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         await harness.platform.says("ann", "my PIN is 1234", message_id="m1")
         await harness.wait_until_idle()
         key = harness.key("ann")
@@ -440,7 +436,7 @@ async def test_a_deletion_reaches_the_branches_of_a_conversation(tmp_path: Path)
 
 
 async def test_a_change_of_something_unknown_is_refused(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         await harness.platform.says("ann", "hello", message_id="m1")
         await harness.wait_until_idle()
         source = harness.platform.source("ann")
@@ -453,11 +449,11 @@ async def test_a_change_of_something_unknown_is_refused(tmp_path: Path):
 async def test_two_adapters_of_one_account_are_refused(tmp_path: Path):
     async with SessionStore.open(tmp_path, QUICK) as store:
         with pytest.raises(InvalidInputError, match="a name of its own"):
-            Gateway(store, agent=echo, adapters=[FakePlatform(run=""), FakePlatform(run="")])
+            Gateway(store, agent=quote_message, adapters=[FakePlatform(run=""), FakePlatform(run="")])
 
 
 async def test_a_gateway_that_has_ended_takes_nothing(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         gateway, platform = harness.gateway, harness.platform
         message_source = platform.source("ann")
     with pytest.raises(StoreStoppedError):
@@ -508,7 +504,7 @@ async def test_the_history_has_what_the_turn_itself_has_written(tmp_path: Path):
 
 
 async def test_a_reset_is_told_although_the_agent_reports_no_usage(tmp_path: Path):
-    async with open_harness(tmp_path, agent=echo) as harness:
+    async with open_harness(tmp_path, agent=quote_message) as harness:
         await harness.platform.says("ann", "hello")
         await harness.clock.advance(days=2)
         await harness.platform.says("ann", "are you there?")

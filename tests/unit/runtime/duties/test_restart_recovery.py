@@ -14,15 +14,11 @@ from gateway_sessions.runtime.duties.restart_recovery import StartReport
 from gateway_sessions.sessions import ResumeReason
 from gateway_sessions.storage.files import atomic_file
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.store_fixtures import dm, everything, execute, lease, open_store, quick, stored
+from tests.raw_sql import execute_sql
+from tests.unit.runtime.store_fixtures import dm, everything, lease, open_store, quick, stored
 
 ACTIVE, PENDING, _, SUSPENDED = SessionState
 A, B, C = (f"agent:main:telegram:dm:{chat}" for chat in "abc")
-
-
-@pytest.fixture
-def home(tmp_path):
-    return tmp_path / "home"
 
 
 async def lanes_in(home, chats: str = "abc") -> None:
@@ -98,7 +94,7 @@ class TestCutOffTurns:
             }
             assert (await stored(store, A)).resume_reason == ResumeReason.RESTART_INTERRUPTED
             assert counts(home) == {A: 1, C: 1}
-        assert execute(home, "SELECT * FROM lanes WHERE lease_epoch IS NOT NULL") == []
+        assert execute_sql(home / "sessions.db", "SELECT * FROM lanes WHERE lease_epoch IS NOT NULL") == []
 
     async def test_a_marker_of_an_orderly_end_does_not_hide_a_turn_that_was_cut_off(self, home):
         await lanes_in(home)
@@ -141,14 +137,14 @@ class TestCutOffTurns:
         async with open_store(home) as store:
             assert store.started.resumed == store.started.suspended == ()
             assert (await stored(store, key)).state is SUSPENDED
-        assert execute(home, "SELECT lease_epoch FROM lanes") == [(None,)]
+        assert execute_sql(home / "sessions.db", "SELECT lease_epoch FROM lanes") == [(None,)]
 
     async def test_a_lane_without_a_session_is_freed(self, home):
         await lanes_in(home)
         lease(home, "agent:main:telegram:dm:gone")
         async with open_store(home) as store:
             assert store.started.resumed == ()
-        assert execute(home, "SELECT lease_epoch FROM lanes") == [(None,)]
+        assert execute_sql(home / "sessions.db", "SELECT lease_epoch FROM lanes") == [(None,)]
 
     async def test_without_the_file_the_count_goes_on(self, home):
         await lanes_in(home)

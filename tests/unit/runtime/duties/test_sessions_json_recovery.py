@@ -15,15 +15,11 @@ from gateway_sessions import GatewaySessionsError, SessionDB
 from gateway_sessions.config import SnapshotMode
 from gateway_sessions.core.sessions_json.snapshot import verify
 from gateway_sessions.storage.tables import entries
-from tests.unit.runtime.store_fixtures import dm, everything, execute, open_store, writing
+from tests.raw_sql import execute_sql
+from tests.unit.runtime.store_fixtures import dm, everything, open_store, writing
 
 WITHOUT_SOCKET = shutil.ignore_patterns("*.sock")
 A, B, C = (f"agent:main:telegram:dm:{chat}" for chat in "abc")
-
-
-@pytest.fixture
-def home(tmp_path):
-    return tmp_path / "home"
 
 
 def index(home):
@@ -259,7 +255,7 @@ class TestWithoutADatabase:
         async with open_store(home) as store:
             (event,) = (await store.explain(A)).history
         assert (event.event, event.actor) == ("imported", "import")
-        assert execute(home, "SELECT count(*) FROM sessions") == [(1,)]
+        assert execute_sql(home / "sessions.db", "SELECT count(*) FROM sessions") == [(1,)]
 
 
 class TestBesideAHermesHome:
@@ -281,8 +277,7 @@ class TestBesideAHermesHome:
 
     async def test_a_database_without_the_table_holds_nothing(self, home):
         home.mkdir()
-        with closing(sqlite3.connect(home / "state.db")) as database:
-            database.execute("CREATE TABLE other (a)")
+        execute_sql(home / "state.db", "CREATE TABLE other (a)")
         async with open_store(home) as store:
             assert await everything(store) == {}
 

@@ -29,11 +29,6 @@ def clock(fake_clock):
 
 
 @pytest.fixture
-def home(tmp_path):
-    return tmp_path / "home"
-
-
-@pytest.fixture
 async def store(home, clock):
     async with open_store(home, quick(session_reset=IDLE), clock) as opened:
         yield opened

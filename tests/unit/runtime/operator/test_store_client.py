@@ -33,11 +33,6 @@ OPERATOR = Scope.operator()
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
 async def store(home: Path, fake_clock: FakeClock) -> AsyncIterator[SessionStore]:
     async with open_store(home, clock=fake_clock) as opened:
         yield opened

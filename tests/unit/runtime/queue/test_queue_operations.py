@@ -45,14 +45,10 @@ from gateway_sessions.testing.contract.queue.bench import (
 )
 from gateway_sessions.testing.inside import queue_of
 from tests.crash.suspensions import Suspensions
-from tests.unit.runtime.store_fixtures import IDLE, execute, open_store, quick, writing
+from tests.raw_sql import execute_sql
+from tests.unit.runtime.store_fixtures import IDLE, open_store, quick, writing
 
 TRIES = 40
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
 
 
 @pytest.fixture
@@ -258,7 +254,7 @@ class TestCallersWhoGiveUp:
 async def test_what_a_turn_is_not_about_any_more_is_not_written_down(store: SessionStore, home: Path):
     turn = await enqueue_and_begin(store, said("secret"))
     assert turn is not None
-    await asyncio.to_thread(execute, home, "DELETE FROM inbox")
+    await asyncio.to_thread(execute_sql, home / "sessions.db", "DELETE FROM inbox")
     await turn.commit([reply("yes")])
     assert await talk_of(store, turn.entry.session_id) == [("assistant", "yes")]
 
@@ -276,7 +272,9 @@ class TestDamage:
     """A stored message that cannot be read any more."""
 
     async def damaged(self, store: SessionStore, home: Path, seq: int = 1) -> None:
-        await asyncio.to_thread(execute, home, "UPDATE inbox SET payload = '{' WHERE seq = ?", (seq,))
+        await asyncio.to_thread(
+            execute_sql, home / "sessions.db", "UPDATE inbox SET payload = '{' WHERE seq = ?", seq
+        )
 
     async def test_it_becomes_a_dead_letter_and_its_lane_goes_on(self, store: SessionStore, home: Path):
         await accept(store, "one", "two", source=BOB)
@@ -314,13 +312,15 @@ class TestDamage:
             await accept(store, "one")
             await begin(store)
             await queue_of(store).note(said("/help", source=BOB), ItemKind.COMMAND)
-            await asyncio.to_thread(execute, home, "UPDATE inbox SET payload = 'x'")
+            await asyncio.to_thread(execute_sql, home / "sessions.db", "UPDATE inbox SET payload = 'x'")
         for attempt in (1, 2, 3):
             async with open_store(home, clock=fake_clock) as store:
                 assert store.started.abandoned == ()
                 assert bool(store.started.resumed) == (attempt < 3)
                 if attempt < 3:
-                    await asyncio.to_thread(execute, home, "UPDATE lanes SET lease_epoch = 1 + attempts")
+                    await asyncio.to_thread(
+                        execute_sql, home / "sessions.db", "UPDATE lanes SET lease_epoch = 1 + attempts"
+                    )
 
     async def test_it_can_be_taken_back_and_its_turn_can_be_stopped(self, store: SessionStore, home: Path):
         await accept(store, "one", "two")
@@ -335,10 +335,10 @@ class TestDamage:
         await accept(store, "one")
         await accept(store, "one", source=BOB)
         broken = "UPDATE entries SET record = '{' WHERE session_key = ?"
-        await asyncio.to_thread(execute, home, broken, (LANE,))
+        await asyncio.to_thread(execute_sql, home / "sessions.db", broken, LANE)
         # As if somebody else had written it: what is remembered of it is not current any more.
         newer = "UPDATE clocks SET version = version + 1"
-        await asyncio.to_thread(execute, home, newer, ())
+        await asyncio.to_thread(execute_sql, home / "sessions.db", newer)
         assert (await begin(store, None)).session_key == OTHER_LANE
         with pytest.raises(StorageCorruptError):
             await store.claim()

@@ -18,11 +18,6 @@ def clock(fake_clock: FakeClock) -> FakeClock:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
 async def store(home: Path, clock: FakeClock) -> AsyncIterator[SessionStore]:
     async with open_store(home, clock=clock) as opened:
         yield opened

@@ -8,7 +8,8 @@ import pytest
 
 from gateway_sessions import InvalidInputError, SessionSource
 from gateway_sessions.errors import InvalidSourceError
-from tests.unit.runtime.store_fixtures import EVERYTHING, dm, everything, execute, group, stored
+from tests.raw_sql import execute_sql
+from tests.unit.runtime.store_fixtures import EVERYTHING, dm, everything, group, stored
 
 LANE = "agent:main:telegram:dm:1"
 
@@ -30,7 +31,7 @@ async def test_a_source_that_cannot_be_one_is_refused_by_name(store, home, membe
         await store.get_or_create_session(SessionSource(**{"platform": "telegram", "chat_id": "1"} | members))
     assert caught.value.field == field
     assert await everything(store) == {}
-    assert execute(home, "SELECT * FROM sessions") == []
+    assert execute_sql(home / "sessions.db", "SELECT * FROM sessions") == []
 
 
 NAMES = [

@@ -9,7 +9,8 @@ import pytest
 
 from gateway_sessions import SessionSource
 from gateway_sessions.core.identity.keys import Isolation
-from tests.unit.runtime.store_fixtures import dm, everything, execute, open_store, quick, stored
+from tests.raw_sql import execute_sql
+from tests.unit.runtime.store_fixtures import dm, everything, open_store, quick, stored
 
 CHATS = ("", "C", "C:7", "C%3A7", "7", "c", "é", "e\u0301")
 SOURCES = [
@@ -111,7 +112,9 @@ class TestEntriesWithoutAnOrigin:
             entry = await store.get_or_create_session(dm("5"))
         assert entry.origin == dm("5")
         assert entry.owner == "main:telegram:user:alice"
-        assert execute(home, "SELECT owner FROM sessions") == [("main:telegram:user:alice",)]
+        assert execute_sql(home / "sessions.db", "SELECT owner FROM sessions") == [
+            ("main:telegram:user:alice",)
+        ]
 
 
 class TestAliases:

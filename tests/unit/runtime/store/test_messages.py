@@ -14,12 +14,12 @@ from gateway_sessions.errors import (
     UnidentifiedSourceError,
 )
 from gateway_sessions.runtime.context import TO_TELL, Entropy
+from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import (
     DAILY,
     IDLE,
     dm,
     everything,
-    execute,
     group,
     open_store,
     pass_time,
@@ -294,7 +294,7 @@ class TestConcurrency:
             *(store.get_or_create_session(group(message_id=f"m{n}")) for n in range(50))
         )
         assert len({one.session_id for one in entries}) == 1
-        assert execute(home, "SELECT count(*) FROM sessions") == [(1,)]
+        assert execute_sql(home / "sessions.db", "SELECT count(*) FROM sessions") == [(1,)]
         assert await stored(store, entries[0].session_key) == entries[0]
 
     async def test_callers_who_force_a_new_session_at_once_share_it(self, store, home):
@@ -303,7 +303,7 @@ class TestConcurrency:
             *(store.get_or_create_session(dm(), force_new=True) for _ in range(20))
         )
         assert len({one.session_id for one in entries}) == 1
-        assert execute(home, "SELECT count(*) FROM sessions") == [(2,)]
+        assert execute_sql(home / "sessions.db", "SELECT count(*) FROM sessions") == [(2,)]
 
     async def test_messages_of_many_lanes_do_not_mix(self, store):
         sources = [dm(str(n % 25)) for n in range(200)]
@@ -321,9 +321,9 @@ class TestConcurrency:
         work += [store.suspend_session(key), store.mark_resume_pending(key), store.clear_resume_pending(key)]
         await asyncio.gather(*work)
         current = await stored(store, key)
-        assert execute(home, "SELECT session_id FROM sessions WHERE ended_at IS NULL") == [
-            (current.session_id,)
-        ]
+        assert execute_sql(
+            home / "sessions.db", "SELECT session_id FROM sessions WHERE ended_at IS NULL"
+        ) == [(current.session_id,)]
 
     async def test_each_write_has_a_version_of_its_own(self, store):
         entry = await store.get_or_create_session(dm())

@@ -41,14 +41,6 @@ async def split(db: SessionDB, *ids: str) -> None:
         await db.split_session(old, new, SUMMARY)
 
 
-def execute(db: SessionDB, sql: str, *values: object) -> list[tuple[object, ...]]:
-    """Look into the database, or change it, past the program."""
-    with closing(sqlite3.connect(db.path, timeout=10)) as database:
-        rows = database.execute(sql, values).fetchall()
-        database.commit()
-        return rows
-
-
 def wipe(db: SessionDB) -> None:
     """Leave nothing to the next test, which is much faster than to make a new database for it."""
     with closing(sqlite3.connect(db.path, timeout=10)) as database:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway_sessions.storage.transactions.sessions import lists
-from tests.unit.storage.sessions.session_fixtures import ALICE, BOB, EVERYTHING, execute, split, talk
+from tests.raw_sql import execute_sql
+from tests.unit.storage.sessions.session_fixtures import ALICE, BOB, EVERYTHING, split, talk
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -21,7 +22,7 @@ def way(request, monkeypatch) -> str:
 async def test_a_continuation_whose_original_is_gone_stands_for_itself(db):
     await talk(db, "a", "hello")
     await split(db, "a", "b")
-    execute(db, "DELETE FROM sessions WHERE session_id = 'a'")
+    execute_sql(db.path, "DELETE FROM sessions WHERE session_id = 'a'")
     for recent in (True, False):
         (left,) = await db.list_sessions_rich(scope=EVERYTHING, order_by_last_active=recent)
         assert (left.session_id, left.lineage_root) == ("b", "b")
@@ -30,7 +31,7 @@ async def test_a_continuation_whose_original_is_gone_stands_for_itself(db):
 async def test_when_a_tip_moved_away_each_side_sees_its_part(db):
     await talk(db, "a", "hello")
     await split(db, "a", "b", "c")
-    execute(db, "UPDATE sessions SET owner = 'main:cli:user:bob' WHERE session_id = 'c'")
+    execute_sql(db.path, "UPDATE sessions SET owner = 'main:cli:user:bob' WHERE session_id = 'c'")
     for recent in (True, False):
         (mine,) = await db.list_sessions_rich(scope=ALICE, order_by_last_active=recent)
         (theirs,) = await db.list_sessions_rich(scope=BOB, order_by_last_active=recent)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway_sessions.errors import AmbiguousSessionError
-from tests.unit.storage.sessions.session_fixtures import ALICE, BOB, execute, split, talk
+from tests.raw_sql import execute_sql
+from tests.unit.storage.sessions.session_fixtures import ALICE, BOB, split, talk
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -23,6 +24,6 @@ async def test_many_sessions_of_one_conversation_are_one(db):
 async def test_a_tip_out_of_sight_does_not_lead_there(db):
     await talk(db, "a", "hello")
     await split(db, "a", "b", "c")
-    execute(db, "UPDATE sessions SET owner = 'main:cli:user:bob' WHERE session_id = 'c'")
+    execute_sql(db.path, "UPDATE sessions SET owner = 'main:cli:user:bob' WHERE session_id = 'c'")
     assert await db.resolve_session("a", scope=ALICE) == "b"
     assert await db.resolve_session("c", scope=BOB) == "c"

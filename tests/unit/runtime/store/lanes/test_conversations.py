@@ -11,13 +11,13 @@ from gateway_sessions import EndReason, InvalidInputError, Scope, SessionBusyErr
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.errors import AmbiguousSessionError, SessionEndedError
 from gateway_sessions.runtime.context import Entropy
+from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import (
     DAILY,
     EVERYTHING,
     IDLE,
     dm,
     everything,
-    execute,
     group,
     lease,
     open_store,
@@ -72,7 +72,7 @@ class TestSplitting:
             *(store.split_session(old.session_key, old.session_id, SUMMARY) for _ in range(16))
         )
         assert len({one.session_id for one in outcomes}) == 1
-        assert execute(home, "SELECT count(*) FROM sessions") == [(2,)]
+        assert execute_sql(home / "sessions.db", "SELECT count(*) FROM sessions") == [(2,)]
 
     async def test_the_database_alone_does_the_same_to_the_lane(self, store):
         old = await talk(store)
@@ -89,7 +89,7 @@ class TestSplitting:
         async with open_store(home, clock=clock, hooks=[hook]) as store:
             old = await talk(store)
             await store.split_session(old.session_key, old.session_id, SUMMARY)
-            assert execute(home, "SELECT count(*) FROM hook_calls") == [(0,)]
+            assert execute_sql(home / "sessions.db", "SELECT count(*) FROM hook_calls") == [(0,)]
 
     async def test_what_happened_is_in_the_history_of_the_lane(self, store):
         old = await talk(store)

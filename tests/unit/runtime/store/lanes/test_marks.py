@@ -8,11 +8,11 @@ import pytest
 
 from gateway_sessions import EndReason, SessionState
 from gateway_sessions.sessions import ResumeReason
+from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import (
     IDLE,
     dm,
     everything,
-    execute,
     lease,
     open_store,
     pass_time,
@@ -215,9 +215,9 @@ class TestSuspendRecentlyActive:
         key = (await store.get_or_create_session(dm())).session_key
         lease(home, key)
         await store.suspend_recently_active()
-        assert execute(home, "SELECT attempts FROM lanes") == [(1,)]
+        assert execute_sql(home / "sessions.db", "SELECT attempts FROM lanes") == [(1,)]
         await store.get_or_create_session(dm(), force_new=True)
-        assert execute(home, "SELECT attempts FROM lanes") == [(0,)]
+        assert execute_sql(home / "sessions.db", "SELECT attempts FROM lanes") == [(0,)]
 
     @pytest.mark.parametrize("how", ["message", "reset_session", "undo_reset"])
     async def test_another_session_in_its_place_begins_the_count_anew(self, store, home, clock, how):
@@ -230,7 +230,7 @@ class TestSuspendRecentlyActive:
             await store.get_or_create_session(dm())
             await store.suspend_recently_active()
         await (store.get_or_create_session(dm()) if how == "message" else getattr(store, how)(key))
-        assert execute(home, "SELECT attempts FROM lanes WHERE attempts > 0") == []
+        assert execute_sql(home / "sessions.db", "SELECT attempts FROM lanes WHERE attempts > 0") == []
         pass_time(clock, minutes=5)
         await store.get_or_create_session(dm())
         await store.suspend_recently_active()

@@ -6,11 +6,11 @@ import pytest
 
 from gateway_sessions import EndReason
 from gateway_sessions.storage.transactions.sessions.find_or_create import touching
+from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import (
     IDLE,
     dm,
     everything,
-    execute,
     group,
     lease,
     open_store,
@@ -107,10 +107,10 @@ async def test_nothing_of_the_lane_is_left(store, clock, home):
     await store.suspend_recently_active()
     pass_time(clock, days=2)
     assert await store.prune_old_entries(1) == 2
-    assert execute(home, "SELECT * FROM lanes") == []
-    assert execute(home, "SELECT * FROM entries") == []
+    assert execute_sql(home / "sessions.db", "SELECT * FROM lanes") == []
+    assert execute_sql(home / "sessions.db", "SELECT * FROM entries") == []
     assert {here.session_id, there.session_id} == {
-        row[0] for row in execute(home, "SELECT session_id FROM sessions")
+        row[0] for row in execute_sql(home / "sessions.db", "SELECT session_id FROM sessions")
     }
 
 

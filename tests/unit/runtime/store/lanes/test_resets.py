@@ -6,11 +6,11 @@ import pytest
 
 from gateway_sessions import EndReason, SessionState
 from gateway_sessions.errors import NothingToUndoError
+from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import (
     EVERYTHING,
     IDLE,
     dm,
-    execute,
     group,
     open_store,
     pass_time,
@@ -25,7 +25,7 @@ UNKNOWN = "agent:main:telegram:dm:unknown"
 class TestReset:
     async def test_a_lane_without_a_session_stays_without(self, store, home):
         assert await store.reset_session(UNKNOWN) is None
-        assert execute(home, "SELECT * FROM sessions") == []
+        assert execute_sql(home / "sessions.db", "SELECT * FROM sessions") == []
 
     async def test_a_new_session_takes_the_place(self, store, clock, home):
         old = await store.get_or_create_session(dm(chat_name="Alice"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import (
     DAILY,
     IDLE,
     dm,
-    execute,
     lease,
     open_store,
     pass_time,
@@ -80,4 +80,4 @@ async def test_a_lane_that_is_forgotten_leaves_a_line_in_the_log(home, clock):
         await store.prune_old_entries(1)
         last = (await store.explain(entry.session_key)).history[0]
     assert (last.event, last.reason, last.actor) == ("pruned", "pruned", "watcher")
-    assert execute(home, "SELECT count(*) FROM entries") == [(0,)]
+    assert execute_sql(home / "sessions.db", "SELECT count(*) FROM entries") == [(0,)]

@@ -1,7 +1,5 @@
 """A backup is a copy that was read back; there are never more than are wanted."""
 
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -14,6 +12,7 @@ from gateway_sessions.storage.engines.sqlite.backup import back_up, backups_in, 
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.testing import FakeClock
 from tests.crash.kills.store_workload import key, source
+from tests.raw_sql import execute_sql
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -33,8 +32,7 @@ async def test_a_copy_is_taken_while_the_store_is_in_use(home: Path):
     assert copy.name == "sessions-20260301T120000Z.db"
     assert copy.stat().st_mode & 0o777 == 0o600
     assert copy.parent.stat().st_mode & 0o777 == 0o700
-    with closing(sqlite3.connect(copy)) as connection:
-        found = {row[0] for row in connection.execute("SELECT session_key FROM entries")}
+    found = {row[0] for row in execute_sql(copy, "SELECT session_key FROM entries")}
     assert found == {key("a"), key("b")}
 
 
@@ -73,8 +71,7 @@ def test_a_copy_that_is_not_whole_is_known(home: Path, damage: str):
     raw = copy.read_bytes()
     if damage == "foreign":
         copy.unlink()
-        with closing(sqlite3.connect(copy)) as connection:
-            connection.execute("CREATE TABLE theirs (x)")
+        execute_sql(copy, "CREATE TABLE theirs (x)")
     else:
         copy.write_bytes(bytes(4096) + raw[4096:] if damage == "zeroed" else raw[: len(raw) // 2])
     assert fault_of_backup(copy) is not None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from gateway_sessions import InvalidInputError, SessionStore
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.testing import FakeClock
+from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import dm, open_store, pass_time, stored
 
 COUNTERS = (
@@ -32,11 +31,8 @@ async def store(tmp_path: Path, clock: FakeClock) -> AsyncIterator[SessionStore]
 
 
 def row(store: SessionStore, columns: str, table: str, session_id: str):
-    with closing(sqlite3.connect(store.db.path)) as connection:
-        return connection.execute(
-            f"SELECT {columns} FROM {table} WHERE session_id = ?",  # noqa: S608 -- words of this test
-            (session_id,),
-        ).fetchone()
+    query = f"SELECT {columns} FROM {table} WHERE session_id = ?"  # noqa: S608 -- words of this test
+    return execute_sql(store.db.path, query, session_id)[0]
 
 
 def totals(store: SessionStore, session_id: str):
@@ -129,9 +125,7 @@ async def test_a_session_whose_lane_went_on_elsewhere_can_still_be_counted(store
     """It has neither an entry nor a record of one."""
     one, two = await store.get_or_create_session(dm("1")), await store.get_or_create_session(dm("2"))
     await store.switch_session(two.session_key, one.session_id, scope=Scope.operator(), move=True)
-    with closing(sqlite3.connect(store.db.path)) as connection:
-        connection.execute("UPDATE sessions SET entry = NULL")
-        connection.commit()
+    execute_sql(store.db.path, "UPDATE sessions SET entry = NULL")
     assert await store.db.record_usage(two.session_id, "e1", input_tokens=10)
     assert totals(store, two.session_id)[0] == 10
 
@@ -194,11 +188,10 @@ class TestAPriceThatBecomesKnown:
 
 async def test_an_imported_entry_stays_as_unknown_as_it_was(store: SessionStore):
     entry = await store.get_or_create_session(dm())
-    with closing(sqlite3.connect(store.db.path)) as connection:
-        connection.execute(
-            "UPDATE entries SET record = json_set(record, '$.total_tokens', 100, '$.input_tokens', 100)"
-        )
-        connection.commit()
+    execute_sql(
+        store.db.path,
+        "UPDATE entries SET record = json_set(record, '$.total_tokens', 100, '$.input_tokens', 100)",
+    )
     await store.db.record_usage(entry.session_id, "e1", input_tokens=1, actual_cost_usd=0.5)
     after = await stored(store, entry.session_key)
     assert (after.input_tokens, after.estimated_cost_usd, after.cost_status) == (101, 0.5, "unknown")
