@@ -21,10 +21,13 @@ GUARDS: dict[tuple[str, str], str] = {
         "runtime/queue/aliases.py",
         "CachedAliases._ask",
     ): "the resolver's failure is logged, the plain id is used",
-    ("runtime/gateway/commands/executor.py", "Commands._handle"): "logged; the person is told that it failed",
     (
         "runtime/gateway/commands/executor.py",
-        "Commands._work",
+        "CommandExecutor._call_handler",
+    ): "logged; the person is told that it failed",
+    (
+        "runtime/gateway/commands/executor.py",
+        "CommandExecutor._do_and_settle",
     ): "logged; the command is found open by the next start",
     (
         "runtime/gateway/connections.py",
@@ -32,7 +35,7 @@ GUARDS: dict[tuple[str, str], str] = {
     ): "logged; the adapter is connected again",
     ("runtime/context.py", "StoreContext.active_work"): "who cannot tell whether work runs counts as busy",
     ("runtime/user_code.py", "_Outcome.of"): "raised or told where the outcome is waited for",
-    ("runtime/delivery/delivery.py", "hand_over"): "told apart by its kind, and kept with the reply",
+    ("runtime/delivery/delivery.py", "send_reply"): "told apart by its kind, and kept with the reply",
     ("runtime/gateway/running_turn.py", "_agent_takes"): "logged; the message waits for a turn of its own",
     ("runtime/duties/session_hooks.py", "Hooks._call"): "a hook's failure is stored with its call",
     ("runtime/agents/search_tool.py", "SessionSearch._summarised"): "the places that match are shown instead",

@@ -43,7 +43,7 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import NEVER, Alarm, ClockSteps
-from gateway_sessions.runtime.delivery.sent_marks import PersistentWrites, SentReplies, Truth
+from gateway_sessions.runtime.delivery.sent_marks import OutboxDatabase, PersistentWrites, SentReplies
 from gateway_sessions.runtime.duty import repeat
 from gateway_sessions.runtime.observability.event_stream import EventKind, Events
 from gateway_sessions.storage.transactions.queue import clock_set_back, outbox
@@ -139,7 +139,7 @@ class Delivery:
 
     def __init__(
         self,
-        truth: Truth,
+        truth: OutboxDatabase,
         adapter: Adapter,
         clock: Clock,
         patience: Patience,
@@ -179,7 +179,7 @@ class Delivery:
         self._check_at = NEVER
         """When it sees whether a send has taken too long."""
         self._only, self._alone, self._command_names = lanes, alone, command_names
-        self._sent = SentReplies(truth, self._outbox, self._noted)
+        self._sent = SentReplies(truth, self._outbox, self._end_marked_send)
         self._on_idle = on_idle
 
     @property
@@ -189,23 +189,23 @@ class Delivery:
             return False
         return self._ended or not self._to_look
 
-    def expect(self, session_key: str) -> bool:
+    def expect_commit(self, session_key: str) -> bool:
         """Something is about to be committed for a lane: whether it can be sent right after that.
 
         `owed` must follow, also if the commit fails: until then nothing else overtakes it.
         """
         room = self._with_platform < AT_ONCE and not self._crowded  # else it would pass others by
         lane = self._lanes.setdefault(session_key, _Lane())
-        free = not (lane.expected or lane.more) and all(map(self._is_taken, lane.owed))
+        free = not (lane.expected or lane.more) and all(map(self._platform_has, lane.owed))
         lane.expected += 1
         self._commits += 1
         return self._tasks is not None and room and free and self._alone
 
-    def _is_taken(self, reply_id: int) -> bool:
+    def _platform_has(self, reply_id: int) -> bool:
         send = self._sends.get(reply_id)
         return send is not None and send.is_taken
 
-    def owes(self, session_key: str) -> bool:
+    def owes_lane(self, session_key: str) -> bool:
         """Whether a lane is owed something, or is about to be: what is not owed must not overtake that."""
         lane = self._lanes.get(session_key)
         if lane is None or self._alone:
@@ -213,7 +213,7 @@ class Delivery:
         # Nobody tells this node of what another one has sent: only what is under way here is certain.
         return lane.expected > 0 or not lane.owed.isdisjoint(self._sends)
 
-    def parts(self, message: OutboundMessage) -> Sequence[OutboundMessage]:
+    def split_for_platform(self, message: OutboundMessage) -> Sequence[OutboundMessage]:
         """What to owe for a message that may be too long for the platform."""
         if message.is_notice and not self.adapter.capabilities.hyphens_in_commands:
             message = message.with_text(spelled_with_underscores(message.text, self._command_names))
@@ -224,7 +224,7 @@ class Delivery:
         unlimited = self.adapter.capabilities.max_length is None
         return (shown,) if unlimited else split_message(shown, self.adapter.capabilities)
 
-    def owed(
+    def note_commit(
         self,
         session_key: str,
         session_id: str | None = None,
@@ -236,7 +236,7 @@ class Delivery:
         lane.expected -= 1
         self._commits -= 1
         lane.owed.update(ids)
-        self._forget_if_calm(session_key)
+        self._forget_calm_lane(session_key)
         now = self._clock.now()
         for one, reply_id in zip(owed, ids, strict=True):
             if not one.under_way:
@@ -254,7 +254,7 @@ class Delivery:
                 created_at=now,
                 due_at=now,
             )
-            self._begin(reply)
+            self._start_sending(reply)
         if not all(one.under_way for one in owed):
             self.wake()
         self._on_idle()
@@ -275,7 +275,7 @@ class Delivery:
             noting.start_soon(self._sent.run)
             async with asyncio.TaskGroup() as tasks:
                 try:
-                    await self._look_after(tasks)
+                    await self._repeat_sweeps(tasks)
                 except asyncio.CancelledError:
                     for send in self._sends.values():
                         send.scope.cancel()  # also of an adapter that goes on after it was told once
@@ -292,38 +292,38 @@ class Delivery:
         most = 2 * AT_ONCE if room else 0
         look = partial(outbox.due, *self._account, now, most, lanes=self._only, but_not=list(self._sends))
         due, next_at = await self._truth.read(look)
-        waiting = [one for one in due if self._nobody_sends(one)]
+        waiting = [one for one in due if self._is_free_to_send(one)]
         self._crowded = not room or len(waiting) > room
         for reply in waiting[:room]:
-            if await self._taken_up(reply, now):
-                self._begin(reply)
+            if await self._mark_sending(reply, now):
+                self._start_sending(reply)
         self._due_at = NEVER if next_at is None else next_at
 
-    async def _look_after(self, tasks: asyncio.TaskGroup) -> None:
-        await repeat(partial(self._look, tasks), self._rest, failed=self._look_later)
+    async def _repeat_sweeps(self, tasks: asyncio.TaskGroup) -> None:
+        await repeat(partial(self._sweep_if_due, tasks), self._wait_until_due, failed=self._retry_sweep_later)
 
-    async def _look(self, tasks: asyncio.TaskGroup) -> None:
+    async def _sweep_if_due(self, tasks: asyncio.TaskGroup) -> None:
         """Send what is due, if something may be."""
         self._alarm.reset()
-        self._stop_overdue()
+        self._stop_overdue_sends()
         if self._clock_steps.was_set_back():
-            await self._set_right()
+            await self._pull_replies_forward()
         if self._to_look or self._due_at <= self._clock.now():
             if self._tasks is None:
-                await self._take_stock()
+                await self._find_owed_lanes()
                 self._tasks = tasks
             await self.sweep()
             self._to_look = self._alarm.rings
 
-    def _look_later(self, error: GatewaySessionsError) -> None:
+    def _retry_sweep_later(self, error: GatewaySessionsError) -> None:
         logger.error("owed replies could not be read", exc_info=error, extra={"action": "delivery_failed"})
         self._to_look, self._due_at = self._alarm.rings, self._clock.now() + RETRY
 
-    async def _rest(self, _: None) -> None:
+    async def _wait_until_due(self, _: None) -> None:
         self._on_idle()
         await self._alarm.wait_until(min(self._due_at, self._check_at))
 
-    async def _set_right(self) -> None:
+    async def _pull_replies_forward(self) -> None:
         """The clock was set back: let no reply wait, or be waited for, as long as it was ahead."""
         now = self._clock.now()
         for send in self._sends.values():
@@ -332,12 +332,12 @@ class Delivery:
         await self._truth.write(partial(clock_set_back.pull_replies_forward, now))
         self._to_look = True
 
-    async def _take_stock(self) -> None:
+    async def _find_owed_lanes(self) -> None:
         """Learn to which lanes an earlier process owed something: before that nothing may overtake it."""
         for session_key in await self._truth.read(partial(outbox.lanes_owed, *self._account)):
             self._lanes.setdefault(session_key, _Lane()).more = True
 
-    def _stop_overdue(self) -> None:
+    def _stop_overdue_sends(self) -> None:
         """Give up the sends that have taken too long: nobody knows whether they happened."""
         now = self._clock.now()
         if now < self._check_at:
@@ -348,14 +348,14 @@ class Delivery:
             send.scope.cancel()
         self._check_at = min((one.overdue_at for one in self._sends.values()), default=NEVER)
 
-    def _nobody_sends(self, reply: OwedReply) -> bool:
+    def _is_free_to_send(self, reply: OwedReply) -> bool:
         """Whether a reply is under way neither here nor on another node, nor will be after a commit."""
         if reply.reply_id in self._sends or reply.sent_by is None:
             return reply.reply_id not in self._sends
         lane = self._lanes.get(reply.session_key)
         return reply.sent_by == self._truth.ownership.epoch and (lane is None or not lane.expected)
 
-    async def _taken_up(self, reply: OwedReply, now: datetime) -> bool:
+    async def _mark_sending(self, reply: OwedReply, now: datetime) -> bool:
         """Note that a reply is about to be sent; one that is damaged, or too old, is given up instead.
 
         False also if it was sent after it had been looked for: then the answer to that came too late.
@@ -365,48 +365,50 @@ class Delivery:
             return False
         return await self._truth.write(partial(outbox.mark_sending, reply, self._truth.ownership.epoch))
 
-    def _begin(self, reply: OwedReply) -> None:
+    def _start_sending(self, reply: OwedReply) -> None:
         if self._tasks is not None and reply.reply_id not in self._sends:
             send = self._sends[reply.reply_id] = _Send()
             self._with_platform += 1
-            self._tasks.create_task(self._deliver(reply, send))
+            self._tasks.create_task(self._deliver_reply(reply, send))
 
-    async def _deliver(self, reply: OwedReply, send: _Send) -> None:
+    async def _deliver_reply(self, reply: OwedReply, send: _Send) -> None:
         """Send once, and note what came of it."""
         is_sent = False
         try:
-            sent_id, problem = await self._handed_over(reply, send)
+            sent_id, problem = await self._send_and_free_place(reply, send)
             failpoint("after_deliver")
             if problem is None:
-                self._sent.add(SentReply(reply, sent_id, self._clock.now()))
+                self._sent.note_sent(SentReply(reply, sent_id, self._clock.now()))
                 is_sent = send.is_taken = True
             else:
-                await self._failed(reply, problem)
+                await self._retry_or_give_up(reply, problem)
         except StoreStoppedError:
             return
         finally:
             if not is_sent:
-                self._over(reply)
+                self._end_send(reply)
 
-    async def _handed_over(self, reply: OwedReply, send: _Send) -> tuple[str | None, Exception | None]:
+    async def _send_and_free_place(
+        self, reply: OwedReply, send: _Send
+    ) -> tuple[str | None, Exception | None]:
         try:
             failpoint("before_deliver")
-            return await self._send(reply, send)
+            return await self._send_in_time(reply, send)
         finally:
             self._with_platform -= 1
             if self._crowded:  # there is room for one that waits
                 self.wake()
 
-    async def _noted(self, reply: OwedReply, is_noted: bool) -> None:  # noqa: FBT001 -- what `SentReplies` tells
+    async def _end_marked_send(self, reply: OwedReply, is_noted: bool) -> None:  # noqa: FBT001 -- what `SentReplies` tells
         try:
             if is_noted:
-                await self._settled(reply, EventKind.REPLY_SENT)
+                await self._note_settled(reply, EventKind.REPLY_SENT)
         except StoreStoppedError:
             return
         finally:
-            self._over(reply)
+            self._end_send(reply)
 
-    def _over(self, reply: OwedReply) -> None:
+    def _end_send(self, reply: OwedReply) -> None:
         """A reply is not under way any more."""
         del self._sends[reply.reply_id]
         lane = self._lanes.get(reply.session_key)
@@ -414,19 +416,19 @@ class Delivery:
             self.wake()
         self._on_idle()
 
-    async def _send(self, reply: OwedReply, send: _Send) -> tuple[str | None, Exception | None]:
+    async def _send_in_time(self, reply: OwedReply, send: _Send) -> tuple[str | None, Exception | None]:
         """Hand the reply to the adapter, for so long and no longer; the id it got, or what went wrong."""
         if left := self._pauses.left(reply.target):  # since an edit or a hint was refused
             return None, RateLimitedError(self.adapter.platform, left.total_seconds())
         with send.scope:
-            self._limit(send)
+            self._set_time_limit(send)
             try:
-                return await hand_over(self.adapter, reply, send.scope)
+                return await send_reply(self.adapter, reply, send.scope)
             finally:
                 send.overdue_at = NEVER
         return None, TimeoutError(f"took longer than {self._patience.timeout}")
 
-    def _limit(self, send: _Send) -> None:
+    def _set_time_limit(self, send: _Send) -> None:
         """Let a send be stopped when it has taken too long."""
         send.overdue_at = overdue_at = self._clock.now() + self._patience.timeout
         if overdue_at < self._check_at:
@@ -434,7 +436,7 @@ class Delivery:
             self._check_at = overdue_at
             self._alarm.ring()
 
-    async def _failed(self, reply: OwedReply, error: Exception) -> None:
+    async def _retry_or_give_up(self, reply: OwedReply, error: Exception) -> None:
         failed, now = failure_of(error), self._clock.now()
         if isinstance(error, RateLimitedError):
             self._pauses.note(reply.target, error)
@@ -462,10 +464,10 @@ class Delivery:
         await self._outbox.write(partial(outbox.give_up, reply, self._clock.now(), problem, unclear=unclear))
         facts = {"action": "reply_given_up", "reply_id": reply.reply_id, "problem": problem}
         logger.error("a reply was given up", extra={**facts, "session_key": reply.session_key})
-        await self._settled(reply, EventKind.REPLY_GIVEN_UP)
+        await self._note_settled(reply, EventKind.REPLY_GIVEN_UP)
         self.wake()  # the one behind it is next
 
-    async def _settled(self, reply: OwedReply, kind: EventKind) -> None:
+    async def _note_settled(self, reply: OwedReply, kind: EventKind) -> None:
         """Find out whether the lane is owed more; only then new replies have to wait behind those."""
         self._events.emit(kind, reply.session_key, reply.session_id, reply_id=reply.reply_id)
         lane = self._lanes.get(reply.session_key)
@@ -476,9 +478,9 @@ class Delivery:
         if lane.more:
             # What this process owes meanwhile is in `owed`, whether the answer covers it or not.
             lane.more = await self._outbox.read(partial(outbox.lane_is_owed, reply.session_key))
-        self._forget_if_calm(reply.session_key)
+        self._forget_calm_lane(reply.session_key)
 
-    def _forget_if_calm(self, session_key: str) -> None:
+    def _forget_calm_lane(self, session_key: str) -> None:
         lane = self._lanes.get(session_key)
         if lane is not None and lane.calm:
             del self._lanes[session_key]
@@ -488,7 +490,7 @@ class Delivery:
         return self.adapter.platform, self.adapter.name
 
 
-async def hand_over(
+async def send_reply(
     adapter: Adapter, reply: OwedReply, scope: anyio.CancelScope
 ) -> tuple[str | None, Exception | None]:
     """Send a reply, marked if it may be seen twice; the id it got, or what went wrong.
@@ -500,7 +502,7 @@ async def hand_over(
     if reply.maybe_duplicate and not shown_once:
         message = marked(message)
     try:
-        return await _sent(adapter, reply, message), None
+        return await _send_or_edit(adapter, reply, message), None
     except asyncio.CancelledError:
         if scope.cancel_called:
             raise
@@ -509,7 +511,7 @@ async def hand_over(
         return None, error
 
 
-async def _sent(adapter: Adapter, reply: OwedReply, message: OutboundMessage) -> str | None:
+async def _send_or_edit(adapter: Adapter, reply: OwedReply, message: OutboundMessage) -> str | None:
     if message.replaces is not None:
         await adapter.edit(reply.target, message.replaces, message)
         return message.replaces

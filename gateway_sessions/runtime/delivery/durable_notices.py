@@ -24,7 +24,7 @@ class Asker:
     seq: int
 
 
-class Answers:
+class DurableNotices:
     """Owes people what a gateway tells them."""
 
     def __init__(self, queue: QueueOperations, deliveries: Mapping[tuple[str, str], Delivery]) -> None:
@@ -42,20 +42,20 @@ class Answers:
         delivery = self._deliveries.get((source.platform, asker.message.account))
         if delivery is None or text is None:
             messages = [] if text is None else [OutboundMessage(text=text, is_notice=True)]
-            owed = [_owed(asker, one) for one in messages]
+            owed = [_owed_notice(asker, one) for one in messages]
             await self._queue.change(lambda change: transaction(owed, change))
             return
-        parts = delivery.parts(OutboundMessage(text=text, is_notice=True))
-        follows = delivery.expect(key)
-        owed = [_owed(asker, one, under_way=follows and not at) for at, one in enumerate(parts)]
+        parts = delivery.split_for_platform(OutboundMessage(text=text, is_notice=True))
+        follows = delivery.expect_commit(key)
+        owed = [_owed_notice(asker, one, under_way=follows and not at) for at, one in enumerate(parts)]
         ids: tuple[int, ...] = ()
         try:
             ids = await self._queue.change(lambda change: transaction(owed, change))
         finally:
-            delivery.owed(key, None, owed if ids else (), ids)
+            delivery.note_commit(key, None, owed if ids else (), ids)
 
 
-def _owed(asker: Asker, message: OutboundMessage, *, under_way: bool = False) -> Owed:
+def _owed_notice(asker: Asker, message: OutboundMessage, *, under_way: bool = False) -> Owed:
     return Owed(
         target=ReplyTarget.answering(asker.message),
         message=message,

@@ -56,7 +56,7 @@ class Hints:
         self._clock = clock
         self.pauses = pauses
 
-    async def give(
+    async def call_platform(
         self, adapter: Adapter, target: ReplyTarget, call: Callable[[], Awaitable[object]]
     ) -> bool:
         """Make a call for that target; return whether it succeeded in time."""
@@ -97,7 +97,7 @@ class ReceiptNotices:
         self._noticed_at: LRUCache[str, datetime] = LRUCache(LANES)
         self._under_way = 0
 
-    def tell_of(self, message: InboundMessage, receipt: Receipt, *, solo: bool = False) -> None:
+    def tell_of_receipt(self, message: InboundMessage, receipt: Receipt, *, solo: bool = False) -> None:
         """Emit the events of a receipt, and tell people at once what they do not see by themselves.
 
         A person who asked for a turn of its own (*solo*) gets the answer of the command instead.
@@ -123,39 +123,39 @@ class ReceiptNotices:
     def _tell_accepted(self, message: InboundMessage, receipt: Accepted, *, solo: bool) -> None:
         """Say what becomes of a message that is not answered at once, unless that was said just now."""
         if receipt.dropped:
-            self._say(message, dropped_notice(len(receipt.dropped)))
+            self._start_sending_notice(message, dropped_notice(len(receipt.dropped)))
         demotion = Demotion(receipt.demoted) if receipt.demoted is not None else None
         text = acknowledgement(receipt.disposition, receipt.depth, demotion)
         rules = self._busy.rules_for(message.source.platform, message.source.chat_type)
         rules = replace(rules, acknowledge=False) if solo else rules
-        if text is not None and self._is_due(receipt.session_key, rules):
-            self._say(message, text)
+        if text is not None and self._is_notice_due(receipt.session_key, rules):
+            self._start_sending_notice(message, text)
 
     def _tell_refused(self, message: InboundMessage, receipt: Rejected) -> None:
         who = receipt.session_key or f"{message.source.platform}:{message.source.chat_id}:{message.sender}"
-        if self._is_due(f"refused {who}", _OF_REFUSALS):
-            self._say(message, receipt.text)
+        if self._is_notice_due(f"refused {who}", _OF_REFUSALS):
+            self._start_sending_notice(message, receipt.text)
 
-    def _is_due(self, who: str, rules: BusyRules) -> bool:
+    def _is_notice_due(self, who: str, rules: BusyRules) -> bool:
         now = self._clock.now()
         if not acknowledge_due(self._noticed_at.get(who), now, rules):
             return False
         self._noticed_at[who] = now
         return True
 
-    def _say(self, message: InboundMessage, text: str) -> None:
+    def _start_sending_notice(self, message: InboundMessage, text: str) -> None:
         adapter = self._adapters.get((message.source.platform, message.account))
         if adapter is not None and self._under_way < AT_ONCE:
             with suppress(StoreStoppedError):  # then nobody is told, as with any hint that is lost
-                start_in(self._tasks, "gateway", self._send, adapter, message, text)
+                start_in(self._tasks, "gateway", self._send_notice, adapter, message, text)
                 self._under_way += 1
 
-    async def _send(self, adapter: Adapter, message: InboundMessage, text: str) -> None:
+    async def _send_notice(self, adapter: Adapter, message: InboundMessage, text: str) -> None:
         target = ReplyTarget.answering(message)
         notice = OutboundMessage(text=text, is_notice=True)
         key = f"notice:{message.message_id}:{self._clock.now().timestamp()}"
         try:
             say = partial(adapter.send, target, notice, idempotency_key=key)
-            await self._hints.give(adapter, target, say)
+            await self._hints.call_platform(adapter, target, say)
         finally:
             self._under_way -= 1

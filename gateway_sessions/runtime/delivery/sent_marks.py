@@ -31,7 +31,7 @@ MOMENT_SECONDS: Final = 0.005
 """How long it is waited for something else to be written."""
 
 
-class Truth(Protocol):
+class OutboxDatabase(Protocol):
     """Where replies are kept."""
 
     @property
@@ -60,25 +60,25 @@ class Truth(Protocol):
 class PersistentWrites:
     """Tries again until it is done; only a store that has stopped ends that, with `StoreStoppedError`."""
 
-    def __init__(self, truth: Truth, clock: Clock, pause: timedelta) -> None:
+    def __init__(self, truth: OutboxDatabase, clock: Clock, pause: timedelta) -> None:
         self._truth = truth
         self._clock = clock
         self._backoff = Backoff(pause, pause)
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         """Run a transaction that changes nothing."""
-        return await self._until_done(lambda: self._truth.read(transaction))
+        return await self._retry_until_done(lambda: self._truth.read(transaction))
 
     async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
         """Run a transaction, durably."""
-        return await self._until_done(lambda: self._truth.write(transaction))
+        return await self._retry_until_done(lambda: self._truth.write(transaction))
 
-    async def written(self, begun: Awaitable[T], transaction: Callable[[], Transaction[T]]) -> T:
+    async def finish_write(self, begun: Awaitable[T], transaction: Callable[[], Transaction[T]]) -> T:
         """What comes of a write that was begun; if it fails, the transaction is run again."""
         first = [begun]
-        return await self._until_done(lambda: first.pop() if first else self._truth.write(transaction))
+        return await self._retry_until_done(lambda: first.pop() if first else self._truth.write(transaction))
 
-    async def _until_done(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _retry_until_done(self, work: Callable[[], Awaitable[T]]) -> T:
         def failed(_: StorageError) -> None:
             logger.exception("the outbox could not be used", extra={"action": "delivery_failed"})
 
@@ -87,7 +87,7 @@ class PersistentWrites:
         )
 
 
-class _Begun(NamedTuple):
+class _BegunMarks(NamedTuple):
     """Replies about which something is being written."""
 
     sent: Sequence[SentReply]
@@ -98,62 +98,65 @@ class SentReplies:
     """Notes that replies were sent, and tells of each that is noted."""
 
     def __init__(
-        self, truth: Truth, outbox: PersistentWrites, noted: Callable[[OwedReply, bool], Awaitable[object]]
+        self,
+        truth: OutboxDatabase,
+        outbox: PersistentWrites,
+        noted: Callable[[OwedReply, bool], Awaitable[object]],
     ) -> None:
         """*noted* is told of each reply, and whether it is noted."""
         self._truth = truth
         self._outbox = outbox
         self._noted = noted
         self._sent: list[SentReply] = []
-        self._begun: deque[_Begun] = deque()
+        self._begun: deque[_BegunMarks] = deque()
         self._news = asyncio.Event()
         self._moment: asyncio.Future[None] | None = None
 
-    def add(self, sent: SentReply) -> None:
+    def note_sent(self, sent: SentReply) -> None:
         """The platform has it."""
         self._sent.append(sent)
         self._news.set()
 
     async def run(self) -> None:
         """Note whatever is sent, until cancelled."""
-        with self._with_all_writes():
+        with self._joining_all_writes():
             while True:
                 await self._news.wait()
                 self._news.clear()
-                await self._for_a_moment()
-                self._begin()
+                await self._wait_a_moment()
+                self._begin_marking()
                 while self._begun:
                     sent, writing = self._begun.popleft()
-                    await self._note(sent, writing)
+                    await self._finish_marking(sent, writing)
 
-    async def _for_a_moment(self) -> None:
+    async def _wait_a_moment(self) -> None:
         """Wait until something else is written, but not long."""
         if not self._sent:
             return
         loop = asyncio.get_running_loop()
         self._moment = loop.create_future()
-        timer = loop.call_later(MOMENT_SECONDS, self._over)
+        timer = loop.call_later(MOMENT_SECONDS, self._end_moment)
         try:
             await self._moment
         finally:
             timer.cancel()
 
-    def _over(self) -> None:
+    def _end_moment(self) -> None:
         if self._moment is not None and not self._moment.done():
             self._moment.set_result(None)
 
     @contextmanager
-    def _with_all_writes(self) -> Generator[None]:
-        self._truth.before_writes.append(self._begin)
+    def _joining_all_writes(self) -> Generator[None]:
+        self._truth.before_writes.append(self._begin_marking)
         try:
             yield
         finally:
-            self._truth.before_writes.remove(self._begin)
+            self._truth.before_writes.remove(self._begin_marking)
             for _, writing in self._begun:
                 if inspect.iscoroutine(writing):
                     writing.close()  # nobody will ever await it
 
-    def _begin(self) -> None:
+    def _begin_marking(self) -> None:
         """Write what there is to write, in one go."""
         if not self._sent:
             return
@@ -161,14 +164,14 @@ class SentReplies:
         try:
             writing = self._truth.begin_write(partial(outbox.all_sent, sent))
         except StoreStoppedError as error:
-            writing = _failed(error)
-        self._begun.append(_Begun(sent, writing))
+            writing = _raise_when_awaited(error)
+        self._begun.append(_BegunMarks(sent, writing))
         self._news.set()
-        self._over()
+        self._end_moment()
 
-    async def _note(self, sent: Sequence[SentReply], writing: Awaitable[None]) -> None:
+    async def _finish_marking(self, sent: Sequence[SentReply], writing: Awaitable[None]) -> None:
         try:
-            await self._outbox.written(writing, partial(outbox.all_sent, sent))
+            await self._outbox.finish_write(writing, partial(outbox.all_sent, sent))
         except StoreStoppedError:
             is_noted = False  # at the next opening of the store they are doubtful, as they should be
         else:
@@ -177,5 +180,5 @@ class SentReplies:
             await self._noted(one.reply, is_noted)
 
 
-async def _failed(error: StoreStoppedError) -> None:
+async def _raise_when_awaited(error: StoreStoppedError) -> None:
     raise error

@@ -12,10 +12,10 @@ from gateway_sessions.core.sessions.policy_rules import PolicyBook
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import AgentSource
 from gateway_sessions.runtime.delivery.delivery import Delivery, Patience, Pauses
-from gateway_sessions.runtime.delivery.durable_notices import Answers
+from gateway_sessions.runtime.delivery.durable_notices import DurableNotices
 from gateway_sessions.runtime.delivery.notices import Hints, ReceiptNotices
 from gateway_sessions.runtime.gateway.budget_gate import BudgetGate
-from gateway_sessions.runtime.gateway.commands.executor import Commands
+from gateway_sessions.runtime.gateway.commands.executor import CommandExecutor
 from gateway_sessions.runtime.gateway.commands.protocol import CommandHost
 from gateway_sessions.runtime.gateway.connections import Connections
 from gateway_sessions.runtime.gateway.execution import TurnParts
@@ -70,10 +70,10 @@ class GatewayParts:
         self._budgets = BudgetGate(store, config.budgets, policies)
         self.turn_tasks: TurnTasks = TurnTasks("gateway")
         self._runner = TurnRunner(self._make_turn_parts(), host.events, self.turn_tasks)
-        busy, answers = config.busy_book(), Answers(queue, self._by_account)
+        busy, answers = config.busy_book(), DurableNotices(queue, self._by_account)
         notices = ReceiptNotices(tasks, clock, options.adapters, self._hints, host.events, busy)
-        self.commands: Commands = Commands(
-            host, tasks, answers, notices.tell_of, self.lanes.wake_watchers, busy
+        self.commands: CommandExecutor = CommandExecutor(
+            host, tasks, answers, notices.tell_of_receipt, self.lanes.wake_watchers, busy
         )
         self.intake: MessageIntake = self._make_intake(notices)
         self.farewells: Farewells = self._make_farewells()

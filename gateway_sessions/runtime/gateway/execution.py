@@ -441,15 +441,15 @@ class TurnExecution:
         if delivery is None or not messages:
             yield _ExpectedReplies([self._owed_reply(one) for one in messages])
             return
-        parts = [part for one in messages for part in delivery.parts(one)]
-        follows = delivery.expect(key)
+        parts = [part for one in messages for part in delivery.split_for_platform(one)]
+        follows = delivery.expect_commit(key)
         owed = _ExpectedReplies(
             [self._owed_reply(one, under_way=follows and not at) for at, one in enumerate(parts)]
         )
         try:
             yield owed
         finally:
-            delivery.owed(key, owed.session_id, owed.replies if owed.ids else (), owed.ids)
+            delivery.note_commit(key, owed.session_id, owed.replies if owed.ids else (), owed.ids)
 
     def _owed_reply(self, message: OutboundMessage, *, under_way: bool = False) -> Owed:
         return Owed(

@@ -20,7 +20,7 @@ from gateway_sessions.core.queue.inbound import InboundMessage, Receipt
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import Agent, AgentFactory, AgentFunction, AgentSource
 from gateway_sessions.runtime.gateway.assembly import GatewayOptions, GatewayParts
-from gateway_sessions.runtime.gateway.commands import built_in
+from gateway_sessions.runtime.gateway.commands import built_in_commands
 from gateway_sessions.runtime.gateway.commands.compression import Compressor
 from gateway_sessions.runtime.gateway.commands.help import UNKNOWN
 from gateway_sessions.runtime.gateway.commands.protocol import Allowed, Command, CommandSet
@@ -93,7 +93,7 @@ class Gateway(Resource):
         if agent_settings is not None:
             check_function("agent_settings", agent_settings, "give a function of a session's entry")
         unknown = UNKNOWN if self.config.gateway.unknown_commands is UnknownCommands.ANSWER else None
-        self.commands = CommandSet(built_in(compressor), commands, allowed=allowed, unknown=unknown)
+        self.commands = CommandSet(built_in_commands(compressor), commands, allowed=allowed, unknown=unknown)
         """What people can ask for with a slash."""
         self._observers = Observers(
             store.clock, on_message=on_message, on_turn=on_turn, after_turn=after_turn
@@ -139,7 +139,7 @@ class Gateway(Resource):
         """Carry out what that person could have typed, and return the answer; it is sent to nobody."""
         self._check_running()
         with self._calls.one():
-            return await self._parts.commands.ask(source, text)
+            return await self._parts.commands.run_for_program(source, text)
 
     async def drain(self, within: timedelta | None = None) -> bool:
         """Begin no more turns, and wait for those that run and for replies on their way; False if too late.

@@ -17,7 +17,7 @@ from gateway_sessions.core.queue.inbound import (
     RejectReason,
 )
 from gateway_sessions.runtime.delivery.notices import ReceiptNotices
-from gateway_sessions.runtime.gateway.commands.executor import Commands
+from gateway_sessions.runtime.gateway.commands.executor import CommandExecutor
 from gateway_sessions.runtime.gateway.commands.protocol import CommandSet
 from gateway_sessions.runtime.gateway.observers import Observers
 from gateway_sessions.runtime.gateway.runner import TurnRunner
@@ -44,7 +44,7 @@ class MessageIntake:
         runner: TurnRunner,
         observers: Observers,
         command_set: CommandSet,
-        commands: Commands,
+        commands: CommandExecutor,
         edits: MessageEdits,
         edit_listener: EditListener,
         turn_signals: TurnSignals,
@@ -73,17 +73,19 @@ class MessageIntake:
             if isinstance(seen, InboundMessage):
                 return await self._route_message(seen)
             receipt = await self._queue.refuse(message, seen)
-            self._notices.tell_of(message, receipt)
+            self._notices.tell_of_receipt(message, receipt)
             return receipt
 
     async def _route_message(self, message: InboundMessage) -> Receipt:
         if message.kind is not MessageKind.NEW:
-            return await self._edits.apply(self._command_set.as_meant(message), self._edit_listener)
+            return await self._edits.apply(
+                self._command_set.edit_without_command(message), self._edit_listener
+            )
         if message.command is not None:
             if self._is_for_another_account(message):
                 return rejected(RejectReason.NOT_ADDRESSED, None, None)
-            if self._command_set.knows(message):
-                return await self._commands.run(message)
+            if self._command_set.is_command(message):
+                return await self._commands.run_command(message)
         return await self.admit(message)
 
     def _is_for_another_account(self, message: InboundMessage) -> bool:
@@ -106,5 +108,5 @@ class MessageIntake:
                 self._runner.start_turn(turn)
         if isinstance(receipt, Accepted) and receipt.disposition is not Disposition.STARTS:
             await self._remote_turns.follow_up(message, receipt)
-        self._notices.tell_of(message, receipt, solo=solo)
+        self._notices.tell_of_receipt(message, receipt, solo=solo)
         return receipt

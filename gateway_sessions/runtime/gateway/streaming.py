@@ -86,7 +86,7 @@ class Streaming:
             if not self._would_overtake_replies(
                 delivery
             ):  # as something may have been said while this waited for it
-                await self._hints.give(
+                await self._hints.call_platform(
                     delivery.adapter, self._target, lambda: self._show_on_platform(delivery, message)
                 )
 
@@ -125,7 +125,7 @@ class Streaming:
         return self._shown_at is not None and now - self._shown_at < interval
 
     def _would_overtake_replies(self, delivery: Delivery) -> bool:
-        return self._message_id is None and delivery.owes(self._turn.session_key)
+        return self._message_id is None and delivery.owes_lane(self._turn.session_key)
 
     async def _show_on_platform(self, delivery: Delivery, message: OutboundMessage) -> None:
         if self._message_id is not None:

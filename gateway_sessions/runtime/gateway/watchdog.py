@@ -112,4 +112,4 @@ class Watchdog:
             return
         adapter, target = watched.typing
         watched.typing_at = now + TYPING
-        self._tasks.start_soon(self._hints.give, adapter, target, lambda: adapter.typing(target))
+        self._tasks.start_soon(self._hints.call_platform, adapter, target, lambda: adapter.typing(target))

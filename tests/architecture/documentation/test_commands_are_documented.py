@@ -4,7 +4,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from gateway_sessions.runtime.gateway.commands import built_in
+from gateway_sessions.runtime.gateway.commands import built_in_commands
 from gateway_sessions.runtime.gateway.commands.protocol import CommandCall
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
@@ -13,7 +13,7 @@ ROW = re.compile(r"^\| `(/[^`]+)` \| (.*?)\| (.+) \|$", re.MULTILINE)
 
 def test_the_page_lists_every_command_with_its_arguments_names_and_summary():
     shown = [(call, re.findall(r"`/([^`]+)`", also), summary) for call, also, summary in ROW.findall(PAGE)]
-    assert shown == [(one.help.call, list(one.aliases), one.summary) for one in built_in()]
+    assert shown == [(one.help.call, list(one.aliases), one.summary) for one in built_in_commands()]
 
 
 def test_the_page_names_all_that_a_handler_sees():

@@ -225,7 +225,7 @@ def actions_in_code() -> set[str]:
             elif (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)
-                and node.func.attr == "report"
+                and node.func.attr in {"report", "log_facts"}
             ):
                 values = node.args[:1]
             found |= {

@@ -19,16 +19,16 @@ from __future__ import annotations
 
 from gateway_sessions.runtime.gateway.commands import conversations, queue, session_settings, turns
 from gateway_sessions.runtime.gateway.commands import help as help_commands
-from gateway_sessions.runtime.gateway.commands.compression import Compressor, compress_with
+from gateway_sessions.runtime.gateway.commands.compression import Compressor, compress_command
 from gateway_sessions.runtime.gateway.commands.protocol import Command
 
 
-def built_in(compressor: Compressor | None = None) -> tuple[Command, ...]:
+def built_in_commands(compressor: Compressor | None = None) -> tuple[Command, ...]:
     """All of them, in the order in which /help shows them. A *compressor* is what /compress needs."""
     return (
         *conversations.COMMANDS,
         *turns.COMMANDS,
-        compress_with(compressor),
+        compress_command(compressor),
         *queue.COMMANDS,
         *session_settings.COMMANDS,
         *help_commands.COMMANDS,

@@ -22,7 +22,9 @@ class CommandPlaces:
         self._of_owners: Counter[str] = Counter()
         self._urgent: set[tuple[str, str]] = set()
 
-    def take(self, command: Command, session_key: str, owner: str, most_of_one: int) -> ExitStack | None:
+    def reserve_place(
+        self, command: Command, session_key: str, owner: str, most_of_one: int
+    ) -> ExitStack | None:
         """A place for a command; None if that owner, or all together, have too many under way.
 
         That is more than *most_of_one*, and in any case more than `LEAST_OF_ONE`. Each lane has one place
@@ -32,7 +34,7 @@ class CommandPlaces:
         if self._taken < self._most and self._of_owners[owner] < max(most_of_one, LEAST_OF_ONE):
             self._taken += 1
             self._of_owners[owner] += 1
-            place.callback(self._leave, owner)
+            place.callback(self._free_place, owner)
             return place
         urgent = (session_key, command.name)
         if not command.urgent or urgent in self._urgent:
@@ -41,7 +43,7 @@ class CommandPlaces:
         place.callback(self._urgent.remove, urgent)
         return place
 
-    def _leave(self, owner: str) -> None:
+    def _free_place(self, owner: str) -> None:
         self._taken -= 1
         self._of_owners[owner] -= 1
         if not self._of_owners[owner]:

@@ -29,30 +29,30 @@ Compressor: TypeAlias = Callable[[list[Chat]], Awaitable[Iterable[Message | Mapp
 """Given a conversation as it goes to a model, the messages that it shall go on with."""
 
 
-def compress_with(compressor: Compressor | None) -> Command:
+def compress_command(compressor: Compressor | None) -> Command:
     """The command; without a *compressor* it only says so."""
     if compressor is not None:
         check_function("compressor", compressor, "give an async function of a conversation")
     return Command(
         "compress",
-        _unable if compressor is None else partial(_compress, compressor),
+        _say_no_compressor if compressor is None else partial(_compress_conversation, compressor),
         summary="Go on with a summary of this conversation; the original stays readable.",
         limit=IN_BACKGROUND,
         begun=None if compressor is None else COMPRESSING,
     )
 
 
-async def _unable(_: CommandCall) -> str:
+async def _say_no_compressor(_: CommandCall) -> str:
     return NO_COMPRESSOR
 
 
-async def _compress(compressor: Compressor, call: CommandCall) -> str:
+async def _compress_conversation(compressor: Compressor, call: CommandCall) -> str:
     found = await queue_of(call.store).look(partial(transactions.compressible, call.session_key))
     if found is None:
         return NOTHING_TO_COMPRESS
     before = len(found.chats)
     summary = [message_from(one) for one in await compressor(found.chats)]
-    if not await _replaced(call, found, summary):
+    if not await _replace_by_summary(call, found, summary):
         return NOT_COMPRESSED
     call.gateway.agents.evict(call.session_key)
     return (
@@ -61,7 +61,7 @@ async def _compress(compressor: Compressor, call: CommandCall) -> str:
     )
 
 
-async def _replaced(call: CommandCall, found: Compressible, summary: list[Message]) -> bool:
+async def _replace_by_summary(call: CommandCall, found: Compressible, summary: list[Message]) -> bool:
     asked = Compression(session_key=call.session_key, session_id=found.session_id, messages=tuple(summary))
     for _ in range(MAX_TRIES):
         new_id = queue_of(call.store).new_session_id()

@@ -34,7 +34,7 @@ from gateway_sessions.errors import (
     StorageError,
     StoreStoppedError,
 )
-from gateway_sessions.runtime.delivery.durable_notices import Answers, Asker
+from gateway_sessions.runtime.delivery.durable_notices import Asker, DurableNotices
 from gateway_sessions.runtime.gateway.commands.command_limits import CommandPlaces
 from gateway_sessions.runtime.gateway.commands.protocol import AT_ONCE, Command, CommandCall, CommandHost
 from gateway_sessions.runtime.observability.event_stream import EventKind
@@ -68,7 +68,7 @@ class _Job:
     """Its place among those that are under way."""
 
     @property
-    def where(self) -> tuple[str, str]:
+    def lane_and_command(self) -> tuple[str, str]:
         """The lane and the command."""
         return self.noted.session_key, self.command.name
 
@@ -78,19 +78,19 @@ class _Job:
         noted = self.noted
         return Asker(message=self.message, session_key=noted.session_key, owner=noted.owner, seq=noted.seq)
 
-    def report(self, action: str) -> dict[str, object]:
+    def log_facts(self, action: str) -> dict[str, object]:
         """What a log says of it."""
         return {"action": action, "command": self.command.name, "session_key": self.noted.session_key}
 
 
-class Commands:
+class CommandExecutor:
     """Carries out the commands of one gateway."""
 
     def __init__(
         self,
         host: CommandHost,
         tasks: TaskGroup,
-        answers: Answers,
+        answers: DurableNotices,
         tell: Callable[[InboundMessage, Receipt], object],
         on_done: Callable[[], object],
         busy: BusyBook,
@@ -110,77 +110,77 @@ class Commands:
         self._on_done = on_done
         self._busy = busy
 
-    async def run(self, message: InboundMessage) -> Receipt:
+    async def run_command(self, message: InboundMessage) -> Receipt:
         """Carry a command out. It is done when this returns, unless it takes long; its answer is owed."""
         command = self._host.commands[message.command or ""]
         if self.draining:
-            return await self._refuse(message, DRAINING)
-        if (place := self._place_for(command, message)) is None:
-            return await self._refuse(message, OVERLOADED)
+            return await self._refuse_command(message, DRAINING)
+        if (place := self._reserve_place(command, message)) is None:
+            return await self._refuse_command(message, OVERLOADED)
         with place:
-            if (queued := await self._queued(command, message)) is not None:
-                return await self._queue(message, queued)
-            job = await self._noted(command, message, aloud=True)
+            if (queued := await self._message_to_queue(command, message)) is not None:
+                return await self._queue_message(message, queued)
+            job = await self._note_command(command, message, aloud=True)
             if isinstance(job, Rejected):
-                return await self._refuse(message, job)
+                return await self._refuse_command(message, job)
             if not isinstance(job, _Job):
                 self._tell(message, job)
                 return job
-            self._begin(job, place)
+            self._start_job(job, place)
         if command.begun is None:
             await job.done.wait()
-        return await self._receipt(job)
+        return await self._receipt_of_job(job)
 
-    async def ask(self, source: SessionSource, text: str) -> str | None:
+    async def run_for_program(self, source: SessionSource, text: str) -> str | None:
         """Carry a command out for a program, as if that person had typed it; the answer is sent to nobody."""
         message = InboundMessage(source=source, text=text)
-        if not self._host.commands.knows(message):
+        if not self._host.commands.is_command(message):
             problem = f"{text[:80]!r} is no command"
             raise InvalidInputError(problem)
         command = self._host.commands[message.command or ""]
         if self.draining:
             return DRAINING.text
-        if (place := self._place_for(command, message)) is None:
+        if (place := self._reserve_place(command, message)) is None:
             return OVERLOADED.text
         with place:
-            if (queued := await self._queued(command, message)) is not None:
-                return _acknowledged(await self._host.admit(queued, solo=True))
-            job = await self._noted(command, message, aloud=False)
+            if (queued := await self._message_to_queue(command, message)) is not None:
+                return _acknowledgement_text(await self._host.admit(queued, solo=True))
+            job = await self._note_command(command, message, aloud=False)
             if not isinstance(job, _Job):
                 return job.text if isinstance(job, Rejected) else None
-            self._begin(job, place)
+            self._start_job(job, place)
         await job.done.wait()
         return job.answer
 
-    async def _refuse(self, message: InboundMessage, why: Rejected) -> Receipt:
+    async def _refuse_command(self, message: InboundMessage, why: Rejected) -> Receipt:
         """Say why a command is not carried out, unless it was and comes again."""
         refused = await queue_of(self._host.store).refuse(message, why)
         self._tell(message, refused)
         return refused
 
-    def _place_for(self, command: Command, message: InboundMessage) -> ExitStack | None:
+    def _reserve_place(self, command: Command, message: InboundMessage) -> ExitStack | None:
         """A place for a command; None if too many are under way."""
         store = self._host.store
         key = store.key_for(message.source)
         owner = queue_of(store).routing.owner_on(key, message.source)
         rules = self._busy.rules_for(message.source.platform, message.source.chat_type)
-        return self._places.take(command, key, owner, rules.max_queued)
+        return self._places.reserve_place(command, key, owner, rules.max_queued)
 
     # A message that a command brings
 
-    async def _queued(self, command: Command, message: InboundMessage) -> InboundMessage | None:
+    async def _message_to_queue(self, command: Command, message: InboundMessage) -> InboundMessage | None:
         """The message for the agent, if there is one and whoever sent it may do that."""
         queued = command.queued(message) if command.queued is not None else None
         if queued is None:
             return None
         session_key, owner = await queue_of(self._host.store).routing.lane_of(message.source)
-        allowed = await self._permitted(await self._call(command, message, session_key, owner))
+        allowed = await self._is_permitted(await self._make_call(command, message, session_key, owner))
         return queued if allowed else None
 
-    async def _queue(self, message: InboundMessage, queued: InboundMessage) -> Receipt:
+    async def _queue_message(self, message: InboundMessage, queued: InboundMessage) -> Receipt:
         """Take it in like any message, which is one step; a person who asked for that is always told."""
         receipt = await self._host.admit(queued, solo=True)
-        if isinstance(receipt, Accepted) and (text := _acknowledged(receipt)) is not None:
+        if isinstance(receipt, Accepted) and (text := _acknowledgement_text(receipt)) is not None:
             _, owner = await queue_of(self._host.store).routing.lane_of(message.source)
             key = receipt.session_key
             asker = Asker(message=message, session_key=key, owner=owner, seq=receipt.seq)
@@ -189,7 +189,9 @@ class Commands:
 
     # A command
 
-    async def _noted(self, command: Command, message: InboundMessage, *, aloud: bool) -> _Job | Receipt:
+    async def _note_command(
+        self, command: Command, message: InboundMessage, *, aloud: bool
+    ) -> _Job | Receipt:
         # Of what a program asked for, nobody is told should a crash cut it off: the program knows.
         stored = message if aloud else msgspec.structs.replace(message, internal=True)
         if self.draining:
@@ -205,74 +207,74 @@ class Commands:
             return job
         finally:
             if job is None:
-                self._is_over()
+                self._count_as_done()
 
-    def _begin(self, job: _Job, place: ExitStack) -> None:
+    def _start_job(self, job: _Job, place: ExitStack) -> None:
         """Let the command be carried out, whatever becomes of whoever brought it."""
         job.held = place.pop_all()
         try:
-            start_in(self._tasks, "gateway", self._work, job)
+            start_in(self._tasks, "gateway", self._do_and_settle, job)
         except StoreStoppedError:  # it has crashed: people are told at the next start
             job.held.close()
-            self._is_over()
+            self._count_as_done()
             raise
 
-    def _is_over(self) -> None:
+    def _count_as_done(self) -> None:
         self.under_way -= 1
         self._on_done()
 
-    async def _work(self, job: _Job) -> None:
+    async def _do_and_settle(self, job: _Job) -> None:
         try:
-            await self._carry_out(job)
+            await self._carry_out_job(job)
             failpoint("command_carried_out")
-            await self._settle(job)
+            await self._settle_job(job)
         except StoreStoppedError:
             return  # people are told at the next start
         except Exception:  # a fault of ours, or of the database: it must not end the gateway
-            logger.exception("a command was not settled", extra=job.report("command_unsettled"))
+            logger.exception("a command was not settled", extra=job.log_facts("command_unsettled"))
         finally:
             job.done.set()
             job.held.close()
-            self._is_over()
+            self._count_as_done()
 
-    async def _carry_out(self, job: _Job) -> None:
+    async def _carry_out_job(self, job: _Job) -> None:
         """Run the handler; afterwards the job knows the answer."""
         if job.command.begun is None:
-            await self._run(job)
-        elif job.where in self._in_background:
+            await self._run_in_time(job)
+        elif job.lane_and_command in self._in_background:
             job.answer = job.command.begun
         else:
-            self._in_background.add(job.where)
+            self._in_background.add(job.lane_and_command)
             job.held.close()  # there is one of these at a time, and others need not wait for it
             try:
                 if job.aloud:
                     told = partial(transactions.tell, job.noted.session_key)
                     await self._answers.owe(job.asker, job.command.begun, told)
-                await self._run(job)
+                await self._run_in_time(job)
             finally:
-                self._in_background.discard(job.where)
+                self._in_background.discard(job.lane_and_command)
 
-    async def _run(self, job: _Job) -> None:
-        late = await problem_within(job.command.limit, self._clock, partial(self._handle, job))
+    async def _run_in_time(self, job: _Job) -> None:
+        late = await problem_within(job.command.limit, self._clock, partial(self._call_handler, job))
         if late is not None and job.answer is None:
             job.problem, job.answer = late, TOOK_TOO_LONG.format(command=job.command.name)
-            logger.error("a command was cut off", extra=job.report("command_cut_off"))
+            logger.error("a command was cut off", extra=job.log_facts("command_cut_off"))
 
-    async def _handle(self, job: _Job) -> None:
+    async def _call_handler(self, job: _Job) -> None:
         command, noted = job.command, job.noted
         try:
-            call = await self._call(command, job.message, noted.session_key, noted.owner)
-            if await self._permitted(call):
+            call = await self._make_call(command, job.message, noted.session_key, noted.owner)
+            if await self._is_permitted(call):
                 job.answer = await command.handler(call)
             else:
                 job.problem, job.answer = "it was not allowed", NOT_ALLOWED.format(command=command.name)
         except GatewaySessionsError as error:
-            job.problem, job.answer = _problem(error), sentence_for(error)
+            job.problem, job.answer = _error_text(error), sentence_for(error)
         except Exception as error:  # foreign code: whoever asked is told that it failed
-            job.problem, job.answer = _problem(error), WENT_WRONG.format(command=command.name)
-            logger.exception("a command failed", extra=job.report("command_failed"))
+            job.problem, job.answer = _error_text(error), WENT_WRONG.format(command=command.name)
+            logger.exception("a command failed", extra=job.log_facts("command_failed"))
 
-    async def _call(
+    async def _make_call(
         self, command: Command, message: InboundMessage, session_key: str, owner: str
     ) -> CommandCall:
         store = self._host.store
@@ -289,12 +291,12 @@ class Commands:
             scope=await store.scope_of(message.source),
         )
 
-    async def _permitted(self, call: CommandCall) -> bool:
+    async def _is_permitted(self, call: CommandCall) -> bool:
         """Whether whoever asks may; if that cannot be found out, they may not."""
         answers: list[bool] = []
 
         async def ask() -> None:
-            answers.append(await self._host.commands.permits(call))
+            answers.append(await self._host.commands.is_permitted(call))
 
         problem = await problem_within(AT_ONCE, self._clock, ask)
         if problem is not None:
@@ -304,7 +306,7 @@ class Commands:
             )
         return answers == [True]
 
-    async def _receipt(self, job: _Job) -> Accepted:
+    async def _receipt_of_job(self, job: _Job) -> Accepted:
         key, session_id = job.noted.session_key, None
         with suppress(StorageError):  # the command is written down, whatever can be read now
             session_id = await self._host.store.peek_session_id(key)
@@ -312,14 +314,14 @@ class Commands:
             seq=job.noted.seq, session_key=key, session_id=session_id, disposition=Disposition.COMMAND
         )
 
-    async def _settle(self, job: _Job) -> None:
+    async def _settle_job(self, job: _Job) -> None:
         """Write down what came of it, and owe the answer, however long the database cannot be written."""
         outcome = Outcome.COMMAND if job.problem is None else Outcome.CANCELLED
         settle = partial(transactions.settle, job.noted, outcome, job.problem)
         owe = partial(self._answers.owe, job.asker, job.answer if job.aloud else None, settle)
 
         def failed(_: StorageError) -> None:
-            logger.exception("a command is settled later", extra=job.report("command_delayed"))
+            logger.exception("a command is settled later", extra=job.log_facts("command_delayed"))
             job.done.set()
 
         await retry(owe, PASSING, backoff=SETTLE_BACKOFF, sleep=self._clock.sleep, failed=failed)
@@ -327,7 +329,7 @@ class Commands:
         self._host.events.emit(EventKind.COMMAND, job.noted.session_key, name=name, problem=problem)
 
 
-def _acknowledged(receipt: Receipt) -> str | None:
+def _acknowledgement_text(receipt: Receipt) -> str | None:
     """What a person is told whose message was to wait."""
     match receipt:
         case Accepted():
@@ -338,5 +340,5 @@ def _acknowledged(receipt: Receipt) -> str | None:
             return None
 
 
-def _problem(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:MAX_PROBLEM]

@@ -9,27 +9,27 @@ from gateway_sessions.core.queue.commands import quoted, unwrapped
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 
 
-async def _help(call: CommandCall) -> str:
+async def _show_help(call: CommandCall) -> str:
     commands = call.gateway.commands
     wanted = unwrapped(call.arguments).removeprefix("/").lower()
     if not wanted:
-        return helped(commands.helps)
+        return helped(commands.help_entries)
     if wanted not in commands:
         return f"There is no command {quoted(wanted)}. /help lists them."
     return helped_with(commands[wanted].help)
 
 
-async def _start(_: CommandCall) -> str:
+async def _greet(_: CommandCall) -> str:
     return GREETING
 
 
-async def _unknown(call: CommandCall) -> str:
+async def _say_unknown(call: CommandCall) -> str:
     return f"There is no command {quoted('/' + call.name)}. /help lists them."
 
 
 COMMANDS: Final = (
-    Command("help", _help, summary="Say what can be asked for.", usage="[command]"),
-    Command("start", _start, summary="Say hello."),
+    Command("help", _show_help, summary="Say what can be asked for.", usage="[command]"),
+    Command("start", _greet, summary="Say hello."),
 )
-UNKNOWN: Final = Command("unknown", _unknown, summary="Say that there is no such command.")
+UNKNOWN: Final = Command("unknown", _say_unknown, summary="Say that there is no such command.")
 """Answers for names that no command has, where the configuration wants that."""

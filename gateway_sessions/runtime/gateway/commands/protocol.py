@@ -204,13 +204,13 @@ class CommandSet:
         """Each command once that can still be called by its first name."""
         return (one for name, one in self._by_name.items() if one.name == name)
 
-    def knows(self, message: InboundMessage) -> bool:
+    def is_command(self, message: InboundMessage) -> bool:
         """Whether a message is a command. What the program says is none, whatever it begins with."""
         if message.internal or message.command is None:
             return False
         return message.command in self._by_name or self._unknown is not None
 
-    def as_meant(self, change: InboundMessage) -> InboundMessage:
+    def edit_without_command(self, change: InboundMessage) -> InboundMessage:
         """An edit of what a command brought for the agent, without the command."""
         if change.kind is not MessageKind.EDIT or change.internal:
             return change
@@ -225,11 +225,11 @@ class CommandSet:
         return frozenset(self._by_name)
 
     @property
-    def helps(self) -> Sequence[CommandHelp]:
+    def help_entries(self) -> Sequence[CommandHelp]:
         """What people are told of all of them."""
         return [one.help for one in self]
 
-    async def permits(self, call: CommandCall) -> bool:
+    async def is_permitted(self, call: CommandCall) -> bool:
         """Whether that person may use that command here."""
         if self._allowed is None:
             return True

@@ -12,14 +12,14 @@ from gateway_sessions.runtime.agents.turn_context import control_of
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 
 
-async def _queue(call: CommandCall) -> str:
+async def _run_queue_command(call: CommandCall) -> str:
     asked, store, key = queue_asked(call.arguments), call.store, call.session_key
     match asked.wish:
         case QueueWish.CANCEL:
             gone = await store.cancel_queued(key, asked.seq, by="/queue")
-            return f"Took {counted(gone, 'message')} out." if gone else _unknown(asked)
+            return f"Took {counted(gone, 'message')} out." if gone else _say_unknown_number(asked)
         case QueueWish.MOVE:
-            return await _move(call, asked)
+            return await _move_turn(call, asked)
         case QueueWish.CLEAR:
             gone = await store.clear_queue(key, by="/queue")
             return f"Took {counted(gone, 'waiting message')} out." if gone else queue_listed(())
@@ -27,19 +27,19 @@ async def _queue(call: CommandCall) -> str:
             return queue_listed(await store.list_queued(key))
 
 
-async def _move(call: CommandCall, asked: QueueAsked) -> str:
+async def _move_turn(call: CommandCall, asked: QueueAsked) -> str:
     try:
         await call.store.move_queued(call.session_key, asked.seq, asked.place)
     except InvalidInputError:
-        return _unknown(asked)
+        return _say_unknown_number(asked)
     return queue_listed(await call.store.list_queued(call.session_key))
 
 
-def _unknown(asked: QueueAsked) -> str:
+def _say_unknown_number(asked: QueueAsked) -> str:
     return f"Nothing with the number {asked.seq} waits here. /queue list shows what does."
 
 
-async def _status(call: CommandCall) -> str:
+async def _show_status(call: CommandCall) -> str:
     store, key = call.store, call.session_key
     seen, running = await store.explain(key), call.gateway.running_turn(key)
     waiting = await store.queue_depth(key)
@@ -66,10 +66,10 @@ async def _status(call: CommandCall) -> str:
 COMMANDS: Final = (
     Command(
         "queue",
-        _queue,
+        _run_queue_command,
         summary="Let a message wait for a turn of its own; or see what waits, and change it.",
         usage="[text, list, cancel number, move number place, clear]",
         queued=to_be_queued,
     ),
-    Command("status", _status, summary="Say what runs and waits here, and which conversation this is."),
+    Command("status", _show_status, summary="Say what runs and waits here, and which conversation this is."),
 )

@@ -81,10 +81,10 @@ class DeliveryBench:
             target=ReplyTarget.answering(message),
             message=OutboundMessage(text=text),
             owner=entry.owner,
-            under_way=tells and self.delivery.expect(key),
+            under_way=tells and self.delivery.expect_commit(key),
         )
         ended = await turn.commit([{"role": "assistant", "content": text}], replies=[owed])
-        return lambda: self.delivery.owed(key, entry.session_id, [owed], ended.reply_ids)
+        return lambda: self.delivery.note_commit(key, entry.session_id, [owed], ended.reply_ids)
 
 
 async def test_a_reply_that_was_sent_while_others_were_looked_for_is_sent_once(tmp_path: Path):

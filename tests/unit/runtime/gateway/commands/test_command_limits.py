@@ -18,7 +18,7 @@ HELP = Command("help", nothing, summary="Says what there is.")
 @pytest.mark.parametrize(("most_of_one", "places"), [(1, LEAST_OF_ONE), (40, 40)])
 def test_who_lets_little_wait_can_be_asked_several_things_at_once(most_of_one: int, places: int):
     book = CommandPlaces(1_000)
-    taken = [book.take(HELP, "lane", "ann", most_of_one) for _ in range(places)]
+    taken = [book.reserve_place(HELP, "lane", "ann", most_of_one) for _ in range(places)]
     assert None not in taken
-    assert book.take(HELP, "lane", "ann", most_of_one) is None
-    assert book.take(HELP, "other", "bob", most_of_one) is not None
+    assert book.reserve_place(HELP, "lane", "ann", most_of_one) is None
+    assert book.reserve_place(HELP, "other", "bob", most_of_one) is not None
