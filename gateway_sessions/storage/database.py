@@ -291,7 +291,7 @@ class SessionDB(
             cleanup.push_async_exit(attempt.pop_all())
 
     def _end_epoch(self) -> Transaction[None]:
-        yield from meta.settle(self.generation.current, self.ownership.epoch)
+        yield from meta.store_final_generation(self.generation.current, self.ownership.epoch)
         yield from self.ownership.leave()
 
 

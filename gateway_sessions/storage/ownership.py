@@ -22,7 +22,7 @@ from gateway_sessions.storage.engines.protocol import Engine, SharedDatabase
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.listener import DatabaseListener
 from gateway_sessions.storage.tables import meta, nodes
-from gateway_sessions.storage.tables.nodes import JoinedNode, Living
+from gateway_sessions.storage.tables.nodes import JoinedNode, LivingOpenings
 
 SECRET_BYTES: Final = 32
 """The size of the store's secret: no one can guess it, and so no pseudonym either."""
@@ -85,16 +85,16 @@ class Ownership:
         if self.membership is not None:
             self.membership.start(tasks, self._secret)
 
-    def living_nodes(self) -> Transaction[Living]:
+    def living_nodes(self) -> Transaction[LivingOpenings]:
         """Return the living nodes, for a node that takes over from dead ones. The transaction runs alone."""
         if self.membership is not None:
-            return nodes.census()
-        return nodes.only(self.epoch, self._first_id)
+            return nodes.bury_silent_nodes()
+        return nodes.sole_opening(self.epoch, self._first_id)
 
     def leave(self) -> Transaction[None]:
         """Tell the other nodes that this one has ended."""
         if self.membership is not None:
-            yield from nodes.leave(self.epoch)
+            yield from nodes.remove_node(self.epoch)
 
     def _membership_in(self, cluster: ClusterRules, listener: DatabaseListener) -> Membership | None:
         if self.shared is None:

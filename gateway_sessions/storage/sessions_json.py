@@ -33,7 +33,7 @@ from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.atomic_file import AtomicFile, Files, read_all
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.column_decoding import leave_aside
+from gateway_sessions.storage.tables.column_decoding import log_skipped_row
 from gateway_sessions.storage.transactions.sessions import expire
 from gateway_sessions.storage.transactions.sessions.expire import KeyPage
 
@@ -180,7 +180,7 @@ class SessionsJson:
         )  # read before the view opens, which then has at least this generation
         async with self._db.view() as reader, self._new_file() as file:
             encoder = SnapshotEncoder(self._form.dialect, self._form.zone, await self._spelt(reader))
-            await self._db.write(partial(meta.remember, meta.GENERATION, generation))
+            await self._db.write(partial(meta.set_fact, meta.GENERATION, generation))
             await in_thread(lambda: file.write(encoder.header()))
             after: str | None = ""
             damaged: list[str] = []
@@ -205,7 +205,7 @@ class SessionsJson:
             shown = await in_thread(partial(_entries_in, self.path))
             self._last_known |= {key: shown.get(key) for key in new}
         for session_key in new:  # logged once for each lane, because the file is written often
-            leave_aside(f"the entry of lane {session_key}", session_key=session_key)
+            log_skipped_row(f"the entry of lane {session_key}", session_key=session_key)
         kept = [entry for key in page.damaged if (entry := self._last_known[key]) is not None]
         return sorted((*page.entries, *kept), key=attrgetter("session_key"))
 

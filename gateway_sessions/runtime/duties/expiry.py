@@ -103,7 +103,7 @@ class ExpiryWatcher:
         db = self._context.db
         if await db.read(partial(expire.any_turn_of, db.ownership.epoch)):
             now = to_micros(self._context.clock.now())
-            await db.write(partial(meta.remember, meta.LIVED_AT, now))
+            await db.write(partial(meta.set_fact, meta.LIVED_AT, now))
 
     async def _decide(self, entry: SessionEntry) -> Access:
         """What becomes of an entry whose stored instant has come; the true one may be later by now."""
@@ -127,7 +127,7 @@ class ExpiryWatcher:
     async def _reschedule_for_new_policies(self) -> int:
         """After the configuration has changed, compute every instant anew, page by page."""
         book = f"{self._context.policies.fingerprint} {self._context.freshness}"
-        if await self._context.db.read(partial(meta.get, BOOK_FINGERPRINT)) == book:
+        if await self._context.db.read(partial(meta.get_fact, BOOK_FINGERPRINT)) == book:
             return 0
         rescheduled = 0
         after: str | None = ""
@@ -135,7 +135,7 @@ class ExpiryWatcher:
             page = partial(expire.reschedule_page, after=after)
             some, after = await self._context.apply(Actor.WATCHER, page)
             rescheduled += some
-        await self._context.db.write(partial(meta.remember, BOOK_FINGERPRINT, book))
+        await self._context.db.write(partial(meta.set_fact, BOOK_FINGERPRINT, book))
         return rescheduled
 
 

@@ -141,9 +141,9 @@ class RestartRecords:
     async def _hold_back(self) -> datetime | None:
         """Until when resumed turns wait after too many unclean ends in a row: one may be the cause."""
         now, limits = self._context.clock.now(), self._context.crash_loop
-        noted = await self._context.db.read(partial(meta.get, UNCLEAN_STARTS))
+        noted = await self._context.db.read(partial(meta.get_fact, UNCLEAN_STARTS))
         starts = recent_starts(decode_starts(noted), now, limits.window)
-        await self._context.db.write(partial(meta.remember, UNCLEAN_STARTS, encode_starts(starts)))
+        await self._context.db.write(partial(meta.set_fact, UNCLEAN_STARTS, encode_starts(starts)))
         return plan_hold(starts, now, limits)
 
     def _left_behind(self) -> bytes | None:

@@ -73,7 +73,7 @@ class SnapshotRecovery:
             await in_thread(partial(sweep_temporaries, self._path))
             await in_thread(partial(sweep_folder, self.home / QUARANTINE))
             await self._put_links_aside()
-            if await self.context.db.read(partial(meta.get, import_entries.IMPORTED)) is None:
+            if await self.context.db.read(partial(meta.get_fact, import_entries.IMPORTED)) is None:
                 await self._take_in()
                 return None
             return await self._known_generation()

@@ -27,8 +27,8 @@ from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.tables import nodes as transactions
-from gateway_sessions.storage.tables.column_decoding import from_json
-from gateway_sessions.storage.tables.lanes import load_lane, readable
+from gateway_sessions.storage.tables.column_decoding import decode_json
+from gateway_sessions.storage.tables.lanes import decode_message_or_none, load_lane
 from gateway_sessions.storage.tables.nodes import SignalRow
 
 logger: Final = logging.getLogger(__name__)
@@ -114,14 +114,14 @@ class TurnSignals:
     async def sweep(self) -> int:
         """Find turns that lost their lanes, and obey the signals of others; return how many there were."""
         epoch, before = self._db.ownership.epoch, list(self._lanes.running.values())
-        post = await self._db.read(partial(transactions.post_of, epoch))
+        post = await self._db.read(partial(transactions.signals_and_leases, epoch))
         for one in before:
             if one.turn.lease.epoch != epoch or (one.turn.session_key, one.turn.token) not in post.leases:
                 self._lose(one)
         await self._take_back(post.leases)
         await self._read_all(post.signals)
         if post.signals:
-            await self._db.write(partial(transactions.throw_away, epoch, post.signal_ids))
+            await self._db.write(partial(transactions.remove_signals, epoch, post.signal_ids))
         return len(post.signals)
 
     async def _take_back(self, leases: Collection[tuple[str, int]]) -> None:
@@ -157,11 +157,11 @@ class TurnSignals:
         if running is None or running.turn.token != signals.token or signals.kind not in set(Signal):
             return
         try:
-            said = from_json("a signal", signals.body or "{}", _SignalBody)
+            said = decode_json("a signal", signals.body or "{}", _SignalBody)
         except StorageCorruptError:  # it is thrown away like any other
             logger.exception("a signal could not be read", extra={"action": "signal_damaged"})
             return
-        message = readable(signals.session_key, said.payload) if said.payload else None
+        message = decode_message_or_none(signals.session_key, said.payload) if said.payload else None
         await self._carry_out(Signal(signals.kind), running, message, said.seq)
 
     async def _carry_out(
@@ -186,6 +186,6 @@ class TurnSignals:
         )
         signals = SignalRow(session_key=session_key, token=lane.lease_token, kind=str(signal), body=brings)
         await self._db.write(
-            partial(transactions.send, lane.lease_epoch, signals, next(self._db.ownership.change_ids))
+            partial(transactions.add_signal, lane.lease_epoch, signals, next(self._db.ownership.change_ids))
         )
         self._cluster.call(lane.lease_epoch)

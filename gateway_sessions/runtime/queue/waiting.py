@@ -145,7 +145,7 @@ class WaitingTurns:
     async def put_off(self, session_key: str, pause: timedelta) -> None:
         """Let the lane's next turn not begin before that has passed; nothing happens to what waits."""
         ready_at = to_micros(self._context.clock.now() + pause)
-        lock = statements.of_lane(session_key)
+        lock = statements.lane_lock(session_key)
         await self._context.db.change(Statement("put_off_lane", (ready_at, session_key), lock=lock))
 
     # Overtaking

@@ -231,7 +231,7 @@ class LineageMethods(TransactionRunner):
 
     async def get_compression_lineage(self, session_id: str) -> list[str]:
         """Return the sessions from the first to the tip; each continues the one before."""
-        return await self.read(partial(tables_lineage.chain, session_id))
+        return await self.read(partial(tables_lineage.compression_line_ids, session_id))
 
     async def get_conversation_root(self, session_id: str) -> str:
         """Return the session in which it all began, back through compressions, branches and delegations."""
@@ -239,7 +239,7 @@ class LineageMethods(TransactionRunner):
 
     async def get_session_family(self, session_id: str) -> list[str]:
         """Return all sessions with the same conversation root, in the order of their ids."""
-        return await self.read(partial(tables_lineage.family, session_id))
+        return await self.read(partial(tables_lineage.family_ids, session_id))
 
     async def resolve_resume_session_id(self, session_id: str | None) -> str | None:
         """Return the session to resume for an id: the latest session with messages on its line.
@@ -248,7 +248,7 @@ class LineageMethods(TransactionRunner):
         """
         if not session_id:
             return session_id
-        return await self.read(partial(tables_lineage.to_resume, session_id))
+        return await self.read(partial(tables_lineage.session_to_resume, session_id))
 
     async def set_session_archived(self, session_id: str, *, archived: bool = True) -> None:
         """Leave a session and its whole line of compressions out of lists, or list them again.
@@ -256,7 +256,7 @@ class LineageMethods(TransactionRunner):
         Raise `SessionNotFoundError` if there is no such session.
         """
         check_value("archived", archived, bool)
-        await self.write(partial(tables_lineage.archive, session_id, archived=archived))
+        await self.write(partial(tables_lineage.set_line_archived, session_id, archived=archived))
 
     def _descent(self, session_id: str, new_session_id: str, **answered: str | None) -> Descent:
         return Descent(

@@ -23,7 +23,7 @@ from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.engines.protocol import SharedDatabase
 from gateway_sessions.storage.tables import nodes as transactions
-from gateway_sessions.storage.tables.nodes import JoinedNode, Joining, Survey
+from gateway_sessions.storage.tables.nodes import HeartbeatAnswer, JoinedNode, NodeToJoin
 
 logger: Final = logging.getLogger(__name__)
 
@@ -158,7 +158,9 @@ class Membership:
     async def _send_heartbeat(self) -> None:
         at = _now()
         survey = await self._within_half_of_trust(
-            lambda: self._shared.run_heartbeat(partial(transactions.keep, self.epoch, self.rules.ttl))
+            lambda: self._shared.run_heartbeat(
+                partial(transactions.record_heartbeat, self.epoch, self.rules.ttl)
+            )
         )
         if not survey.alive:
             self._fall_silent("was declared dead")
@@ -166,7 +168,7 @@ class Membership:
             self._trust_ends = trusted_until(at, self.rules)
             self._note_nodes(survey.now, survey.nodes)
 
-    async def _within_half_of_trust(self, ask: Callable[[], Awaitable[Survey]]) -> Survey:
+    async def _within_half_of_trust(self, ask: Callable[[], Awaitable[HeartbeatAnswer]]) -> HeartbeatAnswer:
         """Ask for at most half of the time of trust: another try may then still come in time."""
         try:
             async with asyncio.timeout(self.rules.trust.total_seconds() / 2):
@@ -176,7 +178,7 @@ class Membership:
 
     async def _join_cluster(self, secret: bytes, *, replaces: bool) -> JoinedNode:
         at = _now()
-        who = Joining(
+        who = NodeToJoin(
             name=self.name,
             version=self.version,
             ttl=self.rules.ttl,
@@ -185,7 +187,7 @@ class Membership:
         )
         was = self.epoch or None
         self.lost |= {was} if was is not None else set()
-        joined = await self._shared.run_before_joining(partial(transactions.join, secret, who, was))
+        joined = await self._shared.run_before_joining(partial(transactions.join_node, secret, who, was))
         self.epoch, self._trust_ends, self._silent = (
             joined.opening.epoch,
             trusted_until(at, self.rules),

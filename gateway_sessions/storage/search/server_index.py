@@ -45,7 +45,7 @@ from gateway_sessions.storage.search.search import (
     select,
 )
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.statements import OF_INDEX
+from gateway_sessions.storage.tables.statements import INDEX_LOCK
 from gateway_sessions.storage.transactions.search import scan as message_scan
 from gateway_sessions.storage.transactions.search import stemming
 from gateway_sessions.storage.transactions.search.hits import Order
@@ -223,7 +223,7 @@ def tell(work: Untold, rows: Sequence[tuple[str | int, ...]]) -> Transaction[Non
     A message that changes while its tokens are made is noted again, and so is one whose session gets another
     lane: a note is removed only if it was there before the text was read.
     """
-    yield Statement("put_tokens", many=rows, lock=OF_INDEX)
+    yield Statement("put_tokens", many=rows, lock=INDEX_LOCK)
     if work.notes:
         yield Statement("forget_notes", (_json(work.notes),))
         yield from _note_retelling()
@@ -231,12 +231,12 @@ def tell(work: Untold, rows: Sequence[tuple[str | int, ...]]) -> Transaction[Non
 
 def begin_to_forget() -> Transaction[None]:
     """Note that tokens are about to be removed, in a transaction of its own; see `Standing`."""
-    yield from meta.remember(stemming.BEING_FORGOTTEN, 1)
+    yield from meta.set_fact(stemming.BEING_FORGOTTEN, 1)
 
 
 def forget(after: int, size: int) -> Transaction[int | None]:
     """Remove the tokens of a page of messages; return the last id of the page, None at the end."""
-    rows = yield Statement("end_of_page", (after, size), lock=OF_INDEX)
+    rows = yield Statement("end_of_page", (after, size), lock=INDEX_LOCK)
     if (last := rows[0][0]) is None:
         return None
     yield Statement("forget_tokens", (after, last))
@@ -246,24 +246,26 @@ def forget(after: int, size: int) -> Transaction[int | None]:
 
 def retellings() -> Transaction[int]:
     """Return how often tokens that were in the index were changed or removed."""
-    return (yield from meta.number(RETELLINGS))
+    return (yield from meta.get_number(RETELLINGS))
 
 
 def _note_retelling() -> Transaction[None]:
     """Count one more change. The lock of the index is held, or two counts could become one."""
-    yield from meta.remember(RETELLINGS, (yield from retellings()) + 1)
+    yield from meta.set_fact(RETELLINGS, (yield from retellings()) + 1)
 
 
 def was_made_by_us(stems: Stems) -> Transaction[bool]:
     """Return True if all tokens are as this program makes them with these stems."""
-    if (yield from meta.get(MADE_BY)) != OURS or (yield from meta.get(stemming.BEING_FORGOTTEN)) is not None:
+    if (yield from meta.get_fact(MADE_BY)) != OURS or (
+        yield from meta.get_fact(stemming.BEING_FORGOTTEN)
+    ) is not None:
         return False
     return (yield from stemming.in_the_database()) == stems.made_by
 
 
 def is_made_by_us(stems: Stems) -> Transaction[None]:
     """Note that all tokens are as this program makes them."""
-    yield from meta.remember(MADE_BY, OURS)
+    yield from meta.set_fact(MADE_BY, OURS)
     yield from stemming.only_these_are_in_the_database(stems)
     yield Statement("forget_meta", (stemming.BEING_FORGOTTEN,))
 

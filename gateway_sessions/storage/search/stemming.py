@@ -68,7 +68,7 @@ class ReadersStems(StoreStems):
 
     async def current(self) -> Stems:
         """Return the stems that the store has now."""
-        rules = await self._engine.read(meta.stemming)
+        rules = await self._engine.read(meta.stored_stemming)
         if rules != self._stems.made_by:
             await self._load(stems_by(rules, self._engine.place))
         return self._stems

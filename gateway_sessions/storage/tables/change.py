@@ -56,7 +56,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     hooks: tuple[str, ...] = ()
     """The names of the hooks to call for each session that this change ends."""
 
-    def scheduled(self, entry: SessionEntry) -> SessionEntry:
+    def with_due_instant(self, entry: SessionEntry) -> SessionEntry:
         """Return the entry with the instant at which its policy has to be looked at again."""
         policy = policy_for(entry, self.policies)
         due_at = due_instant(entry, policy, self.freshness)

@@ -33,40 +33,40 @@ DAMAGE: Final = (
 """The errors that damaged values raise while they are decoded; caught around the decoding alone."""
 
 
-def tell_damage(what: str, error: Exception, part: str = "it") -> NoReturn:
+def raise_damaged(what: str, error: Exception, part: str = "it") -> NoReturn:
     """Raise the error that a *part* of a row cannot be read."""
     found = error.problem if isinstance(error, StorageCorruptError) else f"{type(error).__name__}: {error}"
     problem = f"{part} is damaged ({found}); it was left as it is"
     raise StorageCorruptError(what, problem) from error
 
 
-def leave_aside(what: str, **facts: str) -> None:
+def log_skipped_row(what: str, **facts: str) -> None:
     """Log that a damaged row is left aside, while all other rows are used."""
     told = {"action": "left_aside", "what": what, **facts}
     logger.warning("%s is damaged and left aside; 'sessiondb repair' mends it", what, extra=told)
 
 
-def from_json(what: str, text: str | bytes | None, kind: type[T]) -> T:
+def decode_json(what: str, text: str | bytes | None, kind: type[T]) -> T:
     """Decode the JSON of a column; no text is `null`."""
     try:
         return msgspec.json.decode("null" if text is None else text, type=kind)
     except DAMAGE as error:
-        tell_damage(what, error)
+        raise_damaged(what, error)
 
 
-def content_of(what: str, parts: str) -> Content:
+def decode_content_parts(what: str, parts: str) -> Content:
     """Decode the content of a message that consists of several parts."""
-    return cast("Content", from_json(what, parts, object))
+    return cast("Content", decode_json(what, parts, object))
 
 
-def member(what: str, kind: type[E], value: str) -> E:
+def enum_member(what: str, kind: type[E], value: str) -> E:
     """Return the member of an enum that a column names."""
     try:
         return kind(value)
     except ValueError as error:
-        tell_damage(what, error)
+        raise_damaged(what, error)
 
 
-def escaped(text: str) -> str:
+def escape_like_pattern(text: str) -> str:
     """Return the text as a part of a `LIKE` pattern in which every character stands for itself."""
     return text.replace("~", "~~").replace("%", "~%").replace("_", "~_")

@@ -23,9 +23,9 @@ from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Transaction
-from gateway_sessions.storage.tables.column_decoding import DAMAGE, leave_aside, tell_damage
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, log_skipped_row, raise_damaged
 from gateway_sessions.storage.tables.sql_files import record_of, row_of
-from gateway_sessions.storage.tables.statements import of_lane
+from gateway_sessions.storage.tables.statements import lane_lock
 
 
 @row_of(
@@ -74,7 +74,7 @@ class EntryColumns(NamedTuple):
     record: str
 
 
-class Record(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+class EntryRecord(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """The members of an entry that have no column, by the names of its fields."""
 
     created_at: datetime
@@ -101,7 +101,7 @@ class Record(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
 
 
-class Archive(Record, kw_only=True, omit_defaults=True, gc=False):
+class EntryArchive(EntryRecord, kw_only=True, omit_defaults=True, gc=False):
     """A whole entry as one JSON document, without its id."""
 
     session_key: str
@@ -118,10 +118,10 @@ class Archive(Record, kw_only=True, omit_defaults=True, gc=False):
 
 
 _STATES: Final = {str(state): state for state in SessionState}
-_IN_RECORD: Final = Record.__struct_fields__
-_IN_ARCHIVE: Final = Archive.__struct_fields__
-read_record: Final = msgspec.json.Decoder(Record).decode
-_READ_ARCHIVE: Final = msgspec.json.Decoder(Archive)
+_IN_RECORD: Final = EntryRecord.__struct_fields__
+_IN_ARCHIVE: Final = EntryArchive.__struct_fields__
+read_record: Final = msgspec.json.Decoder(EntryRecord).decode
+_READ_ARCHIVE: Final = msgspec.json.Decoder(EntryArchive)
 
 
 def load(
@@ -131,7 +131,7 @@ def load(
 
     *Locked*, no other transaction decides on the lane until the commit.
     """
-    lock = of_lane(session_key) if locked else None
+    lock = lane_lock(session_key) if locked else None
     if known is not None:
         for (version,) in (yield Statement("entry_version", (known.entry_id,), lock=lock)):
             if version == known.version:
@@ -142,7 +142,7 @@ def load(
 
 def load_readable(session_key: str) -> Transaction[SessionEntry | None]:
     """Return the lane's entry; None if the lane has none, or a damaged one."""
-    found = readable((yield Statement("entry_by_key", (session_key,))))
+    found = decode_readable((yield Statement("entry_by_key", (session_key,))))
     return found[0] if found else None
 
 
@@ -161,20 +161,20 @@ def put(entry: SessionEntry) -> Transaction[SessionEntry]:
         owner=entry.owner,
         platform=entry.platform,
         state=str(entry.state),
-        state_since=_micros(entry.state_since),
-        due_at=_micros(entry.due_at),
+        state_since=_micros_or_none(entry.state_since),
+        due_at=_micros_or_none(entry.due_at),
         policy_fingerprint=entry.policy_fingerprint,
-        record=json_record(entry),
+        record=encode_record(entry),
     )
     yield Statement("put_entry", columns)
-    yield Statement("put_clocks", _clocks(entry))
+    yield Statement("put_clocks", _clock_columns(entry))
     return entry
 
 
-def put_unqueried(entry: SessionEntry) -> Transaction[SessionEntry]:
+def put_record_and_clocks(entry: SessionEntry) -> Transaction[SessionEntry]:
     """Write the record and the clocks of an entry whose other columns are unchanged."""
-    yield Statement("put_record", (json_record(entry), entry.entry_id))
-    yield Statement("put_clocks", _clocks(entry))
+    yield Statement("put_record", (encode_record(entry), entry.entry_id))
+    yield Statement("put_clocks", _clock_columns(entry))
     return entry
 
 
@@ -188,20 +188,20 @@ def decode(row: Row) -> SessionEntry:
     """Return the entry in a row; `StorageCorruptError` if it holds what no version of this program writes."""
     stored = EntryRow._make(row)
     try:
-        return _entry(stored)
+        return _entry_from_row(stored)
     except DAMAGE as error:
-        tell_damage(f"lane {stored.session_key!r}", error, "its entry")
+        raise_damaged(f"lane {stored.session_key!r}", error, "its entry")
 
 
-def readable(rows: Iterable[Row]) -> list[SessionEntry]:
+def decode_readable(rows: Iterable[Row]) -> list[SessionEntry]:
     """Return the entries in rows. Damaged ones are logged and left aside, so that they stop no other lane."""
-    found, damaged = sorted_out(rows)
+    found, damaged = split_off_damaged(rows)
     for session_key in damaged:
-        leave_aside(f"the entry of lane {session_key}", session_key=session_key)
+        log_skipped_row(f"the entry of lane {session_key}", session_key=session_key)
     return found
 
 
-def sorted_out(rows: Iterable[Row]) -> tuple[list[SessionEntry], list[str]]:
+def split_off_damaged(rows: Iterable[Row]) -> tuple[list[SessionEntry], list[str]]:
     """Return the entries in rows, and the keys of lanes whose entries are damaged."""
     found, damaged = list[SessionEntry](), list[str]()
     for row in rows:
@@ -212,7 +212,7 @@ def sorted_out(rows: Iterable[Row]) -> tuple[list[SessionEntry], list[str]]:
     return found, damaged
 
 
-def _entry(row: EntryRow) -> SessionEntry:
+def _entry_from_row(row: EntryRow) -> SessionEntry:
     key, since, due_at, interaction = row.session_key, row.state_since, row.due_at, row.last_interaction_at
     written = from_micros(row.updated_at)
     fields = msgspec.structs.asdict(read_record(row.record))
@@ -236,47 +236,47 @@ def _entry(row: EntryRow) -> SessionEntry:
     )
 
 
-def archive(entry: SessionEntry) -> str:
+def encode_archive(entry: SessionEntry) -> str:
     """Return the entry as text, to be kept with its ended session."""
-    return _text(Archive(**_fields_of(entry, _IN_ARCHIVE)))
+    return _encode_record(EntryArchive(**_fields_to_store(entry, _IN_ARCHIVE)))
 
 
-def unarchive(text: str) -> SessionEntry:
+def decode_archive(text: str) -> SessionEntry:
     """Return the entry as it was when its session ended; its lane may have another entry by now."""
     try:
         return SessionEntry(**msgspec.structs.asdict(_READ_ARCHIVE.decode(text)))
     except DAMAGE as error:
-        tell_damage("sessions", error, "the record of an ended session")
+        raise_damaged("sessions", error, "the record of an ended session")
 
 
-def _clocks(entry: SessionEntry) -> tuple[int, int, int, int | None]:
+def _clock_columns(entry: SessionEntry) -> tuple[int, int, int, int | None]:
     same = entry.last_interaction_at == entry.updated_at
     interaction = None if same else to_micros(entry.last_interaction_at)
     return entry.entry_id, entry.version, to_micros(entry.updated_at), interaction
 
 
-def json_record(entry: SessionEntry) -> str:
+def encode_record(entry: SessionEntry) -> str:
     """Return the record of an entry: the members that have no column."""
-    return _text(Record(**_fields_of(entry, _IN_RECORD)))
+    return _encode_record(EntryRecord(**_fields_to_store(entry, _IN_RECORD)))
 
 
-def blank_record(created_at: datetime) -> str:
+def encode_blank_record(created_at: datetime) -> str:
     """Return the record of an entry of which only the creation time is known."""
-    return _text(Record(created_at=created_at))
+    return _encode_record(EntryRecord(created_at=created_at))
 
 
-def _fields_of(entry: SessionEntry, names: Iterable[str]) -> dict[str, Any]:
+def _fields_to_store(entry: SessionEntry, names: Iterable[str]) -> dict[str, Any]:
     """Return some fields; of the origin only what holds for more than one message."""
     fields = {name: getattr(entry, name) for name in names}
     return fields | {"origin": entry.origin.lasting if entry.origin is not None else None}
 
 
-def _text(record: Record) -> str:
+def _encode_record(record: EntryRecord) -> str:
     return _JSON.encode(record).decode()
 
 
 _JSON: Final = msgspec.json.Encoder(enc_hook=plain_value)
 
 
-def _micros(instant: datetime | None) -> int | None:
+def _micros_or_none(instant: datetime | None) -> int | None:
     return to_micros(instant) if instant is not None else None

@@ -15,9 +15,9 @@ from gateway_sessions.core.queue.items import ItemKind
 from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState
 from gateway_sessions.errors import FencedError, StorageCorruptError
 from gateway_sessions.ports import Row, Rows, Statement, Transaction
-from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, raise_damaged
 from gateway_sessions.storage.tables.sql_files import record_of, row_of
-from gateway_sessions.storage.tables.statements import move_items, of_lane
+from gateway_sessions.storage.tables.statements import lane_lock, move_items
 
 
 @record_of("put_lane_row")
@@ -49,7 +49,7 @@ class LaneRow(msgspec.Struct, kw_only=True, gc=False):
         self.lease_epoch, self.leased_at, self.ready_at = epoch, now, None
         self.lease_token += 1
 
-    def fence_off(self) -> None:
+    def revoke_lease(self) -> None:
         """Take the lane from its turn: later writes of that turn carry an older token and are refused."""
         self.lease_epoch, self.leased_at = None, None
         self.lease_token += 1
@@ -91,8 +91,8 @@ def load_lane(session_key: str, *, locked: bool = False) -> Transaction[LaneRow]
 
     *Locked*, no other transaction decides on the lane until the commit.
     """
-    rows = yield Statement("lane_row", (session_key,), lock=of_lane(session_key) if locked else None)
-    return (yield from lane_in(session_key, LaneColumns._make(rows[0]) if rows else None))
+    rows = yield Statement("lane_row", (session_key,), lock=lane_lock(session_key) if locked else None)
+    return (yield from lane_from_columns(session_key, LaneColumns._make(rows[0]) if rows else None))
 
 
 def lane_lease(session_key: str) -> Transaction[LaneLease | None]:
@@ -101,15 +101,15 @@ def lane_lease(session_key: str) -> Transaction[LaneLease | None]:
     return LaneLease._make(rows[0]) if rows else None
 
 
-def lane_in(session_key: str, columns: LaneColumns | None) -> Transaction[LaneRow]:
+def lane_from_columns(session_key: str, columns: LaneColumns | None) -> Transaction[LaneRow]:
     """Return the lane with these columns; a new one if there are none."""
     if columns is None:
         return LaneRow(session_key=session_key)
-    waiting = yield from believable(session_key, columns.waiting, columns.next_seq)
+    waiting = yield from checked_waiting_count(session_key, columns.waiting, columns.next_seq)
     return LaneRow(session_key=session_key, **columns._replace(waiting=waiting)._asdict())
 
 
-def believable(session_key: str, waiting: Any, next_seq: int) -> Transaction[int]:
+def checked_waiting_count(session_key: str, waiting: Any, next_seq: int) -> Transaction[int]:
     """Return the stored number of waiting turns; counted anew if it cannot be true.
 
     Only a damaged row holds a number below zero, or above the number of messages that ever came. Added to the
@@ -128,15 +128,15 @@ def count_waiting(session_key: str) -> Transaction[int]:
 
 def put_lane(lane: LaneRow) -> Transaction[None]:
     """Write all columns of the lane."""
-    yield putting(lane)
+    yield put_lane_statement(lane)
 
 
-def putting(lane: LaneRow) -> Statement:
+def put_lane_statement(lane: LaneRow) -> Statement:
     """Return the statement that writes all columns of the lane as they are now."""
     return Statement("put_lane_row", msgspec.structs.astuple(lane))
 
 
-def held_lane(session_key: str, epoch: int, token: int) -> Transaction[LaneRow]:
+def require_held_lane(session_key: str, epoch: int, token: int) -> Transaction[LaneRow]:
     """Return the lane if the turn with that token still holds it; else raise `FencedError`."""
     lane = yield from load_lane(session_key, locked=True)
     if (lane.lease_epoch, lane.lease_token) != (epoch, token):
@@ -144,10 +144,10 @@ def held_lane(session_key: str, epoch: int, token: int) -> Transaction[LaneRow]:
     return lane
 
 
-def lease_as_known(known: KnownLane, session_key: str, epoch: int, now: int) -> Transaction[LaneRow | None]:
+def lease_calm_lane(known: KnownLane, session_key: str, epoch: int, now: int) -> Transaction[LaneRow | None]:
     """Lease the lane to the message that comes next; None if the lane is not as it was known."""
     which = (epoch, now, session_key, known.next_seq, known.token)
-    ((leased,),) = yield Statement("lease_calm_lane", which, lock=of_lane(session_key))
+    ((leased,),) = yield Statement("lease_calm_lane", which, lock=lane_lock(session_key))
     if not leased:
         return None
     return LaneRow(
@@ -159,10 +159,10 @@ def lease_as_known(known: KnownLane, session_key: str, epoch: int, now: int) -> 
     )
 
 
-def queue_as_known(known: KnownLane, session_key: str, ready_at: int) -> Transaction[LaneRow | None]:
+def queue_on_calm_lane(known: KnownLane, session_key: str, ready_at: int) -> Transaction[LaneRow | None]:
     """Let the message that comes next wait alone on the lane; None if the lane is not as it was known."""
     which = (ready_at, session_key, known.next_seq, known.token)
-    ((queued,),) = yield Statement("queue_on_calm_lane", which, lock=of_lane(session_key))
+    ((queued,),) = yield Statement("queue_on_calm_lane", which, lock=lane_lock(session_key))
     if not queued:
         return None
     return LaneRow(
@@ -174,9 +174,9 @@ def queue_as_known(known: KnownLane, session_key: str, ready_at: int) -> Transac
     )
 
 
-def free_if_calm(session_key: str, epoch: int, token: int) -> Transaction[LaneRow | None]:
+def free_calm_lane(session_key: str, epoch: int, token: int) -> Transaction[LaneRow | None]:
     """Give the lane back if that turn still holds it and no turn waits; None if it was not given back."""
-    ((freed,),) = yield Statement("free_calm_lane", (session_key, epoch, token), lock=of_lane(session_key))
+    ((freed,),) = yield Statement("free_calm_lane", (session_key, epoch, token), lock=lane_lock(session_key))
     return LaneRow(session_key=session_key, lease_token=token) if freed else None
 
 
@@ -199,7 +199,7 @@ _READ: Final = msgspec.json.Decoder(InboundMessage)
 
 
 @row_of("items_of_next", "items_of_turn", "waiting_half_answered", "dead_turn")
-class InboxItem(NamedTuple):
+class QueuedItem(NamedTuple):
     """A row of the queue: a message and its place."""
 
     item_id: int
@@ -236,7 +236,7 @@ def item_kind(message: InboundMessage) -> str:
 
 
 @record_of("add_item")
-class NewItem(NamedTuple):
+class NewQueuedItem(NamedTuple):
     """A message, a command or a change as it is added to the queue."""
 
     item_id: int
@@ -264,7 +264,7 @@ class NewItem(NamedTuple):
 
 
 @row_of("kept_event")
-class KeptItem(NamedTuple):
+class AcceptedItem(NamedTuple):
     """An accepted message, found by its platform's event."""
 
     item_id: int
@@ -295,27 +295,27 @@ def next_turn(session_key: str) -> Transaction[NextTurn | None]:
     return NextTurn(*rows[0]) if rows else None
 
 
-def kept_item(event: str | None) -> Transaction[KeptItem | None]:
+def item_of_event(event: str | None) -> Transaction[AcceptedItem | None]:
     """Return the message that was accepted as that event of a platform; None if there is none."""
     rows = yield Statement("kept_event", (event,))
-    return KeptItem._make(rows[0]) if rows else None
+    return AcceptedItem._make(rows[0]) if rows else None
 
 
-def duplicate_in(events: Rows) -> Duplicate | None:
+def duplicate_from_rows(events: Rows) -> Duplicate | None:
     """Return the place of an event that came before, from the rows of `known_event`; None if it is new."""
     for session_key, seq in events:
         return Duplicate(seq=seq, session_key=session_key)
     return None
 
 
-def inbox_item(row: Row) -> InboxItem:
+def item_from_row(row: Row) -> QueuedItem:
     """Return the queued message in a row."""
-    return InboxItem(*row)
+    return QueuedItem(*row)
 
 
-def items_of_next(session_key: str, head_id: int, seq: int) -> Transaction[list[InboxItem]]:
+def items_of_waiting_turn(session_key: str, head_id: int, seq: int) -> Transaction[list[QueuedItem]]:
     """Return the messages of a waiting turn; the one with this id and this seq leads it and comes first."""
-    items = map(inbox_item, (yield Statement("items_of_next", (head_id, session_key, seq))))
+    items = map(item_from_row, (yield Statement("items_of_next", (head_id, session_key, seq))))
     return sorted(items, key=lambda one: (one.merged_into is not None, one.seq))
 
 
@@ -324,10 +324,10 @@ def decode_message(session_key: str, payload: str | None) -> InboundMessage:
     try:
         return _READ.decode(payload or "")
     except DAMAGE as error:
-        tell_damage(f"lane {session_key!r}", error, "a waiting message")
+        raise_damaged(f"lane {session_key!r}", error, "a waiting message")
 
 
-def readable(session_key: str, payload: str | None) -> InboundMessage | None:
+def decode_message_or_none(session_key: str, payload: str | None) -> InboundMessage | None:
     """Decode a queued message; None if it is damaged."""
     try:
         return decode_message(session_key, payload)
@@ -335,33 +335,33 @@ def readable(session_key: str, payload: str | None) -> InboundMessage | None:
         return None
 
 
-def place_of(seq: int) -> int:
+def place_of_seq(seq: int) -> int:
     """Return the place in the queue of the message that was accepted as the *seq*-th."""
     return seq * PLACES
 
 
-def last_place(lane: LaneRow) -> Transaction[int]:
+def place_behind_all(lane: LaneRow) -> Transaction[int]:
     """Return a place behind all messages that wait or run, and before all that will ever come."""
     ((last,),) = yield Statement("last_open_place", (lane.session_key,))
-    return max(int(last), place_of(lane.next_seq - 1)) + TRIED_AGAIN_APART
+    return max(int(last), place_of_seq(lane.next_seq - 1)) + TRIED_AGAIN_APART
 
 
-def waiting_turn(session_key: str, seq: int) -> Transaction[int | None]:
+def find_waiting_turn(session_key: str, seq: int) -> Transaction[int | None]:
     """Return the id of the message that leads a turn, if the turn waits.
 
     The place that follows from *seq* is tried first: few messages were moved from there.
     """
-    rows = yield Statement("turn_in_place", (session_key, place_of(seq), seq))
+    rows = yield Statement("turn_in_place", (session_key, place_of_seq(seq), seq))
     rows = rows or (yield Statement("turn_anywhere", (session_key, seq)))
     return next((int(item_id) for (item_id,) in rows), None)
 
 
-def is_ready(lane: LaneRow, now: datetime) -> bool:
+def is_next_turn_ready(lane: LaneRow, now: datetime) -> bool:
     """Return whether the lane's next turn may begin."""
     return lane.ready_at is not None and lane.ready_at <= to_micros(now)
 
 
-def reckon_ready(lane: LaneRow, *, another: bool = False) -> Transaction[None]:
+def update_ready_at(lane: LaneRow, *, another: bool = False) -> Transaction[None]:
     """Set the time at which the next turn may begin; if *another* turn became next, its tries as well."""
     lane.ready_at = None
     if lane.running:
@@ -373,7 +373,7 @@ def reckon_ready(lane: LaneRow, *, another: bool = False) -> Transaction[None]:
         lane.attempts = following.tries if following is not None else 0
 
 
-def line_up(lane: LaneRow, now: datetime) -> Transaction[NextTurn | None]:
+def schedule_next_turn(lane: LaneRow, now: datetime) -> Transaction[NextTurn | None]:
     """Set the time at which the lane's next turn may begin, now that a turn has ended, and return that turn.
 
     The next turn stands in line from now on, behind turns of other lanes that have waited longer. It begins
@@ -389,20 +389,20 @@ def line_up(lane: LaneRow, now: datetime) -> Transaction[NextTurn | None]:
     return following
 
 
-def stand_in_line(lane: LaneRow, now: datetime) -> Transaction[None]:
-    """Let the lane's next turn stand in line, as `line_up` does, and store the time in its row."""
-    following = yield from line_up(lane, now)
+def schedule_and_store(lane: LaneRow, now: datetime) -> Transaction[None]:
+    """Let the lane's next turn stand in line, as `schedule_next_turn` does, and store the time in its row."""
+    following = yield from schedule_next_turn(lane, now)
     if following is not None:
         yield Statement("set_ready_at", (lane.ready_at, following.item_id))
 
 
-def recount(lane: LaneRow, *, another: bool = False) -> Transaction[None]:
+def recount_waiting_turns(lane: LaneRow, *, another: bool = False) -> Transaction[None]:
     """Count anew how many turns wait on the lane, and set what the lane knows of the next one."""
     lane.waiting = yield from count_waiting(lane.session_key)
-    yield from reckon_ready(lane, another=another)
+    yield from update_ready_at(lane, another=another)
 
 
-def let_others_lead(item_id: int, others: Sequence[InboxItem]) -> Transaction[int | None]:
+def promote_next_message(item_id: int, others: Sequence[QueuedItem]) -> Transaction[int | None]:
     """Let the other messages of a turn go on without the one that led it; return the id of the new leader."""
     if not others:
         return None
@@ -412,7 +412,7 @@ def let_others_lead(item_id: int, others: Sequence[InboxItem]) -> Transaction[in
     return first.item_id
 
 
-def is_next(lane: LaneRow, seq: int) -> Transaction[bool]:
+def is_next_turn(lane: LaneRow, seq: int) -> Transaction[bool]:
     """Return whether a waiting turn is the next one, so that the lane counts its tries."""
     if lane.running:
         return False

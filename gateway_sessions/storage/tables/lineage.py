@@ -42,7 +42,7 @@ class LineageLink:
         return scope.sees(owner=self.owner, session_key=self.session_key)
 
 
-def line(session_id: str) -> Transaction[list[LineageLink]]:
+def compression_line(session_id: str) -> Transaction[list[LineageLink]]:
     """Return the sessions from the first one to the tip; each continues the one before."""
     rows = yield Statement("continuations", (session_id, session_id))
     found = [ContinuationRow._make(row) for row in rows]
@@ -56,19 +56,19 @@ def line(session_id: str) -> Transaction[list[LineageLink]]:
     return [links.get(one) or LineageLink(one) for one in ids]
 
 
-def chain(session_id: str) -> Transaction[list[str]]:
+def compression_line_ids(session_id: str) -> Transaction[list[str]]:
     """Return the ids of the line; the session's alone if the session is unknown."""
-    return [link.session_id for link in (yield from line(session_id))]
+    return [link.session_id for link in (yield from compression_line(session_id))]
 
 
 def tip(session_id: str) -> Transaction[str]:
     """Return the last session of the line: the session itself if it was never compressed."""
-    return (yield from chain(session_id))[-1]
+    return (yield from compression_line_ids(session_id))[-1]
 
 
 def visible_tip(session_id: str, scope: Scope) -> Transaction[str]:
     """Return the last session that *scope* sees on the line before the first session that it may not see."""
-    links = yield from line(session_id)
+    links = yield from compression_line(session_id)
     start = [link.session_id for link in links].index(session_id)
     found = session_id
     for link in links[start + 1 :]:
@@ -78,9 +78,9 @@ def visible_tip(session_id: str, scope: Scope) -> Transaction[str]:
     return found
 
 
-def to_resume(session_id: str) -> Transaction[str]:
+def session_to_resume(session_id: str) -> Transaction[str]:
     """Return the latest session of the line with messages; the session itself if none after it has any."""
-    links = yield from line(session_id)
+    links = yield from compression_line(session_id)
     start = [link.session_id for link in links].index(session_id)
     said = [link.session_id for link in links[start:] if link.message_count > 0]
     return said[-1] if said else session_id
@@ -89,26 +89,26 @@ def to_resume(session_id: str) -> Transaction[str]:
 def root(session_id: str) -> Transaction[str]:
     """Return the session that the conversation began with, before compressions, branches and delegations."""
     rows = yield Statement("ancestors", (session_id,))
-    return root_of(session_id, _parents(rows))
+    return root_of(session_id, _parents_by_child(rows))
 
 
-def family(session_id: str) -> Transaction[list[str]]:
+def family_ids(session_id: str) -> Transaction[list[str]]:
     """Return the ids of all sessions that descend from the same root, sorted."""
     first = yield from root(session_id)
     rows = yield Statement("descendants", (first,))
-    return sorted(family_of(first, _parents(rows)) | {session_id})
+    return sorted(family_of(first, _parents_by_child(rows)) | {session_id})
 
 
-def archive(session_id: str, *, archived: bool) -> Transaction[None]:
+def set_line_archived(session_id: str, *, archived: bool) -> Transaction[None]:
     """Hide the whole line from listings, or show it again."""
-    ids = yield from chain(session_id)
+    ids = yield from compression_line_ids(session_id)
     for one in ids:
         ((changed,),) = yield Statement("set_archived", (int(archived), one))
         if not changed:
             raise SessionNotFoundError(session_id)
 
 
-def _parents(rows: Rows) -> dict[str, str | None]:
+def _parents_by_child(rows: Rows) -> dict[str, str | None]:
     """Return each session's parent; None for a parent that is not among the rows."""
     known = {session_id for session_id, _ in rows}
     return {child: parent if parent in known else None for child, parent in rows}

@@ -26,7 +26,7 @@ from gateway_sessions.core.transcript.messages import (
 )
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Row
-from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, raise_damaged
 from gateway_sessions.storage.tables.sql_files import record_of, row_of
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ class MessageColumns(NamedTuple):
     from_lane: str | None = None
     people: str | None = None
 
-    def searchable_in(self, session_id: str) -> Searchable:
+    def as_searchable(self, session_id: str) -> Searchable:
         """Return the searchable text of the message as one of that session."""
         return Searchable(
             session_id,
@@ -167,16 +167,16 @@ class EncodedMessage(msgspec.Struct, frozen=True, gc=False):
         return MessageColumns(**self.stored._asdict())
 
 
-def encode(message: Message, now: datetime) -> EncodedMessage:
+def encode_message(message: Message, now: datetime) -> EncodedMessage:
     """Return the message as it is stored; `InvalidInputError` if it cannot be."""
     fields = msgspec.structs.astuple(message)
     others = {*map(type, fields[_CALL_ID:_PLATFORM_ID]), *map(type, fields[_PLATFORM_ID + 1 : -1])}
     if others == _NOTHING and not message.extra and type(message.content) in _TEXT:
-        return _encode_text(message, now)
-    return _encode_any(message, now)
+        return _encode_plain_text(message, now)
+    return _encode_any_message(message, now)
 
 
-def _encode_text(message: Message, now: datetime) -> EncodedMessage:
+def _encode_plain_text(message: Message, now: datetime) -> EncodedMessage:
     """Encode a plain text with its author and time, as nearly every message is: the quick way."""
     intake = StorableEncoder()
     text = intake.text("content", message.content)
@@ -186,7 +186,9 @@ def _encode_text(message: Message, now: datetime) -> EncodedMessage:
         role = check_word("role", role, MAX_ROLE)
     platform_message_id = intake.text("platform_message_id", message.platform_message_id)
     return EncodedMessage(
-        TextColumns(role, text, sent_at, platform_message_id, int(message.observed), *_whose(message)),
+        TextColumns(
+            role, text, sent_at, platform_message_id, int(message.observed), *_author_columns(message)
+        ),
         active=True,
         calls=0,
         size=intake.size,
@@ -195,11 +197,11 @@ def _encode_text(message: Message, now: datetime) -> EncodedMessage:
     )
 
 
-def _encode_any(message: Message, now: datetime) -> EncodedMessage:
+def _encode_any_message(message: Message, now: datetime) -> EncodedMessage:
     intake = StorableEncoder()
     text, parts = content_columns(intake, message.content)
-    calls, hidden = _calls(message.tool_calls), message.hidden_because
-    author, from_lane = _whose(message)
+    calls, hidden = _calls_as_list(message.tool_calls), message.hidden_because
+    author, from_lane = _author_columns(message)
     columns = MessageColumns(
         role=check_word("role", message.role, MAX_ROLE),
         content=text,
@@ -221,11 +223,11 @@ def _encode_any(message: Message, now: datetime) -> EncodedMessage:
         observed=int(message.observed),
         hidden_because=None if hidden is None else str(check_choice("hidden_because", hidden, Hidden)),
         edited_at=None if message.edited_at is None else to_micros(message.edited_at),
-        platform_messages=intake.json("platform_messages", kept_of(message)),
+        platform_messages=intake.json("platform_messages", platform_messages_to_store(message)),
         extra=intake.json("extra", dict(message.extra) or None),
         author=author,
         from_lane=from_lane,
-        people=_people(message.people),
+        people=_people_as_json(message.people),
     )
     return EncodedMessage(
         columns,
@@ -237,25 +239,25 @@ def _encode_any(message: Message, now: datetime) -> EncodedMessage:
     )
 
 
-def _whose(message: Message) -> tuple[str | None, str | None]:
+def _author_columns(message: Message) -> tuple[str | None, str | None]:
     author, from_lane = message.author, message.from_lane
     return (
-        author if author is None else _checked("author", author),
-        from_lane if from_lane is None else _checked("from_lane", from_lane),
+        author if author is None else _check_name("author", author),
+        from_lane if from_lane is None else _check_name("from_lane", from_lane),
     )
 
 
-def _people(people: Sequence[str] | None) -> str | None:
+def _people_as_json(people: Sequence[str] | None) -> str | None:
     return None if people is None else StorableEncoder().json("people", list(people))
 
 
 @lru_cache(maxsize=4096)
-def _checked(name: str, value: str) -> str:
+def _check_name(name: str, value: str) -> str:
     """Check the name of a person or a lane; the cache answers for nearly every message."""
     return check_word(name, value, MAX_OWNER)
 
 
-def _calls(calls: object) -> list[object] | None:
+def _calls_as_list(calls: object) -> list[object] | None:
     """Return the calls as a list; a single call becomes a list of one."""
     match calls:
         case None:
@@ -268,7 +270,7 @@ def _calls(calls: object) -> list[object] | None:
             raise InvalidInputError("tool_calls must be a list")  # noqa: TRY003 -- there is nothing to add
 
 
-def kept_of(message: Message) -> list[Any] | None:
+def platform_messages_to_store(message: Message) -> list[Any] | None:
     """Return the list of platform messages that the row keeps; empty if there are several without details."""
     kept = message.platform_messages
     if kept is not None and not isinstance(kept, list):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
@@ -288,27 +290,27 @@ def content_columns(intake: StorableEncoder, content: Content) -> tuple[str | No
     return intake.text("content", text_of(content)), parts
 
 
-def decode_all(rows: Iterable[Row]) -> list[Message]:
+def decode_messages(rows: Iterable[Row]) -> list[Message]:
     """Return the messages in rows; `StorageCorruptError` for a row that no version of this program writes."""
-    return _decoded(rows, _message)
+    return _decode_rows(rows, _message_from_row)
 
 
-def decode_spoken(rows: Iterable[Row]) -> list[ModelMessage]:
-    """Return of the messages in rows what a model is given; `StorageCorruptError` as in `decode_all`."""
-    return _decoded(rows, _spoken)
+def decode_model_messages(rows: Iterable[Row]) -> list[ModelMessage]:
+    """Return of the messages in rows what a model is given; `StorageCorruptError` as in `decode_messages`."""
+    return _decode_rows(rows, _model_message_from_row)
 
 
-def _decoded(rows: Iterable[Row], made_of: Callable[[MessageRow], T]) -> list[T]:
+def _decode_rows(rows: Iterable[Row], made_of: Callable[[MessageRow], T]) -> list[T]:
     found: list[T] = []
     for row in map(MessageRow._make, rows):
         try:
             found.append(made_of(row))
         except DAMAGE as error:
-            tell_damage(f"message {row.message_id}", error)
+            raise_damaged(f"message {row.message_id}", error)
     return found
 
 
-def _message(row: MessageRow) -> Message:
+def _message_from_row(row: MessageRow) -> Message:
     message_id, sent_at, brief, content, calls, reasoning, reasoning_content = row
     told = _read_brief(brief)
     session_id, seq, role, call_id, tool, effect, finish_reason, platform_id = told[:8]
@@ -345,7 +347,7 @@ def _message(row: MessageRow) -> Message:
     )
 
 
-def _spoken(row: MessageRow) -> ModelMessage:
+def _model_message_from_row(row: MessageRow) -> ModelMessage:
     message_id, sent_at, brief, content, calls, reasoning, reasoning_content = row
     role, call_id, tool, effect, finish_reason, platform_id, rare = _read_spoken_brief(brief)
     spoken = ModelMessage(

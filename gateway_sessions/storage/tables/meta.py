@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 from gateway_sessions.core.search.stems import NO_STEMS
 from gateway_sessions.errors import MigrationError
 from gateway_sessions.ports import Statement, Transaction
-from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, raise_damaged
 
 T = TypeVar("T")
 
@@ -44,42 +44,42 @@ HALF_A_STORE: Final = "the store that is being moved here"
 NOT_ALL_THERE: Final = "not all of it has come yet; run the migration again, it goes on where it was cut off"
 
 
-def get(name: str) -> Transaction[Any]:
+def get_fact(name: str) -> Transaction[Any]:
     """Return one fact as it is stored, or None."""
     return next((value for (value,) in (yield Statement("get_meta", (name,)))), None)
 
 
-def number(name: str) -> Transaction[int]:
+def get_number(name: str) -> Transaction[int]:
     """Return one fact that is a number; 0 if it was never stored."""
-    return _understood(name, int, (yield from get(name)) or 0)
+    return _decode_fact(name, int, (yield from get_fact(name)) or 0)
 
 
 def install_secret() -> Transaction[bytes]:
     """Return the secret behind the pseudonyms of this store; empty before the store was first opened."""
-    return _understood(OWN_SECRET, to_bytes, (yield from get(OWN_SECRET)) or b"")
+    return _decode_fact(OWN_SECRET, fact_as_bytes, (yield from get_fact(OWN_SECRET)) or b"")
 
 
-def remember(name: str, value: str | int | bytes) -> Transaction[None]:
+def set_fact(name: str, value: str | int | bytes) -> Transaction[None]:
     """Store one fact."""
-    yield Statement("set_meta", (name, to_text(value)))
+    yield Statement("set_meta", (name, fact_as_text(value)))
 
 
-def to_text(value: str | int | bytes) -> str:
+def fact_as_text(value: str | int | bytes) -> str:
     """Return the text that stores a fact."""
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def to_bytes(stored: str | bytes) -> bytes:
+def fact_as_bytes(stored: str | bytes) -> bytes:
     """Return a fact that is bytes from either form."""
     # `memoryview` refuses a number, of which `bytes(stored)` would silently make that many zeros.
     return bytes.fromhex(stored) if isinstance(stored, str) else bytes(memoryview(stored))
 
 
-def _understood(name: str, read: Callable[[Any], T], stored: object) -> T:
+def _decode_fact(name: str, read: Callable[[Any], T], stored: object) -> T:
     try:
         return read(stored)
     except DAMAGE as error:
-        tell_damage(f"fact {name!r}", error)
+        raise_damaged(f"fact {name!r}", error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,45 +101,45 @@ class StoreOpening:
 def open_store(secret: bytes) -> Transaction[StoreOpening]:
     """Begin a new epoch. *secret* becomes the store's own if the store has none yet."""
     yield from refuse_unfinished_move()
-    before = yield from number(EPOCH)
-    yield from remember(EPOCH, before + 1)
+    before = yield from get_number(EPOCH)
+    yield from set_fact(EPOCH, before + 1)
     kept = yield from install_secret()
     if not kept:
         kept = secret
-        yield from remember(OWN_SECRET, secret)
+        yield from set_fact(OWN_SECRET, secret)
     ((last_change_id,),) = yield Statement("last_change_id")
     return StoreOpening(
         epoch=before + 1,
         last_change_id=int(last_change_id or 0),
         install_secret=kept,
-        generation=(yield from generation()),
-        settled=(yield from _settled()) == before,
-        stemming=(yield from stemming()),
+        generation=(yield from stored_generation()),
+        settled=(yield from _settled_epoch()) == before,
+        stemming=(yield from stored_stemming()),
     )
 
 
 def refuse_unfinished_move() -> Transaction[None]:
     """Raise `MigrationError` if the store was moved here only in part."""
-    if (yield from get(MOVING)) is not None:
+    if (yield from get_fact(MOVING)) is not None:
         raise MigrationError(HALF_A_STORE, NOT_ALL_THERE)
 
 
-def stemming() -> Transaction[str]:
+def stored_stemming() -> Transaction[str]:
     """Return the rules by which words are found in all their forms."""
-    return str((yield from get(STEMMING)) or NO_STEMS.made_by)
+    return str((yield from get_fact(STEMMING)) or NO_STEMS.made_by)
 
 
-def generation() -> Transaction[int]:
+def stored_generation() -> Transaction[int]:
     """Return the generation that was stored last."""
-    return (yield from number(GENERATION))
+    return (yield from get_number(GENERATION))
 
 
-def _settled() -> Transaction[int | None]:
-    stored = yield from get(SETTLED_EPOCH)
-    return None if stored is None else _understood(SETTLED_EPOCH, int, stored)
+def _settled_epoch() -> Transaction[int | None]:
+    stored = yield from get_fact(SETTLED_EPOCH)
+    return None if stored is None else _decode_fact(SETTLED_EPOCH, int, stored)
 
 
-def settle(current: int, epoch: int) -> Transaction[None]:
+def store_final_generation(current: int, epoch: int) -> Transaction[None]:
     """Store the last generation of this epoch: no change will follow, so the generation is exact."""
-    yield from remember(GENERATION, current)
-    yield from remember(SETTLED_EPOCH, epoch)
+    yield from set_fact(GENERATION, current)
+    yield from set_fact(SETTLED_EPOCH, epoch)

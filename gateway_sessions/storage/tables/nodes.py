@@ -15,14 +15,14 @@ from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.sql_files import row_of
-from gateway_sessions.storage.tables.statements import of_signals
+from gateway_sessions.storage.tables.statements import signals_lock
 
 SIGNALS_PAGE: Final = 200
 """The number of signals read at a time; the next read gets the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joining:
+class NodeToJoin:
     """The facts that a node states about itself when it opens the store."""
 
     name: str
@@ -50,7 +50,7 @@ row_of("all_nodes")(Node)
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class HeartbeatAnswer:
     """The answer to a node's heartbeat."""
 
     alive: bool
@@ -61,7 +61,7 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Living:
+class LivingOpenings:
     """The openings that are alive, for a node that takes over the work of dead ones."""
 
     epochs: tuple[int, ...]
@@ -69,15 +69,15 @@ class Living:
     """Tells by its id whether a row was made by one of these openings."""
 
     @property
-    def listed(self) -> str:
+    def epochs_as_json(self) -> str:
         """Return the epochs of the openings, as queries take them."""
         return msgspec.json.encode(self.epochs).decode()
 
 
-Census: TypeAlias = Callable[[], Transaction[Living]]
+LivingQuery: TypeAlias = Callable[[], Transaction[LivingOpenings]]
 
 
-def join(secret: bytes, who: Joining, was: int | None = None) -> Transaction[JoinedNode]:
+def join_node(secret: bytes, who: NodeToJoin, was: int | None = None) -> Transaction[JoinedNode]:
     """Open the store as one node among others. *was* is the node's earlier opening, which ends."""
     opening = yield from meta.open_store(secret)
     if was is not None:
@@ -96,14 +96,14 @@ def join(secret: bytes, who: Joining, was: int | None = None) -> Transaction[Joi
     return JoinedNode(opening=opening, slot=slot, first_id=first_id, now=now, nodes=nodes)
 
 
-def keep(epoch: int, ttl: timedelta) -> Transaction[Survey]:
+def record_heartbeat(epoch: int, ttl: timedelta) -> Transaction[HeartbeatAnswer]:
     """Record a heartbeat of a node, and return the other nodes."""
     ((kept,),) = yield Statement("keep_node", (ttl // RESOLUTION, epoch))
     ((now,),) = yield Statement("server_time")
-    return Survey(alive=bool(kept), now=now, nodes=(yield from all_nodes()))
+    return HeartbeatAnswer(alive=bool(kept), now=now, nodes=(yield from all_nodes()))
 
 
-def leave(epoch: int) -> Transaction[None]:
+def remove_node(epoch: int) -> Transaction[None]:
     """Remove a node that ends in order, so that no other node waits until its heartbeat is overdue."""
     yield Statement("forget_node", (epoch,))
 
@@ -124,7 +124,7 @@ def all_nodes() -> Transaction[tuple[Node, ...]]:
     )
 
 
-def census() -> Transaction[Living]:
+def bury_silent_nodes() -> Transaction[LivingOpenings]:
     """Declare nodes dead whose heartbeat is overdue, and return the others.
 
     The transaction runs alone: no node can join between the declaration and the list.
@@ -132,16 +132,16 @@ def census() -> Transaction[Living]:
     yield Statement("bury_nodes")
     yield Statement("forget_lost_mail")
     nodes = yield from all_nodes()
-    return Living(
+    return LivingOpenings(
         epochs=tuple(one.epoch for one in nodes),
         has_made=lambda row_id: node_that_made(row_id, nodes) is not None,
     )
 
 
-def only(epoch: int, first_id: int) -> Transaction[Living]:
+def sole_opening(epoch: int, first_id: int) -> Transaction[LivingOpenings]:
     """Return the one opening of a store with one owner at a time; its first row has that id."""
     yield from ()
-    return Living(epochs=(epoch,), has_made=lambda row_id: row_id >= first_id)
+    return LivingOpenings(epochs=(epoch,), has_made=lambda row_id: row_id >= first_id)
 
 
 # Signals to turns on other nodes
@@ -169,7 +169,7 @@ class SignalRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class SignalsAndLeases:
     """The signals that wait for a node, and the leases that it still holds."""
 
     signals: tuple[SignalRow, ...]
@@ -177,13 +177,13 @@ class Post:
     leases: frozenset[tuple[str, int]]
 
 
-def send(epoch: int, signals: SignalRow, signal_id: int) -> Transaction[None]:
+def add_signal(epoch: int, signals: SignalRow, signal_id: int) -> Transaction[None]:
     """Leave a signal for another node."""
     what = (signal_id, epoch, signals.session_key, signals.token, signals.kind, signals.body)
-    yield Statement("add_signal", what, lock=of_signals(epoch))
+    yield Statement("add_signal", what, lock=signals_lock(epoch))
 
 
-def post_of(epoch: int) -> Transaction[Post]:
+def signals_and_leases(epoch: int) -> Transaction[SignalsAndLeases]:
     """Return the signals that other nodes left for a node, and the leases that it still holds."""
     leases = yield Statement("leases_of", (epoch,))
     rows = yield Statement("signals_for", (epoch, SIGNALS_PAGE))
@@ -192,13 +192,13 @@ def post_of(epoch: int) -> Transaction[Post]:
         SignalRow(session_key=one.session_key, token=one.token, kind=one.kind, body=one.body)
         for one in stored
     )
-    return Post(
+    return SignalsAndLeases(
         signals, tuple(one.signal_id for one in stored), frozenset((key, token) for key, token in leases)
     )
 
 
-def throw_away(epoch: int, signal_ids: Sequence[int]) -> Transaction[None]:
+def remove_signals(epoch: int, signal_ids: Sequence[int]) -> Transaction[None]:
     """Remove signals that were read."""
     yield Statement(
-        "forget_signals", (msgspec.json.encode(list(signal_ids)).decode(),), lock=of_signals(epoch)
+        "forget_signals", (msgspec.json.encode(list(signal_ids)).decode(),), lock=signals_lock(epoch)
     )

@@ -80,7 +80,7 @@ def row_of(*queries: str, in_front: tuple[str, ...] = ()) -> Callable[[T], T]:
     compares them with what the database reports, so that a column which moves in a statement is found before
     anything reads it.
     """
-    return _registering(ROW_TYPES, queries, in_front)
+    return _registrar(ROW_TYPES, queries, in_front)
 
 
 def record_of(*statements: str, in_front: tuple[str, ...] = ()) -> Callable[[T], T]:
@@ -89,10 +89,10 @@ def record_of(*statements: str, in_front: tuple[str, ...] = ()) -> Callable[[T],
     The names of its fields are the names of the columns that the statement writes behind those *in front*, in
     their order; a test compares them with the text of the statement.
     """
-    return _registering(RECORD_TYPES, statements, in_front)
+    return _registrar(RECORD_TYPES, statements, in_front)
 
 
-def _registering(
+def _registrar(
     types: dict[str, Columns], names: Iterable[str], in_front: tuple[str, ...]
 ) -> Callable[[T], T]:
     def register(fields: T) -> T:
@@ -112,18 +112,19 @@ def load_queries(engine: str, *folders: str, dialect: Path | None = None) -> Map
     A *dialect* is a folder outside this package: its fragments take the place of the engine's fragments of
     the same name.
     """
-    parts = [part for folder in (*(folders or (STORE,)), engine) for part in _parts_of(ROOT / folder)]
+    parts = [part for folder in (*(folders or (STORE,)), engine) for part in _named_sections(ROOT / folder)]
     named = [head["name"] for head, _ in parts if head["kind"] == "name"]
     if len(set(named)) < len(named):
         raise ValueError(f"a query is defined twice: {sorted(named)}")  # noqa: TRY003 -- only a developer meets it
-    parts += [] if dialect is None else _parts_of(dialect)
+    parts += [] if dialect is None else _named_sections(dialect)
     fragments = {head["name"]: text for head, text in parts if head["kind"] == "fragment"}
     found: dict[str, Query] = {}
     for head, text in parts:
         if head["kind"] == "name":
-            sql = _expanded(text, fragments)
+            sql = _expand_fragments(text, fragments)
             found[head["name"]] = Query(
-                _numbered(sql) if engine in _NUMBERED else sql, changes_snapshot=bool(head["index"])
+                _number_placeholders(sql) if engine in _NUMBERED else sql,
+                changes_snapshot=bool(head["index"]),
             )
     return MappingProxyType(found)
 
@@ -142,7 +143,7 @@ def load_migrations(engine: str, dialect: Path | None = None) -> tuple[Migration
     )
 
 
-def _parts_of(folder: Traversable) -> Iterator[tuple[re.Match[str], str]]:
+def _named_sections(folder: Traversable) -> Iterator[tuple[re.Match[str], str]]:
     """Yield the head of each query and fragment in a folder with the text below it, without comments."""
     for file in sorted(folder.iterdir(), key=lambda one: one.name):
         if file.name.endswith(".sql"):
@@ -153,7 +154,7 @@ def _parts_of(folder: Traversable) -> Iterator[tuple[re.Match[str], str]]:
                 yield head, _COMMENT.sub("", text[head.end() + 1 : end]).strip()
 
 
-def _expanded(sql: str, fragments: Mapping[str, str]) -> str:
+def _expand_fragments(sql: str, fragments: Mapping[str, str]) -> str:
     """Return the query with all fragments in their places, the innermost first."""
 
     def said(use: re.Match[str]) -> str:
@@ -165,6 +166,6 @@ def _expanded(sql: str, fragments: Mapping[str, str]) -> str:
     return sql
 
 
-def _numbered(sql: str) -> str:
+def _number_placeholders(sql: str) -> str:
     numbers = itertools.count(1)
     return re.sub(r"\?", lambda _: f"${next(numbers)}", sql)

@@ -72,7 +72,7 @@ KEEPS_ITS_STATE: Final = frozenset({"follow_item", "extend_item", "change_size"}
 ELSEWHERE: Final = "in another state"
 
 
-def moving(
+def move_statement(
     name: str,
     *events: Move,
     params: Sequence[Any] = (),
@@ -93,7 +93,7 @@ def move_items(name: str, event: ItemEvent, rows: Sequence[Sequence[Any]]) -> Tr
     """
     if not rows:
         return
-    ((changed,),) = yield moving(name, event, many=rows)
+    ((changed,),) = yield move_statement(name, event, many=rows)
     if changed != len(rows):
         raise InvalidTransitionError(ELSEWHERE, event, "a message")
 
@@ -101,30 +101,30 @@ def move_items(name: str, event: ItemEvent, rows: Sequence[Sequence[Any]]) -> Tr
 _LANE: Final = "lane "
 
 
-def of_lane(session_key: str) -> str:
+def lane_lock(session_key: str) -> str:
     """Return the name of the lock on a lane with its entry, its queue and its lease."""
     return f"{_LANE}{session_key}"
 
 
-def is_of_lane(lock: str) -> bool:
+def is_lane_lock(lock: str) -> bool:
     """Return whether a lock is the lock of a lane."""
     return lock.startswith(_LANE)
 
 
-def of_session(session_id: str) -> str:
+def session_lock(session_id: str) -> str:
     """Return the name of the lock on the transcript of a session and its totals."""
     return f"session {session_id}"
 
 
-OF_INDEX: Final = "index"
+INDEX_LOCK: Final = "index"
 """The lock on the notes of changes that the search index in the database has not read yet."""
 
 
-def of_reply(reply_id: int) -> str:
+def reply_lock(reply_id: int) -> str:
     """Return the name of the lock on a reply that is being sent."""
     return f"reply {reply_id}"
 
 
-def of_signals(epoch: int) -> str:
+def signals_lock(epoch: int) -> str:
     """What others ask a node for."""
     return f"mail {epoch}"

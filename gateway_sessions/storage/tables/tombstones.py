@@ -36,16 +36,16 @@ def erased_since(owner: str, instant: int) -> Transaction[datetime | None]:
     return erased if erased is not None and instant <= to_micros(erased) else None
 
 
-def refuse_earlier(session_id: str, owner: str, instant: int) -> Transaction[None]:
+def refuse_if_erased(session_id: str, owner: str, instant: int) -> Transaction[None]:
     """Raise `SentBeforeErasureError` if the owner was erased at that instant or later."""
     if (erased := (yield from erased_since(owner, instant))) is not None:
         raise SentBeforeErasureError(session_id, erased)
 
 
-def refuse_descent(session_id: str, owner: str, began_at: int) -> Transaction[None]:
+def refuse_if_being_erased(session_id: str, owner: str, began_at: int) -> Transaction[None]:
     """Raise `SentBeforeErasureError` if the session is being erased: no session may continue or copy it."""
     if not (yield Statement("any_tombstone_since", (began_at,))):
         return
     secret = yield from meta.install_secret()
-    if (yield from meta.get(f"{ERASING}{tombstone_of(secret, owner)}")) is not None:
-        yield from refuse_earlier(session_id, owner, began_at)
+    if (yield from meta.get_fact(f"{ERASING}{tombstone_of(secret, owner)}")) is not None:
+        yield from refuse_if_erased(session_id, owner, began_at)

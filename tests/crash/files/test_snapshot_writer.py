@@ -58,5 +58,5 @@ async def test_after_a_commit_that_failed_the_file_is_not_written_again_and_agai
         with crash_at("before_commit", action=raising(fault)), told:
             await store.get_or_create_session(source("b"))
         await store.flush()
-        stored = await store.db.read(meta.generation)
+        stored = await store.db.read(meta.stored_generation)
         assert store.db.generation.current == stored

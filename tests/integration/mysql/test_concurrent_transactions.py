@@ -24,4 +24,4 @@ class TestMySQL(ConcurrentTransactions):
         with pytest.raises(StorageCorruptError, match="table locks"):
             await drivers[0].write(lambda: admitting("hello", drivers[0]))
         with pytest.raises(StorageCorruptError, match="table locks"):
-            await drivers[0].write(lambda: meta.remember("fact", 1))
+            await drivers[0].write(lambda: meta.set_fact("fact", 1))

@@ -96,7 +96,7 @@ async def test_a_commit_is_not_cut_off(driver: PostgresDriver, monkeypatch: pyte
         await commit(link)
 
     monkeypatch.setattr(PostgresConnection, "commit", slowly)
-    writing = asyncio.create_task(driver.write(partial(meta.remember, "fact", 7)))
+    writing = asyncio.create_task(driver.write(partial(meta.set_fact, "fact", 7)))
     await committing.wait()
     writing.cancel()
     await asyncio.sleep(0.05)
@@ -104,7 +104,7 @@ async def test_a_commit_is_not_cut_off(driver: PostgresDriver, monkeypatch: pyte
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await writing
-    assert await driver.read(lambda: meta.number("fact")) == 7
+    assert await driver.read(lambda: meta.get_number("fact")) == 7
 
 
 async def test_what_stands_is_told_though_its_caller_is_cancelled_as_it_gives_the_connection_back(

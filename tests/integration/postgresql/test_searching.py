@@ -17,7 +17,7 @@ from gateway_sessions.storage.search import server_index
 from gateway_sessions.storage.search.protocol import IndexState
 from gateway_sessions.storage.search.server_index import TOO_LONG
 from gateway_sessions.storage.tables.sql_files import load_queries
-from gateway_sessions.storage.tables.statements import OF_INDEX
+from gateway_sessions.storage.tables.statements import INDEX_LOCK
 from tests.postgresql import migrated_database
 
 QUERIES = load_queries("postgresql", "store", "search_column")
@@ -94,7 +94,7 @@ async def test_messages_of_an_earlier_version_are_found_at_once_and_told_of(
 ):
     await db.append_messages("slow", [{"role": "user", "content": f"walrus {n}"} for n in range(30)])
     monkeypatch.setattr("gateway_sessions.storage.search.server_index.STEP", 7)
-    await rival.execute("SELECT pg_advisory_lock($1)", lock_number(OF_INDEX))  # the index has to wait
+    await rival.execute("SELECT pg_advisory_lock($1)", lock_number(INDEX_LOCK))  # the index has to wait
     await rival.execute(OF_AN_EARLIER_VERSION)
     result = await db.search_messages("walrus", scope=EVERYTHING, limit=100)
     assert (result.matches, result.degraded) == (30, False)

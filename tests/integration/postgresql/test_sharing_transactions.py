@@ -17,7 +17,7 @@ from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from gateway_sessions.storage.engines.postgresql.locks import lock_number
 from gateway_sessions.storage.engines.server import batching
 from gateway_sessions.storage.engines.server.driver import ServerLimits
-from gateway_sessions.storage.tables.statements import of_lane, of_session
+from gateway_sessions.storage.tables.statements import lane_lock, session_lock
 from gateway_sessions.storage.transactions.sessions.session_rows import NewSessionRow
 from tests.integration.servers.running_drivers import running_driver
 
@@ -68,11 +68,11 @@ async def driver(dsn: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pos
 
 def make(lane: str, session: str | None = None, error: Exception | None = None) -> Transaction[bool]:
     """Make a lane, and a session if one is named; whether the lane was new."""
-    found = yield Statement("lane_row", (lane,), lock=of_lane(lane))
+    found = yield Statement("lane_row", (lane,), lock=lane_lock(lane))
     yield Statement("mark_moved", (lane, "elsewhere"))
     if session is not None:
         row = NewSessionRow(session, lane, "o", "cli", None, None, None, 1)
-        yield Statement("add_session_row", row, lock=of_session(session))
+        yield Statement("add_session_row", row, lock=session_lock(session))
     if error is not None:
         raise error
     return not found
@@ -96,7 +96,7 @@ class Occupied:
         return self
 
     async def hold(self, lane: str) -> None:
-        await self._other.execute(f"BEGIN; SELECT pg_advisory_xact_lock({lock_number(of_lane(lane))})")
+        await self._other.execute(f"BEGIN; SELECT pg_advisory_xact_lock({lock_number(lane_lock(lane))})")
 
     async def let_go(self) -> None:
         await self._other.execute("ROLLBACK")
@@ -139,7 +139,7 @@ async def test_who_fails_before_it_changes_anything_fails_alone(
     driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch
 ):
     def refuse(lane: str) -> Transaction[bool]:
-        yield Statement("lane_row", (lane,), lock=of_lane(lane))
+        yield Statement("lane_row", (lane,), lock=lane_lock(lane))
         raise RefusedError
 
     counted = Counted(monkeypatch)
@@ -340,7 +340,7 @@ async def test_what_came_of_each_is_told_and_counted_once(driver: PostgresDriver
 
     def touch(lane: str) -> Transaction[bool]:
         news = SessionEnd(at=EPOCH, session_key=lane, session_id="s", reason="r")
-        yield Statement("mark_moved", (lane, "elsewhere"), lock=of_lane(lane), news=news)
+        yield Statement("mark_moved", (lane, "elsewhere"), lock=lane_lock(lane), news=news)
         yield together(
             Statement("put_clocks", (LANES.index(lane), 1, 1, None)), Statement("get_lane", (lane,))
         )
@@ -354,7 +354,7 @@ async def test_what_came_of_each_is_told_and_counted_once(driver: PostgresDriver
 async def test_many_rows_of_each_are_written_at_once(driver: PostgresDriver):
     def add(lane: str) -> Transaction[bool]:
         rows = [(f"{lane}-{number}", 1) for number in range(3)]
-        yield Statement("lane_row", (lane,), lock=of_lane(lane))
+        yield Statement("lane_row", (lane,), lock=lane_lock(lane))
         added = yield Statement("add_totals", many=rows)
         return bool(added[0][0] == 3)
 

@@ -118,7 +118,7 @@ async def test_an_index_that_has_other_stems_or_is_being_forgotten_is_not_relied
     async with open_db(stemming="english") as db:
         await say(db, "s", *SAID)
         await db.catch_up_search_index()
-        await db.write(partial(meta.remember, fact, value))
+        await db.write(partial(meta.set_fact, fact, value))
         if address.startswith("postgresql"):
             connection = await asyncpg.connect(address)
             await connection.execute(EMPTIED)
@@ -131,7 +131,7 @@ async def test_an_index_that_has_other_stems_or_is_being_forgotten_is_not_relied
         await db.catch_up_search_index()
         assert len(await found(db, "runs")) == 2
         assert await db.read(stemming.in_the_database) == "english 3.1"
-        assert await db.read(partial(meta.get, stemming.BEING_FORGOTTEN)) is None
+        assert await db.read(partial(meta.get_fact, stemming.BEING_FORGOTTEN)) is None
 
 
 async def test_what_is_asked_while_others_have_it_open_is_told_and_left(
@@ -157,7 +157,7 @@ async def test_what_is_asked_while_others_have_it_open_is_told_and_left(
 async def test_rules_that_nobody_knows_are_told_and_nothing_is_changed(open_db: OpenDB):
     async with open_db() as db:
         await say(db, "s", *SAID)
-        await db.write(partial(meta.remember, meta.STEMMING, "klingon 9"))
+        await db.write(partial(meta.set_fact, meta.STEMMING, "klingon 9"))
     for asked in (None, "english"):
         with pytest.raises(UnsupportedStorageError, match="'klingon 9', which this version does not know"):
             async with open_db(stemming=asked):

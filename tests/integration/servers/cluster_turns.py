@@ -299,7 +299,7 @@ class ClusterTurns:
             assert a.membership is not None
             assert a.shared is not None
             stop_heartbeat(a.membership, monkeypatch)
-            living = a.shared.run_heartbeat(partial(nodes.keep, a.epoch, BRISK.ttl))
+            living = a.shared.run_heartbeat(partial(nodes.record_heartbeat, a.epoch, BRISK.ttl))
             with_text = asyncio.create_task(living, name=stops)
             async with asyncio.timeout(20):
                 while a.epoch in [one.epoch for one in await b.read(nodes.all_nodes)]:

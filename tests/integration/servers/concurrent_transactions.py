@@ -86,8 +86,8 @@ async def at_once(
 
 async def joined(driver: ServerDriver) -> int:
     """Let a driver be a node."""
-    who = nodes.Joining(name="one", version="1", ttl=timedelta(seconds=60), replaces=True)
-    driver.epoch = (await driver.write(lambda: nodes.join(b"secret", who))).opening.epoch
+    who = nodes.NodeToJoin(name="one", version="1", ttl=timedelta(seconds=60), replaces=True)
+    driver.epoch = (await driver.write(lambda: nodes.join_node(b"secret", who))).opening.epoch
     return driver.epoch
 
 
@@ -186,11 +186,11 @@ class ConcurrentTransactions:
 
     async def test_what_names_no_lock_runs_alone(self, drivers: list[ServerDriver]):
         def count() -> Transaction[None]:
-            before = yield from meta.number("counted")
-            yield from meta.remember("counted", before + 1)
+            before = yield from meta.get_number("counted")
+            yield from meta.set_fact("counted", before + 1)
 
         await at_once(drivers, lambda _driver, _number: count())
-        assert await drivers[0].read(lambda: meta.number("counted")) == MANY
+        assert await drivers[0].read(lambda: meta.get_number("counted")) == MANY
 
     async def test_what_was_asked_for_first_is_done_first(self, drivers: list[ServerDriver]):
         driver = drivers[0]
@@ -205,7 +205,7 @@ class ConcurrentTransactions:
         one, other = drivers[:2]
         epoch = await joined(one)
         async with held(one, "lane a", epoch) as link:
-            burying = asyncio.create_task(other.write(lambda: nodes.leave(epoch)))
+            burying = asyncio.create_task(other.write(lambda: nodes.remove_node(epoch)))
             await asyncio.sleep(0.3)
             assert not burying.done()
             await link.commit()
@@ -218,7 +218,7 @@ class ConcurrentTransactions:
             await link.change(f"DELETE FROM nodes WHERE epoch = {epoch}", [()])  # noqa: S608 -- a number
             late = [
                 asyncio.create_task(one.write(partial(admitting, "late", one))),
-                asyncio.create_task(one.write(lambda: meta.remember("late", 1))),
+                asyncio.create_task(one.write(lambda: meta.set_fact("late", 1))),
             ]
             await asyncio.sleep(0.3)
             assert not any(task.done() for task in late)
@@ -226,4 +226,4 @@ class ConcurrentTransactions:
         for task in late:
             with pytest.raises(NodeSilentError, match="others have its turns"):
                 await task
-        assert await other.read(lambda: meta.get("late")) is None
+        assert await other.read(lambda: meta.get_fact("late")) is None

@@ -71,7 +71,7 @@ class DriverContract:
             async with self.running(address) as driver:
                 opening = await driver.write(partial(meta.open_store, secret))
                 assert (opening.epoch, opening.install_secret) == (epoch, SECRET)
-                assert await driver.read(lambda: meta.number("schema_version")) == self.newest_schema
+                assert await driver.read(lambda: meta.get_number("schema_version")) == self.newest_schema
 
     async def test_many_may_open_a_new_database_at_once(self, address: str):
         async with anyio.create_task_group() as tasks, AsyncExitStack() as cleanup:
@@ -192,7 +192,7 @@ class DriverContract:
 
     async def test_a_newer_schema_is_left_alone(self, address: str):
         async with self.running(address) as driver:
-            await driver.write(lambda: meta.remember("readable_from", self.newest_schema + 1))
+            await driver.write(lambda: meta.set_fact("readable_from", self.newest_schema + 1))
         with pytest.raises(SchemaTooNewError):
             await self.start(address)
 

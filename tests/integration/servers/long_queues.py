@@ -21,7 +21,7 @@ from gateway_sessions.core.queue.items import Outcome
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Actor, Change
-from gateway_sessions.storage.tables.lanes import LaneRow, load_lane, place_of, put_lane
+from gateway_sessions.storage.tables.lanes import LaneRow, load_lane, place_of_seq, put_lane
 from gateway_sessions.storage.transactions.queue import admit, claim, edits, settle
 from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted
 from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, Starter
@@ -128,7 +128,7 @@ class Lane:
     ) -> Sequence[object]:
         """A message on it as it is stored."""
         message, now, owner = self.message(str(seq)), to_micros(NOW), "main:telegram:person:alice"
-        what = (next(self._bench.ids), self.key, seq, place_of(seq), message.idempotency_key, owner)
+        what = (next(self._bench.ids), self.key, seq, place_of_seq(seq), message.idempotency_key, owner)
         how = (message.sender, "message", 0, 0, into, parts, len(message.text), now, now, now, None)
         if outcome is None:
             return (*what, *how, stored_form(message), None, None, None)

@@ -76,4 +76,4 @@ class RollingUpdates:
     async def test_a_program_from_before_there_were_nodes_refuses(self, address: str, tmp_path: Path):
         """It would free the turns of all others when it starts."""
         async with SessionDB.open(address, home=tmp_path, cluster=BRISK) as db:
-            assert await db.read(lambda: meta.number("readable_from")) == WITH_NODES
+            assert await db.read(lambda: meta.get_number("readable_from")) == WITH_NODES

@@ -34,7 +34,7 @@ DRIVERS = "gateway_sessions.storage.engines."
 
 def _spoil(entry_id: int) -> Transaction[None]:
     yield Statement("put_record", ("{", entry_id))
-    yield from meta.remember("epoch", "many")
+    yield from meta.set_fact("epoch", "many")
 
 
 class StoreOnServer:
@@ -168,7 +168,7 @@ class StoreOnServer:
                 "the fact 'epoch' about the store cannot be read",
                 f"1 row of entries of which record cannot be read: {entry.session_key}",
             )
-            await store.db.write(partial(meta.remember, "epoch", 1))
+            await store.db.write(partial(meta.set_fact, "epoch", 1))
 
     async def test_others_may_read(self, address: str, tmp_path: Path):
         with pytest.raises(StorageUnavailableError, match="no store here"):

@@ -90,7 +90,7 @@ async def test_a_new_database_takes_all_steps_and_needs_no_copy(tmp_path: Path):
 
 async def test_the_steps_that_are_due_are_taken_after_a_copy_was_kept(home: Path):
     async with database(home, (*SHIPPED, NEXT, AFTER_NEXT)) as db:
-        assert await db.read(meta.generation) > 0
+        assert await db.read(meta.stored_generation) > 0
     assert facts(home)["schema_version"] == AFTER_NEXT.version
     backup = f"sessions.db.v{VERSION}.bak"
     assert facts(home, backup)["schema_version"] == VERSION

@@ -28,7 +28,7 @@ from gateway_sessions.storage.engines.server.executor import (
     parameters_of,
     send_rows,
 )
-from gateway_sessions.storage.tables.statements import is_of_lane
+from gateway_sessions.storage.tables.statements import is_lane_lock
 
 T = TypeVar("T")
 
@@ -287,7 +287,7 @@ class GroupingDriver(ServerDriver):
     async def _write_with_retries(
         self, transaction: TransactionFactory[T], begun: BegunTransaction[T], epoch: int | None
     ) -> T:
-        if begun.lock is None or not is_of_lane(begun.lock):
+        if begun.lock is None or not is_lane_lock(begun.lock):
             return await super()._write_with_retries(transaction, begun, epoch)
         groups = self._groups = self._groups or PlacesForGroups(
             min(PLACES, self._limits.connections), LARGEST

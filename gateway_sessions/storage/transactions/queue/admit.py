@@ -28,24 +28,24 @@ from gateway_sessions.ports import Statement, Transaction, together
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.lanes import (
-    InboxItem,
     KnownLane,
     LaneRow,
-    NewItem,
-    duplicate_in,
-    is_next,
-    is_ready,
+    NewQueuedItem,
+    QueuedItem,
+    duplicate_from_rows,
+    is_next_turn,
+    is_next_turn_ready,
     item_kind,
-    items_of_next,
-    lease_as_known,
+    items_of_waiting_turn,
+    lease_calm_lane,
     load_lane,
-    place_of,
+    place_of_seq,
     put_lane,
-    putting,
-    queue_as_known,
-    reckon_ready,
+    put_lane_statement,
+    queue_on_calm_lane,
+    update_ready_at,
 )
-from gateway_sessions.storage.tables.statements import move_items, moving, of_lane
+from gateway_sessions.storage.tables.statements import lane_lock, move_items, move_statement
 from gateway_sessions.storage.transactions.queue.claim import (
     ClaimedTurn,
     Starter,
@@ -219,11 +219,11 @@ def _take_in(arrived: _Arrived, change: Change) -> Transaction[Admitted]:
         claimed = yield from begin_with(admission.starter, lane, written, entry, change)
     else:
         lining_up = _lining_up(arrived, change, queue, seq, plan)
-        if admission.starter is not None and is_ready(lane, change.now):
+        if admission.starter is not None and is_next_turn_ready(lane, change.now):
             yield together(*lining_up)
             claimed = yield from begin_turn(admission.starter, lane, change, entry)
         else:
-            yield together(*lining_up, putting(lane))
+            yield together(*lining_up, put_lane_statement(lane))
     receipt = _receipt(seq, entry, lane, plan, dropped)
     return Admitted(receipt, entry, lane, claimed=claimed)
 
@@ -242,10 +242,10 @@ def _take_in_as_known(arrived: _Arrived, change: Change) -> Transaction[Admitted
         return None
     begins = starter is not None and plan.ready_at <= change.now
     if starter is not None and begins:
-        lane = yield from lease_as_known(known, entry.session_key, starter.epoch, to_micros(change.now))
+        lane = yield from lease_calm_lane(known, entry.session_key, starter.epoch, to_micros(change.now))
     else:
         ready_at = _in_line_since(admission, plan, change.now)
-        lane = yield from queue_as_known(known, entry.session_key, ready_at)
+        lane = yield from queue_on_calm_lane(known, entry.session_key, ready_at)
     if lane is None:
         return None
     token = lane.lease_token if begins else None
@@ -281,9 +281,9 @@ def known_event(event: str | None, session_key: str | None = None) -> Transactio
     if event is None:
         return None
     rows = yield Statement(
-        "known_event", (event,), lock=of_lane(session_key) if session_key is not None else None
+        "known_event", (event,), lock=lane_lock(session_key) if session_key is not None else None
     )
-    return duplicate_in(rows)
+    return duplicate_from_rows(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,11 +310,11 @@ def note(
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     item_id = next(change.ids)
     now = to_micros(change.now)
-    item = NewItem(
+    item = NewQueuedItem(
         item_id=item_id,
         session_key=found,
         seq=seq,
-        place=place_of(seq),
+        place=place_of_seq(seq),
         event=message.idempotency_key,
         owner=request.owner,
         sender=sender_of(message, request),
@@ -329,7 +329,7 @@ def note(
         ready_at=now,
         payload=payload,
     )
-    yield moving("add_item", ItemEvent.NOTED, params=item)
+    yield move_statement("add_item", ItemEvent.NOTED, params=item)
     yield from put_lane(lane)
     return Noted(item_id=item_id, seq=seq, session_key=found, owner=request.owner)
 
@@ -346,20 +346,20 @@ def settling_noted(
 ) -> Statement:
     """Settle a command, or the change of a message, that was written down before."""
     outcome = str(outcome_after(ItemState.NOTED, event))
-    return moving("settle_noted", event, params=(outcome, to_micros(now), by, problem, item_id))
+    return move_statement("settle_noted", event, params=(outcome, to_micros(now), by, problem, item_id))
 
 
 def take_out(
     lane: LaneRow, seq: int, item_id: int, event: ItemEvent, by: str, change: Change
 ) -> Transaction[tuple[int, ...]]:
     """Take one waiting turn out of the queue, with all that is part of it; the places of those messages."""
-    was_next = yield from is_next(lane, seq)
-    items = yield from items_of_next(lane.session_key, item_id, seq)
+    was_next = yield from is_next_turn(lane, seq)
+    items = yield from items_of_waiting_turn(lane.session_key, item_id, seq)
     yield from owe_unfinished(lane.session_key, items[:1], change)
     settled = (str(outcome_after(ItemState.WAITING, event)), to_micros(change.now), by)
     yield from move_items("cancel_item", event, [(*settled, one.item_id) for one in items])
     lane.waiting -= 1
-    yield from reckon_ready(lane, another=was_next)
+    yield from update_ready_at(lane, another=was_next)
     return tuple(one.seq for one in items)
 
 
@@ -399,7 +399,7 @@ def refuse_erased(
     erased = {owner, person or owner}
     # A person erased before their account had lanes of its own was erased under the name without the account.
     for one in erased | {without_account(one) for one in erased}:
-        yield from tombstones.refuse_earlier(session_id, one, sent_at)
+        yield from tombstones.refuse_if_erased(session_id, one, sent_at)
 
 
 class _Arrived(NamedTuple):
@@ -454,13 +454,13 @@ def _written(
     seq: int,
     plan: Enqueue | Merge,
     token: int | None = None,
-) -> tuple[InboxItem, Statement]:
+) -> tuple[QueuedItem, Statement]:
     """Return the message as a row, and the statement that adds it; with a *token*, as part of that turn."""
     admission, message = arrived.admission, arrived.admission.message
     now, ready, owner = to_micros(change.now), to_micros(plan.ready_at), arrived.entry.owner
-    sender, payload, place = arrived.arrival.sender, admission.payload, place_of(seq)
+    sender, payload, place = arrived.arrival.sender, admission.payload, place_of_seq(seq)
     into = plan.into if isinstance(plan, Merge) else None
-    new = NewItem(
+    new = NewQueuedItem(
         item_id=next(change.ids),
         session_key=lane.session_key,
         seq=seq,
@@ -480,6 +480,6 @@ def _written(
         token=token,
         payload=payload,
     )
-    item = InboxItem(new.item_id, seq, owner, into, now, None, payload, place, sender)
+    item = QueuedItem(new.item_id, seq, owner, into, now, None, payload, place, sender)
     queued = ItemEvent.QUEUED if into is None else ItemEvent.JOINED
-    return item, moving("add_item", queued if token is None else ItemEvent.BEGUN, params=new)
+    return item, move_statement("add_item", queued if token is None else ItemEvent.BEGUN, params=new)

@@ -20,12 +20,12 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.tables.lanes import (
-    InboxItem,
     LaneRow,
     NextTurn,
+    QueuedItem,
     decode_message,
-    is_ready,
-    items_of_next,
+    is_next_turn_ready,
+    items_of_waiting_turn,
     next_turn,
     put_lane,
 )
@@ -115,7 +115,7 @@ class ClaimedTurn(msgspec.Struct, frozen=True, kw_only=True):
 class Written(NamedTuple):
     """A message that was added in this transaction, and whether its lane is leased already."""
 
-    item: InboxItem
+    item: QueuedItem
     message: InboundMessage
     leased: bool = False
 
@@ -123,7 +123,7 @@ class Written(NamedTuple):
 def claim(starter: Starter, session_key: str, change: Change) -> Transaction[ClaimedTurn | None]:
     """Begin the lane's next turn; None if a turn runs already, or none is ready."""
     queue = yield from look_at_queue(session_key)
-    if queue.lane.running or not is_ready(queue.lane, change.now):
+    if queue.lane.running or not is_next_turn_ready(queue.lane, change.now):
         return None
     if not queue.shows(current := starter.known):
         current, starter = None, msgspec.structs.replace(starter, known=None)
@@ -213,7 +213,7 @@ def _readable_head(lane: LaneRow, following: NextTurn | None, change: Change) ->
     following = following or (yield from next_turn(lane.session_key))
     while following is not None:
         lane.attempts = following.tries if buried else lane.attempts
-        found = yield from items_of_next(lane.session_key, following.item_id, following.seq)
+        found = yield from items_of_waiting_turn(lane.session_key, following.item_id, following.seq)
         try:
             return _Whole(found, tuple(_item(lane.session_key, one) for one in found))
         except StorageCorruptError as error:
@@ -227,7 +227,7 @@ def _readable_head(lane: LaneRow, following: NextTurn | None, change: Change) ->
     return None
 
 
-def _item(session_key: str, item: InboxItem) -> Item:
+def _item(session_key: str, item: QueuedItem) -> Item:
     message = decode_message(session_key, item.payload)
     admitted_at = from_micros(item.admitted_at)
     return Item(seq=item.seq, message=message, admitted_at=admitted_at, owner=item.owner, author=item.author)
@@ -236,7 +236,7 @@ def _item(session_key: str, item: InboxItem) -> Item:
 class _Whole(NamedTuple):
     """All messages of a turn, as they are stored and as they are decoded."""
 
-    found: list[InboxItem]
+    found: list[QueuedItem]
     items: tuple[Item, ...]
     leased: bool = False
 

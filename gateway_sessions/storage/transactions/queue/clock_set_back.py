@@ -12,7 +12,7 @@ from gateway_sessions.storage.tables import meta
 def was_ahead(now: datetime, ended_at: datetime | None) -> Transaction[bool]:
     """Return whether a row was written, or a process ended at *ended_at*, at a time that has yet to come."""
     ((stamp,),) = yield Statement("latest_stamp")
-    latest = max(stamp or 0, (yield from meta.number(meta.LIVED_AT)))
+    latest = max(stamp or 0, (yield from meta.get_number(meta.LIVED_AT)))
     return latest > to_micros(now) or (ended_at is not None and ended_at > now)
 
 

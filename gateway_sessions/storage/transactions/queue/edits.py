@@ -28,18 +28,18 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.tables.lanes import (
-    InboxItem,
-    KeptItem,
+    AcceptedItem,
     LaneRow,
-    NewItem,
+    NewQueuedItem,
+    QueuedItem,
     decode_message,
-    inbox_item,
-    kept_item,
+    item_from_row,
+    item_of_event,
     load_lane,
-    place_of,
+    place_of_seq,
     put_lane,
 )
-from gateway_sessions.storage.tables.statements import move_items, moving
+from gateway_sessions.storage.tables.statements import move_items, move_statement
 from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.admit import (
     NotTakenError,
@@ -100,7 +100,7 @@ def change_message(
     Raise `NotTakenError` if no message is known to which it belongs: no row of it is kept, so it is no
     duplicate when it is delivered again.
     """
-    kept = yield from kept_item(message.original_key)  # without a lock: it may concern any lane
+    kept = yield from item_of_event(message.original_key)  # without a lock: it may concern any lane
     if (known := (yield from known_event(_event_of(message)))) is not None:
         return known
     found = yield from lane_of(request)
@@ -123,12 +123,12 @@ def reword(
     message: InboundMessage, session_key: str, by: str, change: Change
 ) -> Transaction[Reworded | None]:
     """Carry out an edit or a deletion that came in on a lane; None if its message is not known."""
-    kept = yield from kept_item(message.original_key)
+    kept = yield from item_of_event(message.original_key)
     return (yield from _reword(kept, message, session_key, by, change))
 
 
 def _reword(
-    kept: KeptItem | None, message: InboundMessage, session_key: str, by: str, change: Change
+    kept: AcceptedItem | None, message: InboundMessage, session_key: str, by: str, change: Change
 ) -> Transaction[Reworded | None]:
     reworded = None if kept is None else (yield from _reword_kept(kept, message, by, change))
     said_on = session_key if kept is None else kept.session_key
@@ -141,7 +141,7 @@ def _reword(
 
 
 def _reword_kept(
-    kept: KeptItem, message: InboundMessage, by: str, change: Change
+    kept: AcceptedItem, message: InboundMessage, by: str, change: Change
 ) -> Transaction[Reworded | None]:
     """Change a message that waits, runs or has failed; None if it is settled otherwise."""
     item_id, session_key, seq, merged_into, token, outcome, payload = kept
@@ -176,11 +176,11 @@ def _noted(
 ) -> Statement:
     """Return the statement that writes down a change, so that a second delivery of it is known."""
     now = to_micros(change.now)
-    item = NewItem(
+    item = NewQueuedItem(
         item_id=next(change.ids),
         session_key=session_key,
         seq=seq,
-        place=place_of(seq),
+        place=place_of_seq(seq),
         event=_event_of(message),
         owner=request.owner,
         sender=sender_of(message, request),
@@ -197,7 +197,7 @@ def _noted(
         settled_at=now,
         settled_by="person",
     )
-    return moving("add_item", ItemEvent.APPLIED, params=item)
+    return move_statement("add_item", ItemEvent.APPLIED, params=item)
 
 
 class _Turn(NamedTuple):
@@ -206,9 +206,9 @@ class _Turn(NamedTuple):
     session_key: str
     held: Held | None
     """The lease of the turn; None: the turn has failed."""
-    items: list[InboxItem]
+    items: list[QueuedItem]
 
-    def in_one_row_with(self, item: InboxItem) -> list[InboxItem]:
+    def in_one_row_with(self, item: QueuedItem) -> list[QueuedItem]:
         """Return the messages in the same row of the transcript; none if they have no row yet."""
         row = item.transcript_id
         return [] if row is None else [one for one in self.items if one.transcript_id == row]
@@ -219,7 +219,7 @@ def _turn_of(lane: LaneRow, part: TurnMessage, token: int | None) -> Transaction
     key = lane.session_key
     if token is None:
         rows = yield Statement("dead_turn", (key, part.head, part.head))
-        return _Turn(key, None, list(map(inbox_item, rows)))
+        return _Turn(key, None, list(map(item_from_row, rows)))
     held = Held(session_key=key, epoch=lane.lease_epoch or 0, token=token)
     return _Turn(key, held, (yield from turn_rows.items_of(held)))
 
@@ -257,7 +257,7 @@ def _take_back(turn: _Turn, part: TurnMessage, by: str, change: Change) -> Trans
 
 
 def _reword_item(
-    session_key: str, part: TurnMessage, said: InboundMessage, items: Sequence[InboxItem]
+    session_key: str, part: TurnMessage, said: InboundMessage, items: Sequence[QueuedItem]
 ) -> Transaction[str]:
     """Change the content of a message in the queue; return its stored form."""
     message = decode_message(session_key, part.payload)

@@ -21,11 +21,18 @@ from gateway_sessions.core.queue.state_machine import ItemEvent, ReplyEvent
 from gateway_sessions.core.sessions.erasure import Subject
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Row, Statement, Transaction
-from gateway_sessions.storage.tables.column_decoding import from_json
+from gateway_sessions.storage.tables.column_decoding import decode_json
 from gateway_sessions.storage.tables.entries import load
-from gateway_sessions.storage.tables.lanes import NextTurn, load_lane, next_turn, put_lane, readable, recount
+from gateway_sessions.storage.tables.lanes import (
+    NextTurn,
+    decode_message_or_none,
+    load_lane,
+    next_turn,
+    put_lane,
+    recount_waiting_turns,
+)
 from gateway_sessions.storage.tables.sql_files import row_of
-from gateway_sessions.storage.tables.statements import moving
+from gateway_sessions.storage.tables.statements import move_statement
 from gateway_sessions.storage.transactions.transcripts import rewrite
 
 PAGE: Final = 500
@@ -80,7 +87,7 @@ def erase_waiting(subject: Subject, lanes: Sequence[str], ids: Iterator[int]) ->
     removed = yield from _forget_items(items, lanes, ids)
     for session_key, head in heads.items():
         lane = yield from load_lane(session_key)
-        yield from recount(lane, another=head is not None and head.item_id in gone)
+        yield from recount_waiting_turns(lane, another=head is not None and head.item_id in gone)
         yield from put_lane(lane)
     return removed
 
@@ -91,7 +98,7 @@ def erase_settled(
     """Remove some of the person's settled messages and replies; an empty count means that none is left."""
     whose = (until, *_whose(subject, lanes), PAGE)
     # First the replies: in rooms, only the messages that they answer tell that they are the person's.
-    ((replies,),) = yield moving("delete_replies_of_person", ReplyEvent.ERASED, params=whose)
+    ((replies,),) = yield move_statement("delete_replies_of_person", ReplyEvent.ERASED, params=whose)
     if replies:
         return Counter(outbox=replies)
     items = [ItemOfPerson(*row) for row in (yield Statement("items_of_person_until", whose))]
@@ -111,7 +118,7 @@ def waiting_of(
         owed = {
             "state": reply.state,
             "created_at": _shown(reply.created_at),
-            "message": from_json(f"a reply on lane {reply.session_key!r}", reply.content, object),
+            "message": decode_json(f"a reply on lane {reply.session_key!r}", reply.content, object),
         }
         found[reply.session_key]["replies"].append(owed)
     return dict(found)
@@ -125,7 +132,7 @@ def _forget_items(
     for one in items:
         if one.session_key not in lanes:
             removed += yield from _forget_rows(one, ids)
-    yield moving("delete_item", ItemEvent.ERASED, many=[(one.item_id,) for one in items])
+    yield move_statement("delete_item", ItemEvent.ERASED, many=[(one.item_id,) for one in items])
     return Counter(inbox=len(items), messages=removed) if items else Counter()
 
 
@@ -145,7 +152,7 @@ def _forget_rows(item: ItemOfPerson, ids: Iterator[int]) -> Transaction[int]:
 
 
 def _item(item: KeptItemOfPerson) -> dict[str, Any]:
-    message = readable(item.session_key, item.payload)
+    message = decode_message_or_none(item.session_key, item.payload)
     return {
         "seq": item.seq,
         "state": item.outcome or ("running" if item.token is not None else "waiting"),

@@ -15,12 +15,12 @@ from gateway_sessions.storage.tables.lanes import (
     LaneColumns,
     LaneRow,
     NextTurn,
-    duplicate_in,
-    lane_in,
+    duplicate_from_rows,
+    lane_from_columns,
     next_turn,
 )
 from gateway_sessions.storage.tables.sql_files import row_of
-from gateway_sessions.storage.tables.statements import of_lane
+from gateway_sessions.storage.tables.statements import lane_lock
 from gateway_sessions.storage.transactions.sessions.find_or_create import SessionRequest
 
 
@@ -154,13 +154,13 @@ def look_around(message: InboundMessage, request: SessionRequest) -> Transaction
     if message.sent_at is not None:
         erased = (Statement("any_tombstone_since", (to_micros(message.sent_at),)),)
     looks = (
-        Statement("known_event", (message.idempotency_key,), lock=of_lane(key)),
+        Statement("known_event", (message.idempotency_key,), lock=lane_lock(key)),
         _look(key),
         *((Statement("entry_by_key", (key,)),) if known is None else ()),
     )
     answers = yield together(*looks, *erased)
     events, found, *others = answers
-    if (duplicate := duplicate_in(events)) is not None:
+    if (duplicate := duplicate_from_rows(events)) is not None:
         return Sight(duplicate, None, erasures=False, queue=Queue(LaneRow(session_key=key)))
     queue = yield from _queue(key, found)
     if known is None:
@@ -175,7 +175,7 @@ def look_around(message: InboundMessage, request: SessionRequest) -> Transaction
 
 def look_at_queue(session_key: str) -> Transaction[Queue]:
     """Read an unknown lane and its queue; no other transaction decides on the lane until the commit."""
-    found = yield _look(session_key)._replace(lock=of_lane(session_key))
+    found = yield _look(session_key)._replace(lock=lane_lock(session_key))
     return (yield from _queue(session_key, found))
 
 
@@ -196,7 +196,7 @@ def _look(session_key: str) -> Statement:
 
 def _queue(session_key: str, rows: Rows) -> Transaction[Queue]:
     if not rows:
-        return Queue((yield from lane_in(session_key, None)))
+        return Queue((yield from lane_from_columns(session_key, None)))
     found = LaneAndQueueRow._make(rows[0])
-    lane = yield from lane_in(session_key, found.lane)
+    lane = yield from lane_from_columns(session_key, found.lane)
     return Queue(lane, found.last, found.head, version=found.entry_version)

@@ -21,10 +21,10 @@ from gateway_sessions.core.storable_text import record_as_json, truncated_text
 from gateway_sessions.errors import NotGivenUpError, StorageCorruptError
 from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
-from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
-from gateway_sessions.storage.tables.lanes import InboxItem, inbox_item, readable
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, raise_damaged
+from gateway_sessions.storage.tables.lanes import QueuedItem, decode_message_or_none, item_from_row
 from gateway_sessions.storage.tables.sql_files import record_of, row_of
-from gateway_sessions.storage.tables.statements import moving, of_reply
+from gateway_sessions.storage.tables.statements import move_statement, reply_lock
 
 T = TypeVar("T")
 
@@ -160,7 +160,7 @@ def owe(
             created_at=now,
             next_try_at=now,
         )
-        yield moving("add_reply", event, params=reply)
+        yield move_statement("add_reply", event, params=reply)
         ids.append(reply_id)
     return tuple(ids)
 
@@ -210,7 +210,7 @@ def lane_is_owed(session_key: str) -> Transaction[bool]:
 def reword(reply_id: int, message: OutboundMessage, now: datetime) -> Transaction[None]:
     """Replace the content of an owed reply, and send it at once."""
     content = record_as_json("reply", message, {})
-    yield moving("reword_reply", ReplyEvent.REWORDED, params=(content, to_micros(now), reply_id))
+    yield move_statement("reword_reply", ReplyEvent.REWORDED, params=(content, to_micros(now), reply_id))
 
 
 def lanes_owed(platform: str, account: str) -> Transaction[set[str]]:
@@ -230,8 +230,8 @@ def mark_sending(reply: OwedReply, epoch: int) -> Transaction[bool]:
     After a crash, the note tells that the reply may have been sent.
     """
     what = (epoch, reply.reply_id, reply.attempts, epoch)
-    lock = of_reply(reply.reply_id)
-    ((marked,),) = yield moving("mark_sending", ReplyEvent.STARTED, params=what, lock=lock)
+    lock = reply_lock(reply.reply_id)
+    ((marked,),) = yield move_statement("mark_sending", ReplyEvent.STARTED, params=what, lock=lock)
     return bool(marked)
 
 
@@ -247,22 +247,24 @@ def all_sent(replies: Sequence[SentReply]) -> Transaction[None]:
     """Settle replies that the platform has accepted."""
     for reply, sent_message_id, at in replies:
         became = (to_micros(at), sent_message_id, reply.attempts + 1, reply.reply_id)
-        lock = of_reply(reply.reply_id)
-        yield moving("reply_sent", ReplyEvent.CONFIRMED, params=became, lock=lock)
+        lock = reply_lock(reply.reply_id)
+        yield move_statement("reply_sent", ReplyEvent.CONFIRMED, params=became, lock=lock)
 
 
 def retry(reply: OwedReply, at: datetime, problem: str, *, unclear: int) -> Transaction[None]:
     """Put a reply off until that time."""
     what = truncated_text(problem, MAX_PROBLEM)
     becomes = (reply.attempts + 1, to_micros(at), unclear, what, reply.reply_id)
-    yield moving("reply_retry", ReplyEvent.PUT_OFF, params=becomes, lock=of_reply(reply.reply_id))
+    yield move_statement("reply_retry", ReplyEvent.PUT_OFF, params=becomes, lock=reply_lock(reply.reply_id))
 
 
 def give_up(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> Transaction[None]:
     """Make a reply a dead letter, which is kept for operators."""
     what = truncated_text(problem, MAX_PROBLEM)
     becomes = (reply.attempts + 1, to_micros(now), unclear, what, reply.reply_id)
-    yield moving("reply_given_up", ReplyEvent.GIVEN_UP, params=becomes, lock=of_reply(reply.reply_id))
+    yield move_statement(
+        "reply_given_up", ReplyEvent.GIVEN_UP, params=becomes, lock=reply_lock(reply.reply_id)
+    )
 
 
 def dead(limit: int, before: int = FIRST) -> Transaction[list[OwedReply]]:
@@ -281,7 +283,9 @@ def owed(limit: int, session_key: str | None = None) -> Transaction[list[OwedRep
 
 def revive(reply_id: int, now: datetime) -> Transaction[None]:
     """Owe a reply again that was given up."""
-    ((revived,),) = yield moving("revive_reply", ReplyEvent.REVIVED, params=(to_micros(now), reply_id))
+    ((revived,),) = yield move_statement(
+        "revive_reply", ReplyEvent.REVIVED, params=(to_micros(now), reply_id)
+    )
     if not revived:
         problem = f"reply {reply_id} was not given up"
         raise NotGivenUpError(problem)
@@ -322,7 +326,7 @@ def _read(decoder: msgspec.json.Decoder[T], reply_id: int, text: str | None) -> 
     try:
         return decoder.decode(text or "")
     except DAMAGE as error:
-        tell_damage(f"reply {reply_id}", error)
+        raise_damaged(f"reply {reply_id}", error)
 
 
 _READ: Final = msgspec.json.Decoder(Growing)
@@ -341,7 +345,7 @@ def noting(session_key: str, token: int, growing: Growing) -> Statement:
     return Statement("note_growing", (_stored(growing), session_key, token))
 
 
-def grow_no_more(items: Iterable[InboxItem]) -> Transaction[None]:
+def grow_no_more(items: Iterable[QueuedItem]) -> Transaction[None]:
     """Forget the platform message in which a reply grew: later tries reply in a message of their own."""
     shown = [(one, growing) for one in items if (growing := growing_in(one.growing)) is not None]
     ended = [(_stored(Growing(number=growing.number)), one.item_id) for one, growing in shown]
@@ -349,11 +353,11 @@ def grow_no_more(items: Iterable[InboxItem]) -> Transaction[None]:
         yield Statement("grows_no_more", many=ended)
 
 
-def left_unfinished(session_key: str, items: Iterable[InboxItem]) -> list[Owed]:
+def left_unfinished(session_key: str, items: Iterable[QueuedItem]) -> list[Owed]:
     """Return the notices that are owed in the place of replies which will not be completed."""
     found: list[Owed] = []
     for one in items:
-        growing, message = growing_in(one.growing), readable(session_key, one.payload)
+        growing, message = growing_in(one.growing), decode_message_or_none(session_key, one.payload)
         if growing is None or growing.message_id is None or message is None:
             continue
         said = OutboundMessage(text=UNFINISHED, is_notice=True, replaces=growing.message_id)
@@ -362,7 +366,7 @@ def left_unfinished(session_key: str, items: Iterable[InboxItem]) -> list[Owed]:
     return found
 
 
-def owe_unfinished(session_key: str, items: Iterable[InboxItem], change: Change) -> Transaction[None]:
+def owe_unfinished(session_key: str, items: Iterable[QueuedItem], change: Change) -> Transaction[None]:
     """Owe notices in the place of replies which will not be completed, if any part of them was shown."""
     owed = left_unfinished(session_key, items)
     if owed:
@@ -371,7 +375,7 @@ def owe_unfinished(session_key: str, items: Iterable[InboxItem], change: Change)
 
 def owe_unfinished_waiting(session_key: str, change: Change) -> Transaction[None]:
     """Owe notices in the place of the unfinished replies of all turns that wait on a lane."""
-    items = map(inbox_item, (yield Statement("waiting_half_answered", (session_key,))))
+    items = map(item_from_row, (yield Statement("waiting_half_answered", (session_key,))))
     yield from owe_unfinished(session_key, items, change)
 
 

@@ -20,20 +20,20 @@ from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load_readable
 from gateway_sessions.storage.tables.lanes import (
-    InboxItem,
     LaneRow,
-    held_lane,
-    items_of_next,
+    QueuedItem,
+    decode_message_or_none,
+    items_of_waiting_turn,
     load_lane,
     next_turn,
     put_lane,
-    readable,
-    recount,
-    stand_in_line,
+    recount_waiting_turns,
+    require_held_lane,
+    schedule_and_store,
 )
-from gateway_sessions.storage.tables.nodes import Census
+from gateway_sessions.storage.tables.nodes import LivingQuery
 from gateway_sessions.storage.tables.sql_files import row_of
-from gateway_sessions.storage.tables.statements import move_items, moving
+from gateway_sessions.storage.tables.statements import move_items, move_statement
 from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.admit import settling_noted
 from gateway_sessions.storage.transactions.queue.edits import reword
@@ -90,7 +90,7 @@ class Abandoned:
 
 
 def adopt(
-    change: Change, census: Census, limit: int, hold_until: datetime | None = None
+    change: Change, census: LivingQuery, limit: int, hold_until: datetime | None = None
 ) -> Transaction[list[CutOff]]:
     """Take some lanes from openings that are gone: their turns were cut off.
 
@@ -98,11 +98,11 @@ def adopt(
     times become dead letters, and their sessions are suspended. An empty list: no such lane is left.
     """
     living = yield from census()
-    rows = yield Statement("lanes_left_behind", (living.listed, PAGE))
+    rows = yield Statement("lanes_left_behind", (living.epochs_as_json, PAGE))
     if not rows:
         return []
     ((last_write,),) = yield Statement("last_heard_of")
-    heard = max(last_write or 0, (yield from meta.number(meta.LIVED_AT)))
+    heard = max(last_write or 0, (yield from meta.get_number(meta.LIVED_AT)))
     found: list[CutOff] = []
     for (session_key,) in rows:
         lane = yield from load_lane(session_key)
@@ -116,18 +116,18 @@ def cut_short(held: Held, end: TurnCut, change: Change) -> Transaction[CutOff]:
 
     If it did not count, a turn that never ends would be tried for ever by processes that always end in order.
     """
-    lane = yield from held_lane(held.session_key, held.epoch, held.token)
+    lane = yield from require_held_lane(held.session_key, held.epoch, held.token)
     return (yield from _cut_off(change, lane, end))
 
 
-def doubt_replies(census: Census) -> Transaction[int]:
+def doubt_replies(census: LivingQuery) -> Transaction[int]:
     """Note that replies which processes that are gone were sending may have been sent; return how many."""
     living = yield from census()
-    ((doubted,),) = yield moving("doubt_replies", ReplyEvent.DOUBTED, params=(living.listed,))
+    ((doubted,),) = yield move_statement("doubt_replies", ReplyEvent.DOUBTED, params=(living.epochs_as_json,))
     return int(doubted)
 
 
-def abandon_commands(change: Change, census: Census) -> Transaction[list[Abandoned]]:
+def abandon_commands(change: Change, census: LivingQuery) -> Transaction[list[Abandoned]]:
     """Settle the commands of openings that are gone, unless a row says that they were carried out.
 
     Their authors are owed a notice. A command is not carried out again, because no row tells how far it came.
@@ -138,7 +138,7 @@ def abandon_commands(change: Change, census: Census) -> Transaction[list[Abandon
     for one in map(OpenCommand._make, rows):
         if living.has_made(one.item_id):
             continue
-        message = readable(one.session_key, one.payload)
+        message = decode_message_or_none(one.session_key, one.payload)
         if message is not None and message.kind is not MessageKind.NEW:
             yield from _carry_out_change(one.item_id, one.session_key, message, change)
             continue
@@ -214,13 +214,13 @@ def _cut_off(change: Change, lane: LaneRow, end: TurnCut) -> Transaction[CutOff]
         yield from let_wait_again(held, to_micros(end.ready_at or change.now))
     taken_back = not begun_with and (bool(items) or (yield from _was_taken_back(held)))
     marked = None if taken_back else (yield from _marked(change, lane, entry, end))
-    lane.fence_off()
+    lane.revoke_lease()
     if items or marked is not None:
         lane.attempts = attempts
     # The process that counted is gone; a wrong number would make the lane refuse every message.
-    yield from recount(lane, another=taken_back)
+    yield from recount_waiting_turns(lane, another=taken_back)
     if given_up:
-        yield from stand_in_line(lane, change.now)
+        yield from schedule_and_store(lane, change.now)
     yield from put_lane(lane)
     return CutOff(
         session_key=key,
@@ -283,7 +283,9 @@ def _put_aside_if_stale(change: Change, session_key: str) -> Transaction[list[Pu
     if is_resumed(entry, change.now, change.freshness):
         return []
     head = yield from next_turn(session_key)
-    items = (yield from items_of_next(session_key, head.item_id, head.seq)) if head is not None else []
+    items = (
+        (yield from items_of_waiting_turn(session_key, head.item_id, head.seq)) if head is not None else []
+    )
     said = _readable(session_key, items)
     if not said or len(said) < len(items):
         return []
@@ -294,18 +296,18 @@ def _put_aside_if_stale(change: Change, session_key: str) -> Transaction[list[Pu
     told = _notice(said[-1], cut_off_notice(marked_at(entry), change.now), items[0].owner, items[0].seq)
     yield from owe([*left_unfinished(session_key, items[:1]), told], entry, session_key, change)
     yield from grow_no_more(items)
-    yield from recount(lane, another=True)
-    yield from stand_in_line(lane, change.now)
+    yield from recount_waiting_turns(lane, another=True)
+    yield from schedule_and_store(lane, change.now)
     yield from put_lane(lane)
     return [PutAside(entry=(yield from calmed(change, entry)), lane=lane)]
 
 
-def _readable(session_key: str, items: Sequence[InboxItem]) -> tuple[InboundMessage, ...]:
-    found = (readable(session_key, one.payload) for one in items)
+def _readable(session_key: str, items: Sequence[QueuedItem]) -> tuple[InboundMessage, ...]:
+    found = (decode_message_or_none(session_key, one.payload) for one in items)
     return tuple(one for one in found if one is not None)
 
 
-def _last_words(buried: Sequence[InboundMessage], head: InboxItem) -> list[Owed]:
+def _last_words(buried: Sequence[InboundMessage], head: QueuedItem) -> list[Owed]:
     return [_notice(one, GIVEN_UP, head.owner, head.seq) for one in buried[-1:]]
 
 

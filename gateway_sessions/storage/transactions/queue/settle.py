@@ -27,17 +27,17 @@ from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.tables.lanes import (
     KnownLane,
     LaneRow,
-    free_if_calm,
-    held_lane,
-    is_ready,
-    items_of_next,
-    let_others_lead,
-    line_up,
+    find_waiting_turn,
+    free_calm_lane,
+    is_next_turn_ready,
+    items_of_waiting_turn,
+    promote_next_message,
     put_lane,
-    reckon_ready,
-    waiting_turn,
+    require_held_lane,
+    schedule_next_turn,
+    update_ready_at,
 )
-from gateway_sessions.storage.tables.statements import move_items, moving
+from gateway_sessions.storage.tables.statements import move_items, move_statement
 from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.claim import (
     NO_VERSION,
@@ -118,14 +118,14 @@ class NotAsKnownError(GatewaySessionsError):
 
 def append(held: Held, messages: Sequence[Message], change: Change) -> Transaction[list[int]]:
     """Add messages to the transcript while the turn runs, behind the messages of the turn."""
-    yield from held_lane(held.session_key, held.epoch, held.token)
+    yield from require_held_lane(held.session_key, held.epoch, held.token)
     session_id = yield from _session_of(held)
     return (yield from turn_rows.record(held, session_id, messages, change))
 
 
 def note_growing(held: Held, growing: Growing) -> Transaction[None]:
     """Store the platform message in which the turn's reply grows."""
-    yield from held_lane(held.session_key, held.epoch, held.token)
+    yield from require_held_lane(held.session_key, held.epoch, held.token)
     yield noting(held.session_key, held.token, growing)
 
 
@@ -133,7 +133,7 @@ def owe_now(
     held: Held, owed: Sequence[Owed], change: Change, growing: Growing | None = None
 ) -> Transaction[tuple[int, ...]]:
     """Owe messages while the turn runs, before its own reply and in the place of the *growing* one."""
-    yield from held_lane(held.session_key, held.epoch, held.token)
+    yield from require_held_lane(held.session_key, held.epoch, held.token)
     if growing is not None:
         yield noting(held.session_key, held.token, growing)
     entry = yield from load(held.session_key)
@@ -174,16 +174,16 @@ def steer(held: Held, seq: int, change: Change) -> Transaction[SteeredMessage | 
 
     Other messages of its turn wait on without it: the running turn was not told of them.
     """
-    lane = yield from held_lane(held.session_key, held.epoch, held.token)
+    lane = yield from require_held_lane(held.session_key, held.epoch, held.token)
     session_id = yield from _session_of(held)
-    item_id = yield from waiting_turn(held.session_key, seq)
+    item_id = yield from find_waiting_turn(held.session_key, seq)
     if item_id is None:
         return None
     # An earlier try may have appended it elsewhere in the transcript, in one row with others.
-    together = yield from items_of_next(held.session_key, item_id, seq)
+    together = yield from items_of_waiting_turn(held.session_key, item_id, seq)
     yield from turn_rows.withdraw(together)
     others = [one for one in together if one.item_id != item_id]
-    if (yield from let_others_lead(item_id, others)) is None:
+    if (yield from promote_next_message(item_id, others)) is None:
         lane.waiting -= 1
         yield from put_lane(lane)
     yield from move_items("steer_item", ItemEvent.STEERED, [(held.token, held.token, item_id)])
@@ -200,7 +200,7 @@ def end_turn(
     """
     held = settlement.held
     freed = None if known.others_wait else (yield from _freed(settlement))
-    lane = freed or (yield from held_lane(held.session_key, held.epoch, held.token))
+    lane = freed or (yield from require_held_lane(held.session_key, held.epoch, held.token))
     entry, ids = yield from _leave_in_session(settlement, change, known)
     yield from _settle_items(settlement, lane, change)
     replies = yield from owe(settlement.replies, entry, held.session_key, change)
@@ -224,7 +224,7 @@ def _freed(settlement: Settlement) -> Transaction[LaneRow | None]:
     held = settlement.held
     if settlement.outcome is Outcome.DEAD:  # its steered messages wait again
         return None
-    return (yield from free_if_calm(held.session_key, held.epoch, held.token))
+    return (yield from free_calm_lane(held.session_key, held.epoch, held.token))
 
 
 def _pass_on(
@@ -232,9 +232,9 @@ def _pass_on(
 ) -> Transaction[ClaimedTurn | None]:
     """Give the lane back, or on to its next turn."""
     lane.lease_epoch, lane.leased_at = None, None
-    following = yield from line_up(lane, change.now)
+    following = yield from schedule_next_turn(lane, change.now)
     lane.attempts = following.tries if following is not None else 0
-    if starter is not None and is_ready(lane, change.now):
+    if starter is not None and is_next_turn_ready(lane, change.now):
         return (yield from begin_turn(starter, lane, change, entry, following))
     yield from put_lane(lane)
     if following is not None:
@@ -281,14 +281,14 @@ def give_back(
     held: Held, retry_at: datetime | None, change: Change, *, counted: bool
 ) -> Transaction[LaneRow]:
     """Let the turn wait again in its old place, because it did not come to an end."""
-    lane = yield from held_lane(held.session_key, held.epoch, held.token)
+    lane = yield from require_held_lane(held.session_key, held.epoch, held.token)
     again, tried = yield from turn_rows.let_wait_again(held, to_micros(retry_at or change.now))
     lane.waiting += again
-    lane.fence_off()
+    lane.revoke_lease()
     if tried:
         lane.attempts += counted
     # People may have deleted all messages that it began with: then another turn is next.
-    yield from reckon_ready(lane, another=not tried)
+    yield from update_ready_at(lane, another=not tried)
     yield from put_lane(lane)
     return lane
 
@@ -304,7 +304,7 @@ def _writes_to(held: Held, entry: SessionEntry) -> Transaction[str]:
     """Return the session that the turn writes to: its own, or the continuation after a compression."""
     if held.session_id in ("", entry.session_id):
         return entry.session_id
-    line = yield from lineage.chain(held.session_id)
+    line = yield from lineage.compression_line_ids(held.session_id)
     behind = line[line.index(held.session_id) :]
     return entry.session_id if entry.session_id in behind else held.session_id
 
@@ -338,9 +338,9 @@ def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Tran
     # An edited message has a row by now, and the one just written has its old text: the count tells.
     as_begun = begun is not None and not begun.recorded
     if as_begun:
-        ((ended,),) = yield moving("settle_turn_as_begun", event, params=params)
+        ((ended,),) = yield move_statement("settle_turn_as_begun", event, params=params)
     else:
-        ((ended,),) = yield moving("settle_turn", event, params=params)
+        ((ended,),) = yield move_statement("settle_turn", event, params=params)
     if begun is not None and ended != len(begun.items):
         raise NotAsKnownError(held.session_key)
 

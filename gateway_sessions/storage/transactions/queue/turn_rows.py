@@ -18,8 +18,8 @@ from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState, adva
 from gateway_sessions.core.transcript.messages import Hidden, Message
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
-from gateway_sessions.storage.tables.lanes import InboxItem, decode_message, inbox_item
-from gateway_sessions.storage.tables.statements import move_items, moving, of_session
+from gateway_sessions.storage.tables.lanes import QueuedItem, decode_message, item_from_row
+from gateway_sessions.storage.tables.statements import move_items, move_statement, session_lock
 from gateway_sessions.storage.transactions.queue.outbox import grow_no_more
 from gateway_sessions.storage.transactions.transcripts import messages as transcripts
 from gateway_sessions.storage.transactions.transcripts import rewrite
@@ -45,10 +45,10 @@ class Speaker(NamedTuple):
     author: str | None
 
 
-def items_of(held: Held) -> Transaction[list[InboxItem]]:
+def items_of(held: Held) -> Transaction[list[QueuedItem]]:
     """Return the messages of a turn; the one that leads it comes first."""
     rows = yield Statement("items_of_turn", (held.session_key, held.token))
-    return list(map(inbox_item, rows))
+    return list(map(item_from_row, rows))
 
 
 def unrecorded(held: Held) -> Transaction[list[Message]]:
@@ -87,7 +87,7 @@ def record_behind(
 
 
 def record_waiting(
-    session_key: str, items: Sequence[InboxItem], session_id: str, change: Change
+    session_key: str, items: Sequence[QueuedItem], session_id: str, change: Change
 ) -> Transaction[None]:
     """Append the messages of a waiting turn that have no row: the turn may never begin."""
     rows = _row_of(session_key, items)
@@ -98,7 +98,7 @@ def record_waiting(
 
 
 def record_steered(
-    held: Held, session_id: str, item: InboxItem, change: Change
+    held: Held, session_id: str, item: QueuedItem, change: Change
 ) -> Transaction[InboundMessage]:
     """Append a steered message behind the messages that the turn had before; return the message."""
     others = [one for one in (yield from items_of(held)) if one.item_id != item.item_id]
@@ -118,7 +118,7 @@ def record_steered(
 def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Transaction[None]:
     """Hide all rows that the turn has written in the session, and the rows of its messages."""
     which = (held.session_key, held.token, session_id)
-    ((seq,),) = yield Statement("first_row_of_turn", which, lock=of_session(session_id))
+    ((seq,),) = yield Statement("first_row_of_turn", which, lock=session_lock(session_id))
     if seq is not None:
         hidden = yield from hide_from(session_id, seq, Hidden.REWOUND, ids)
         calls = sum(one.calls for one in hidden)
@@ -127,7 +127,7 @@ def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Transaction[No
     yield from withdraw((yield from items_of(held)))
 
 
-def withdraw(items: Iterable[InboxItem]) -> Transaction[None]:
+def withdraw(items: Iterable[QueuedItem]) -> Transaction[None]:
     """Take the rows of messages away: the messages are appended again with their next turn."""
     recorded = [one for one in items if one.transcript_id is not None]
     for message_id in sorted({one.transcript_id for one in recorded if one.transcript_id is not None}):
@@ -139,7 +139,7 @@ def withdraw(items: Iterable[InboxItem]) -> Transaction[None]:
 
 
 def say_anew(
-    session_key: str, message_id: int, items: Sequence[InboxItem], change: Change, *, keep: bool
+    session_key: str, message_id: int, items: Sequence[QueuedItem], change: Change, *, keep: bool
 ) -> Transaction[None]:
     """Write the present content of a row's messages into it; without messages, nothing is left of it.
 
@@ -153,7 +153,7 @@ def say_anew(
     yield from rewrite.reword(message_id, told, change.now, change.ids, keep=keep)
 
 
-def stands_in(items: Sequence[InboxItem], session_id: str) -> Transaction[bool]:
+def stands_in(items: Sequence[QueuedItem], session_id: str) -> Transaction[bool]:
     """Return whether all transcript rows of messages are visible in that session."""
     for message_id in {one.transcript_id for one in items} - {None}:
         rows = yield Statement("message_that_stands", (message_id,))
@@ -162,7 +162,7 @@ def stands_in(items: Sequence[InboxItem], session_id: str) -> Transaction[bool]:
     return True
 
 
-def others_spoke_behind(items: Sequence[InboxItem]) -> Transaction[bool]:
+def others_spoke_behind(items: Sequence[QueuedItem]) -> Transaction[bool]:
     """Return whether another turn is behind the messages' row, and would be hidden with it."""
     mine = sorted({one.transcript_id for one in items if one.transcript_id is not None})
     return bool((yield Statement("spoken_behind", (mine[0], msgspec.json.encode(mine).decode()))))
@@ -176,7 +176,9 @@ def let_wait_again(held: Held, ready_at: int) -> Transaction[tuple[int, bool]]:
     items = yield from items_of(held)
     others = steered(items)
     yield from withdraw(others)
-    yield moving("give_back_turn", ItemEvent.RELEASED, params=(ready_at, held.session_key, held.token))
+    yield move_statement(
+        "give_back_turn", ItemEvent.RELEASED, params=(ready_at, held.session_key, held.token)
+    )
     after = [advance_item(one.state_in_turn, ItemEvent.RELEASED) for one in items]
     return after.count(ItemState.WAITING), len(others) < len(items)
 
@@ -189,16 +191,18 @@ def bury(held: Held, by: str, problem: str | None, change: Change) -> Transactio
     yield from grow_no_more(items)
     yield from withdraw(others)
     yield from move_items("give_back_item", ItemEvent.RELEASED, [(now, one.item_id) for one in others])
-    yield moving("bury_turn", ItemEvent.GIVEN_UP, params=(now, by, problem, held.session_key, held.token))
+    yield move_statement(
+        "bury_turn", ItemEvent.GIVEN_UP, params=(now, by, problem, held.session_key, held.token)
+    )
     return len(others)
 
 
-def steered(items: Iterable[InboxItem]) -> list[InboxItem]:
+def steered(items: Iterable[QueuedItem]) -> list[QueuedItem]:
     """Return those of a turn's messages that were given to it while it ran."""
     return [one for one in items if one.steered]
 
 
-def _row_of(session_key: str, items: Iterable[InboxItem]) -> list[Message]:
+def _row_of(session_key: str, items: Iterable[QueuedItem]) -> list[Message]:
     fresh = sorted((one for one in items if one.transcript_id is None), key=lambda one: one.seq)
     if not fresh:
         return []

@@ -15,22 +15,22 @@ from gateway_sessions.core.transcript.messages import STEERED, Message, Rewind
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
-from gateway_sessions.storage.tables.column_decoding import from_json
+from gateway_sessions.storage.tables.column_decoding import decode_json
 from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.tables.lanes import (
     LaneRow,
-    NewItem,
+    NewQueuedItem,
     decode_message,
     is_running,
     item_kind,
-    kept_item,
+    item_of_event,
     load_lane,
-    place_of,
+    place_of_seq,
     put_lane,
-    reckon_ready,
+    update_ready_at,
 )
 from gateway_sessions.storage.tables.sql_files import row_of
-from gateway_sessions.storage.tables.statements import moving
+from gateway_sessions.storage.tables.statements import move_statement
 from gateway_sessions.storage.transactions.queue import waiting
 from gateway_sessions.storage.transactions.transcripts import rewind as rewinds
 from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING, MessagePage, page
@@ -141,17 +141,17 @@ def take_up_answered(session_key: str, asked: InboundMessage, change: Change) ->
     rows = [
         _asked_again(one, entry, first_seq, first_seq + at, change, among=said) for at, one in enumerate(said)
     ]
-    yield moving("add_item", ItemEvent.QUEUED, ItemEvent.JOINED, many=rows)
+    yield move_statement("add_item", ItemEvent.QUEUED, ItemEvent.JOINED, many=rows)
     lane.next_seq += len(said)
     lane.waiting += 1
-    yield from reckon_ready(lane)
+    yield from update_ready_at(lane)
     yield from put_lane(lane)
     return lane
 
 
 def _wait_already(said: Sequence[InboundMessage]) -> Transaction[bool]:
     for one in said:
-        kept = (yield from kept_item(one.idempotency_key)) if one.message_id else None
+        kept = (yield from item_of_event(one.idempotency_key)) if one.message_id else None
         if kept is not None and kept.outcome is None:
             return True
     return False
@@ -165,15 +165,15 @@ def _asked_again(
     change: Change,
     *,
     among: Sequence[InboundMessage],
-) -> NewItem:
+) -> NewQueuedItem:
     """Return the row of a message whose turn a person asked for explicitly."""
     now, leads = to_micros(change.now), seq == head
     turn = among if leads else [message]  # the message that leads a turn counts the others
-    return NewItem(
+    return NewQueuedItem(
         item_id=next(change.ids),
         session_key=entry.session_key,
         seq=seq,
-        place=place_of(seq),
+        place=place_of_seq(seq),
         event=message.idempotency_key,
         owner=entry.owner,
         sender=message.sender,
@@ -213,4 +213,4 @@ def _is_of(row: Message, message: InboundMessage) -> bool:
 
 
 def _extra(text: str | None) -> dict[str, Any]:
-    return from_json("a message", text or "{}", dict[str, Any])
+    return decode_json("a message", text or "{}", dict[str, Any])

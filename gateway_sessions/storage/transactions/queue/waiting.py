@@ -20,24 +20,24 @@ from gateway_sessions.errors import InvalidInputError, NotGivenUpError
 from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.lanes import (
-    InboxItem,
     LaneRow,
-    believable,
+    QueuedItem,
+    checked_waiting_count,
     decode_message,
-    inbox_item,
-    is_next,
-    items_of_next,
-    last_place,
-    let_others_lead,
+    decode_message_or_none,
+    find_waiting_turn,
+    is_next_turn,
+    item_from_row,
+    items_of_waiting_turn,
     load_lane,
+    place_behind_all,
+    promote_next_message,
     put_lane,
-    readable,
-    reckon_ready,
-    recount,
-    waiting_turn,
+    recount_waiting_turns,
+    update_ready_at,
 )
 from gateway_sessions.storage.tables.sql_files import row_of
-from gateway_sessions.storage.tables.statements import move_items, moving
+from gateway_sessions.storage.tables.statements import move_items, move_statement
 from gateway_sessions.storage.transactions.queue import settle, turn_rows
 from gateway_sessions.storage.transactions.queue.admit import take_out
 from gateway_sessions.storage.transactions.queue.outbox import owe_unfinished, owe_unfinished_waiting
@@ -140,14 +140,14 @@ def overtake(change: Change, session_key: str, by: str) -> Transaction[Overtaken
     if lane.running:
         yield from settle.record_stopped(lane, change)
         stopped = (str(Outcome.INTERRUPTED), moment, by, None, session_key, token)
-        ((ended,),) = yield moving("settle_turn", ItemEvent.STOPPED, params=stopped)
+        ((ended,),) = yield move_statement("settle_turn", ItemEvent.STOPPED, params=stopped)
     was_running = lane.running
-    lane.fence_off()
+    lane.revoke_lease()
     lane.attempts = 0
     if lane.waiting:
         yield from owe_unfinished_waiting(session_key, change)
     settled = (str(Outcome.CANCELLED), moment, by, session_key)
-    ((cancelled,),) = yield moving("settle_waiting", ItemEvent.CANCELLED, params=settled)
+    ((cancelled,),) = yield move_statement("settle_waiting", ItemEvent.CANCELLED, params=settled)
     lane.waiting, lane.ready_at = 0, None
     yield from put_lane(lane)
     return Overtaken(token if was_running else None, ended, cancelled)
@@ -186,7 +186,7 @@ def clear(session_key: str, by: str, change: Change) -> Transaction[int]:
         return 0
     yield from owe_unfinished_waiting(session_key, change)
     settled = (str(Outcome.CANCELLED), to_micros(change.now), by, session_key)
-    ((cancelled,),) = yield moving("settle_waiting", ItemEvent.CANCELLED, params=settled)
+    ((cancelled,),) = yield move_statement("settle_waiting", ItemEvent.CANCELLED, params=settled)
     lane.waiting, lane.ready_at = 0, None
     lane.attempts = lane.attempts if lane.running else 0
     yield from put_lane(lane)
@@ -211,7 +211,7 @@ def move(session_key: str, seq: int, to: int) -> Transaction[list[int]]:
     places = sorted(one.place for one in heads)
     pairs = zip(places, order, strict=True)
     yield Statement("set_place", many=[(place, one.item_id) for place, one in pairs])
-    yield from reckon_ready(lane)
+    yield from update_ready_at(lane)
     yield from put_lane(lane)
     return [one.seq for one in order]
 
@@ -225,7 +225,7 @@ def dead_letters(limit: int, before: int = FIRST) -> Transaction[list[DeadLetter
             seq=one.seq,
             session_key=one.session_key,
             owner=one.owner,
-            message=readable(one.session_key, one.payload),
+            message=decode_message_or_none(one.session_key, one.payload),
             admitted_at=from_micros(one.admitted_at),
             given_up_at=from_micros(one.settled_at),
             problem=one.problem or "",
@@ -244,11 +244,11 @@ def requeue(item_id: int, change: Change) -> Transaction[LaneRow]:
     head = seq if merged_into is None else merged_into
     lane = yield from load_lane(session_key)
     items = yield Statement("dead_turn", (session_key, head, head))
-    yield from turn_rows.withdraw(map(inbox_item, items))
-    place = yield from last_place(lane)
+    yield from turn_rows.withdraw(map(item_from_row, items))
+    place = yield from place_behind_all(lane)
     revived = (place, to_micros(change.now), session_key, head, head)
-    yield moving("revive", ItemEvent.REQUEUED, params=revived)
-    yield from recount(lane)
+    yield move_statement("revive", ItemEvent.REQUEUED, params=revived)
+    yield from recount_waiting_turns(lane)
     yield from put_lane(lane)
     return lane
 
@@ -256,8 +256,8 @@ def requeue(item_id: int, change: Change) -> Transaction[LaneRow]:
 def forget(before: datetime) -> Transaction[int]:
     """Forget some rows that were settled before that time; return how many, 0 when none is left."""
     until = (first_change_id(before, 0), to_micros(before), FORGET_AT_ONCE)
-    ((items,),) = yield moving("forget_items", ItemEvent.FORGOTTEN, params=until)
-    ((replies,),) = yield moving("forget_replies", ReplyEvent.FORGOTTEN, params=until)
+    ((items,),) = yield move_statement("forget_items", ItemEvent.FORGOTTEN, params=until)
+    ((replies,),) = yield move_statement("forget_replies", ReplyEvent.FORGOTTEN, params=until)
     return int(items + replies)
 
 
@@ -271,7 +271,7 @@ def waiting_lanes() -> Transaction[dict[str, tuple[int, str | None]]]:
     """Return the number of waiting turns of each lane and the lane's owner."""
     found: dict[str, tuple[int, str | None]] = {}
     for one in map(WaitingLane._make, (yield Statement("waiting_lanes"))):
-        waiting = yield from believable(one.session_key, one.waiting, one.next_seq)
+        waiting = yield from checked_waiting_count(one.session_key, one.waiting, one.next_seq)
         if waiting:
             found[one.session_key] = (waiting, one.owner)
     return found
@@ -340,7 +340,7 @@ def take_from_turn(
 ) -> Transaction[None]:
     """Take one message out of a waiting turn; if it led the turn, the next one leads."""
     items = yield from unwrite(lane.session_key, part)
-    was_next = yield from is_next(lane, part.seq)
+    was_next = yield from is_next_turn(lane, part.seq)
     left = yield from leave_turn(lane.session_key, part, items)
     if not left:
         yield from owe_unfinished(lane.session_key, items, change)
@@ -348,35 +348,35 @@ def take_from_turn(
     settled = (str(outcome_after(ItemState.WAITING, event)), to_micros(change.now), by, part.item_id)
     deleted = event is ItemEvent.DELETED
     yield from move_items("retract_item" if deleted else "cancel_item", event, [settled])
-    yield from reckon_ready(lane, another=was_next and not left)
+    yield from update_ready_at(lane, another=was_next and not left)
     yield from put_lane(lane)
 
 
-def leave_turn(session_key: str, part: TurnMessage, items: Sequence[InboxItem]) -> Transaction[bool]:
+def leave_turn(session_key: str, part: TurnMessage, items: Sequence[QueuedItem]) -> Transaction[bool]:
     """Let the other messages of a turn go on without one of them; False if there are none."""
-    message = readable(session_key, part.payload)
+    message = decode_message_or_none(session_key, part.payload)
     length = len(message.text) if message is not None else 0
     if part.seq != part.head:
         head_id = next((one.item_id for one in items if one.seq == part.head), 0)
         yield Statement("change_size", (-1, -length, head_id))
         return True
     others = [one for one in items if one.merged_into == part.seq]
-    new_head_id = yield from let_others_lead(part.item_id, others)
+    new_head_id = yield from promote_next_message(part.item_id, others)
     if new_head_id is None:
         return False
     yield Statement("change_size", (0, -length, new_head_id))
     return True
 
 
-def unwrite(session_key: str, part: TurnMessage) -> Transaction[list[InboxItem]]:
+def unwrite(session_key: str, part: TurnMessage) -> Transaction[list[QueuedItem]]:
     """Take away the rows that an earlier try has appended: the messages are appended anew, as they are then.
 
     Return all messages of the turn; on a damaged lane, the one that leads it may be missing.
     """
     head_id = part.item_id
     if part.head != part.seq:
-        head_id = (yield from waiting_turn(session_key, part.head)) or 0
-    items = yield from items_of_next(session_key, head_id, part.head)
+        head_id = (yield from find_waiting_turn(session_key, part.head)) or 0
+    items = yield from items_of_waiting_turn(session_key, head_id, part.head)
     yield from turn_rows.withdraw(items)
     return items
 

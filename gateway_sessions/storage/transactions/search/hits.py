@@ -27,7 +27,7 @@ from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.transcript.messages import Hidden
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
-from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, raise_damaged
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.search.scan import Candidate
 
@@ -177,7 +177,7 @@ def _hit(row: HitRow, placed: MessagePlace, wanted: Wanted, around: Surroundings
             return _alone(_made_of(row, placed.score, wanted, None), row.from_lane)
         return _made_of(row, placed.score, wanted, around)
     except DAMAGE as error:
-        tell_damage(f"message {row.message_id} of session {row.session_id!r}", error)
+        raise_damaged(f"message {row.message_id} of session {row.session_id!r}", error)
 
 
 def _made_of(row: HitRow, score: float | None, wanted: Wanted, around: Surroundings | None) -> SearchHit:

@@ -164,7 +164,7 @@ def identity() -> Transaction[str]:
     secret = yield from meta.install_secret()
     store = sha256(b"search index of " + secret).hexdigest()
     own = f"{store} {TOKENISER} {unicodedata.unidata_version}"
-    rules = yield from meta.stemming()
+    rules = yield from meta.stored_stemming()
     return own if rules == NO_STEMS.made_by else f"{own} {rules}"
 
 
@@ -197,8 +197,8 @@ def samples(watermark: int, size: int) -> Transaction[list[IndexedMessage]]:
 def clear_changes(last: int) -> Transaction[None]:
     """Remove the notes of changes up to that one, which the index has read."""
     yield Statement("clear_index_changes", (last,))
-    if last > (yield from meta.number(meta.CLEARED)):
-        yield from meta.remember(meta.CLEARED, last)
+    if last > (yield from meta.get_number(meta.CLEARED)):
+        yield from meta.set_fact(meta.CLEARED, last)
 
 
 def changed(

@@ -8,7 +8,7 @@ from gateway_sessions.core.search.stems import NO_STEMS, Stemming, Stems
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.nodes import Census
+from gateway_sessions.storage.tables.nodes import LivingQuery
 
 IN_THE_DATABASE: Final = "tokens_stemmed_by"
 """The rules by which the stems in the database's own index were made."""
@@ -19,26 +19,26 @@ OF_THE_INDEX: Final = (IN_THE_DATABASE, BEING_FORGOTTEN)
 UNKNOWN: Final = "finds words by the rules {!r}, which this version does not know; open it with a newer one"
 
 
-def want(stems: Stems, census: Census) -> Transaction[bool]:
+def want(stems: Stems, census: LivingQuery) -> Transaction[bool]:
     """Change the stemming of the store, unless other nodes have it open; return whether it was changed.
 
     The other nodes would go on making the old stems.
     """
     if len((yield from census()).epochs) > 1:
         return False
-    yield from meta.remember(meta.STEMMING, stems.made_by)
+    yield from meta.set_fact(meta.STEMMING, stems.made_by)
     return True
 
 
 def in_the_database() -> Transaction[str]:
     """Return the rules by which the stems in the database were made."""
-    return str((yield from meta.get(IN_THE_DATABASE)) or NO_STEMS.made_by)
+    return str((yield from meta.get_fact(IN_THE_DATABASE)) or NO_STEMS.made_by)
 
 
 def only_these_are_in_the_database(stems: Stems) -> Transaction[None]:
     """Store that the database has no other stems any more."""
     if (yield from in_the_database()) != stems.made_by:
-        yield from meta.remember(IN_THE_DATABASE, stems.made_by)
+        yield from meta.set_fact(IN_THE_DATABASE, stems.made_by)
 
 
 def stems_by(rules: str, place: str) -> Stems:

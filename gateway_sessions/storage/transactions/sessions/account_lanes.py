@@ -21,9 +21,9 @@ from gateway_sessions.core.queue.inbound import SEPARATOR
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Change, LaneEvent
-from gateway_sessions.storage.tables.column_decoding import from_json
+from gateway_sessions.storage.tables.column_decoding import decode_json
 from gateway_sessions.storage.tables.entries import load, put
-from gateway_sessions.storage.tables.index_notes import note_move
+from gateway_sessions.storage.tables.index_notes import note_moved_session
 from gateway_sessions.storage.tables.lanes import load_lane
 from gateway_sessions.storage.transactions.sessions import titles
 from gateway_sessions.storage.transactions.sessions.session_transitions import transition
@@ -39,7 +39,7 @@ def settled_platforms(platforms: list[str]) -> Transaction[set[str]]:
     """Return those of the platforms whose lanes have all been given to accounts."""
     found: set[str] = set()
     for platform in platforms:
-        if (yield from meta.get(f"{_DONE}{platform}")) is not None:
+        if (yield from meta.get_fact(f"{_DONE}{platform}")) is not None:
             found.add(platform)
     return found
 
@@ -47,7 +47,7 @@ def settled_platforms(platforms: list[str]) -> Transaction[set[str]]:
 def settle_platforms(platforms: list[str]) -> Transaction[None]:
     """Store that every lane of these platforms has been given to an account."""
     for platform in platforms:
-        yield from meta.remember(f"{_DONE}{platform}", 1)
+        yield from meta.set_fact(f"{_DONE}{platform}", 1)
 
 
 def accounts_used(platforms: frozenset[str] | None) -> Transaction[list[AccountUse]]:
@@ -155,12 +155,12 @@ def _give_session(change: Change, session_id: str, was: tuple[str, str], account
     old, owner = was
     now, given = key_at_account(old, account), owner_at_account(owner, account)
     yield from titles.make_room(session_id, given)
-    yield from note_move(session_id, now, given, change.ids)
+    yield from note_moved_session(session_id, now, given, change.ids)
     for (author,) in (yield Statement("authors_on_lane", (session_id, old))):
         yield Statement("give_author", (owner_at_account(author, account), session_id, old, author))
     yield Statement("give_said", (now, session_id, old))
     for message_id, stored in (yield Statement("summaries_of_people", (session_id,))):
-        people = from_json(f"session {session_id!r}", stored, list[str])
+        people = decode_json(f"session {session_id!r}", stored, list[str])
         named = [owner_at_account(one, account) for one in people]
         yield Statement("set_people", (msgspec.json.encode(named).decode(), message_id))
     yield Statement("give_session", (now, given, given, session_id))

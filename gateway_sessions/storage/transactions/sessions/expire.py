@@ -13,7 +13,7 @@ from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.core.sessions.state_machine import Event, allows
 from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change, LaneEvent
-from gateway_sessions.storage.tables.entries import EntryRow, load, readable, remove, sorted_out
+from gateway_sessions.storage.tables.entries import EntryRow, decode_readable, load, remove, split_off_damaged
 from gateway_sessions.storage.tables.lanes import is_busy, lane_lease
 from gateway_sessions.storage.transactions.sessions.lane_changes import cut_off
 from gateway_sessions.storage.transactions.sessions.session_transitions import end, move_to, transition
@@ -36,7 +36,7 @@ def due_page(
     """Return a page of entries whose policy is due, and the position to go on at; None at the end."""
     rows = yield Statement("entries_due", (to_micros(now), after.instant, after.session_key, PAGE))
     end = _last_of(rows, PAGE)
-    return readable(rows), EntryPosition(end.due_at or 0, end.session_key) if end else None
+    return decode_readable(rows), EntryPosition(end.due_at or 0, end.session_key) if end else None
 
 
 def _last_of(rows: Rows, limit: int) -> EntryRow | None:
@@ -86,7 +86,7 @@ def reschedule(change: Change, entries: Sequence[SessionEntry]) -> Transaction[i
     """Store when each policy has to be looked at next; leave out entries that were written meanwhile."""
     rows: list[tuple[object, ...]] = []
     for entry in entries:
-        due = change.scheduled(entry)
+        due = change.with_due_instant(entry)
         if (due.due_at, due.policy_fingerprint) != (entry.due_at, entry.policy_fingerprint):
             due_at = to_micros(due.due_at) if due.due_at is not None else None
             rows.append((due_at, due.policy_fingerprint, entry.entry_id, entry.version))
@@ -101,7 +101,7 @@ def reschedule_page(change: Change, after: str) -> Transaction[tuple[int, str | 
     counting of use, may write any entry.
     """
     rows = yield Statement("entries_in_key_order", (after, PAGE))
-    rescheduled = yield from reschedule(change, readable(rows))
+    rescheduled = yield from reschedule(change, decode_readable(rows))
     end = _last_of(rows, PAGE)
     return rescheduled, end.session_key if end is not None else None
 
@@ -120,7 +120,7 @@ class KeyPage:
 def key_page(after: str, limit: int = PAGE) -> Transaction[KeyPage]:
     """Return a page of all entries in key order, for callers that need every entry."""
     rows = yield Statement("entries_in_key_order", (after, limit))
-    found, damaged = sorted_out(rows)
+    found, damaged = split_off_damaged(rows)
     end = _last_of(rows, limit)
     return KeyPage(found, damaged, end.session_key if end is not None else None)
 
@@ -134,7 +134,7 @@ def stale_page(before: datetime, after: int) -> Transaction[tuple[list[SessionEn
     """Return a page of entries not written since *before*, and the id to go on after, or None at the end."""
     rows = yield Statement("entries_not_written_since", (after, to_micros(before), PAGE))
     end = _last_of(rows, PAGE)
-    return readable(rows), end.entry_id if end is not None else None
+    return decode_readable(rows), end.entry_id if end is not None else None
 
 
 def prune(change: Change, planned: Sequence[SessionEntry]) -> Transaction[list[SessionEntry]]:
@@ -158,7 +158,7 @@ def mark_recent(
     """Mark sessions that were used lately as cut off; return them and the id to go on after, or None."""
     rows = yield Statement("entries_active_since", (after, to_micros(since), PAGE))
     marked: list[SessionEntry] = []
-    for entry in readable(rows):
+    for entry in decode_readable(rows):
         lane = yield from lane_lease(entry.session_key)
         attempts = (lane.attempts if lane is not None else 0) + 1
         marked.append((yield from cut_off(change, entry, attempts, limit, ResumeReason.RESTART_INTERRUPTED)))

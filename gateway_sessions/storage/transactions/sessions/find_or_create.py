@@ -36,9 +36,9 @@ from gateway_sessions.core.sessions.state_machine import (
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.entries import load, put
-from gateway_sessions.storage.tables.index_notes import note_move
+from gateway_sessions.storage.tables.index_notes import note_moved_session
 from gateway_sessions.storage.tables.lanes import is_busy, lane_lease
-from gateway_sessions.storage.tables.statements import of_lane
+from gateway_sessions.storage.tables.statements import lane_lock
 from gateway_sessions.storage.transactions.sessions.session_transitions import (
     begin,
     interaction_at,
@@ -239,7 +239,7 @@ def _keep(
         deferred_boundary=plan.deferred_boundary,
     )
     if not plan.fast or touched.last_interaction_at != change.now:
-        return (yield from put(change.scheduled(touched)))
+        return (yield from put(change.with_due_instant(touched)))
     yield touching(entry, change.now, alone=False)
     return touched
 
@@ -247,9 +247,9 @@ def _keep(
 def _claim(request: SessionRequest, change: Change, entry: SessionEntry) -> Transaction[SessionEntry]:
     """Store the owner of a lane whose imported entry named none: from now on no one else gets the lane."""
     claimed = entry.evolve(change.now, origin=request.source.lasting, owner=request.owner)
-    yield from note_move(claimed.session_id, claimed.session_key, claimed.owner, change.ids)
+    yield from note_moved_session(claimed.session_id, claimed.session_key, claimed.owner, change.ids)
     yield Statement("reopen_session", (claimed.session_key, claimed.owner, claimed.session_id))
-    return (yield from put(change.scheduled(claimed)))
+    return (yield from put(change.with_due_instant(claimed)))
 
 
 def touching(entry: SessionEntry, now: datetime, *, alone: bool = True) -> Statement:
@@ -258,7 +258,7 @@ def touching(entry: SessionEntry, now: datetime, *, alone: bool = True) -> State
     Nearly every message needs only this statement, so it can also be sent by itself.
     """
     which = (to_micros(now), entry.entry_id, entry.version)
-    return Statement("touch_entry", which, alone=alone, lock=of_lane(entry.session_key))
+    return Statement("touch_entry", which, alone=alone, lock=lane_lock(entry.session_key))
 
 
 def begin_anew(

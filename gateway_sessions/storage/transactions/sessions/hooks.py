@@ -12,7 +12,7 @@ import msgspec
 from gateway_sessions.core.instants import clamp_to_calendar, to_micros
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Statement, Transaction
-from gateway_sessions.storage.tables.column_decoding import from_json
+from gateway_sessions.storage.tables.column_decoding import decode_json
 from gateway_sessions.storage.tables.sql_files import row_of
 
 
@@ -144,7 +144,7 @@ def _given_up(row: StoredCall) -> HookCall:
 def _call(row: StoredCall, payload: dict[str, Any] | None = None) -> HookCall:
     """Return the call in a row; a *payload* takes the place of the stored one."""
     if payload is None:
-        payload = from_json(f"hook call {row.idempotency_key!r}", row.payload, dict[str, Any])
+        payload = decode_json(f"hook call {row.idempotency_key!r}", row.payload, dict[str, Any])
     return HookCall(
         idempotency_key=row.idempotency_key,
         hook=row.hook,

@@ -19,8 +19,14 @@ from gateway_sessions.core.sessions.state_machine import (
 from gateway_sessions.errors import NothingToUndoError, SessionBusyError, SessionNotFoundError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
-from gateway_sessions.storage.tables.entries import load, load_by_session, put, put_unqueried, unarchive
-from gateway_sessions.storage.tables.index_notes import note_move
+from gateway_sessions.storage.tables.entries import (
+    decode_archive,
+    load,
+    load_by_session,
+    put,
+    put_record_and_clocks,
+)
+from gateway_sessions.storage.tables.index_notes import note_moved_session
 from gateway_sessions.storage.tables.lanes import lane_lease
 from gateway_sessions.storage.tables.sessions import StoredSession, stored_session
 from gateway_sessions.storage.transactions.sessions import split, titles
@@ -89,8 +95,8 @@ def answered(
 def _put(change: Change, settled: SessionEntry) -> Transaction[SessionEntry]:
     if settled.policy_fingerprint != policy_for(settled, change.policies).fingerprint:
         # The watcher may be about to store new instants, and leaves out what was written meanwhile.
-        return (yield from put(change.scheduled(settled)))
-    return (yield from put_unqueried(settled))
+        return (yield from put(change.with_due_instant(settled)))
+    return (yield from put_record_and_clocks(settled))
 
 
 def reset(
@@ -143,7 +149,7 @@ def switch(
         if lane is not None and lane.lease_epoch is not None:
             raise SessionBusyError(holder.session_key, target_id)
         yield from displaced(change, holder)
-    was = holder or (unarchive(target.entry) if target.entry is not None else _blank(change, old))
+    was = holder or (decode_archive(target.entry) if target.entry is not None else _blank(change, old))
     return (yield from _take_over(change, old, was, target_id))
 
 
@@ -182,7 +188,7 @@ def before_reset(current: SessionEntry) -> Transaction[SessionEntry]:
     target = yield from stored_session(target_id)
     if target is None or target.session_key != key or target.entry is None:
         raise NothingToUndoError(key, f"session {target_id} is gone, or lives on another lane now")
-    return unarchive(target.entry)
+    return decode_archive(target.entry)
 
 
 def suspend(change: Change, session_key: str, reason: str) -> Transaction[SessionEntry | None]:
@@ -237,7 +243,7 @@ def configure(
     entry = yield from load(session_key)
     if entry is None or all(getattr(entry, name) == value for name, value in settings.items()):
         return entry
-    return (yield from put(change.scheduled(entry.evolve(change.now, **settings))))
+    return (yield from put(change.with_due_instant(entry.evolve(change.now, **settings))))
 
 
 def _blank(change: Change, old: SessionEntry) -> SessionEntry:
@@ -287,10 +293,10 @@ def _reopen(
 ) -> Transaction[SessionEntry]:
     yield from titles.make_room(entry.session_id, entry.owner)
     yield from hand_over(entry.session_id, entry.session_key, entry.owner)
-    yield from note_move(entry.session_id, entry.session_key, entry.owner, change.ids)
+    yield from note_moved_session(entry.session_id, entry.session_key, entry.owner, change.ids)
     yield Statement("reopen_session", (entry.session_key, entry.owner, entry.session_id))
     yield Statement("clear_attempts", (entry.session_key,))
-    written = yield from put(change.scheduled(entry))
+    written = yield from put(change.with_due_instant(entry))
     replaced = old.session_id
     yield transition(change, written, event, came_from=old.state, reason=reason, replaced=replaced)
     return written

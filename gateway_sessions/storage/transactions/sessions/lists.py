@@ -21,8 +21,14 @@ from gateway_sessions.core.sessions.record import Relation, SessionSummary
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
-from gateway_sessions.storage.tables.column_decoding import DAMAGE, escaped, leave_aside, member, tell_damage
-from gateway_sessions.storage.tables.entries import EntryRow, load_by_session, readable, unarchive
+from gateway_sessions.storage.tables.column_decoding import (
+    DAMAGE,
+    enum_member,
+    escape_like_pattern,
+    log_skipped_row,
+    raise_damaged,
+)
+from gateway_sessions.storage.tables.entries import EntryRow, decode_archive, decode_readable, load_by_session
 from gateway_sessions.storage.tables.lanes import load_lane
 from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.tables.sql_files import row_of
@@ -160,7 +166,7 @@ def by_id(text: str, scope: Scope, limit: int) -> Transaction[list[SessionSummar
     wanted = text.strip()
     if not wanted:
         return []
-    middle, beginning = f"%{escaped(wanted)}%", f"{escaped(wanted)}%"
+    middle, beginning = f"%{escape_like_pattern(wanted)}%", f"{escape_like_pattern(wanted)}%"
     rows = yield Statement("list_by_id", (middle, *in_scope(scope), wanted, beginning, limit))
     found: list[SessionSummary] = []
     for row in map(ListedSession._make, rows):
@@ -204,7 +210,7 @@ def _if_readable(
     try:
         return (yield from look(row, wanted))
     except StorageCorruptError:
-        leave_aside(f"session {row.session_id}", session_id=str(row.session_id))
+        log_skipped_row(f"session {row.session_id}", session_id=str(row.session_id))
         return None
 
 
@@ -240,7 +246,7 @@ def _line_before(row: ListedSession) -> Transaction[list[lineage.LineageLink]]:
     """Return the sessions that a session continues."""
     if row.relation != Relation.CONTINUATION:
         return []
-    line = yield from lineage.line(row.session_id)
+    line = yield from lineage.compression_line(row.session_id)
     return line[: [link.session_id for link in line].index(row.session_id)]
 
 
@@ -248,7 +254,7 @@ def _summary(row: ListedSession, root: lineage.LineageLink | None = None) -> Ses
     try:
         return _read_summary(row, root)
     except DAMAGE as error:
-        tell_damage(f"session {row.session_id!r}", error, "its row")
+        raise_damaged(f"session {row.session_id!r}", error, "its row")
 
 
 def _read_summary(row: ListedSession, root: lineage.LineageLink | None) -> SessionSummary:
@@ -265,7 +271,7 @@ def _read_summary(row: ListedSession, root: lineage.LineageLink | None) -> Sessi
         session_key=row.session_key,
         user_id=row.user_id,
         parent_session_id=row.parent_session_id,
-        relation=None if relation is None else member(session, Relation, relation),
+        relation=None if relation is None else enum_member(session, Relation, relation),
         ended_at=None if row.ended_at is None else from_micros(row.ended_at),
         end_reason=row.end_reason,
         model=row.model,
@@ -284,8 +290,8 @@ def _patterns(text: str) -> tuple[str, ...]:
 
     A database ignores the case of Latin letters at best, so the text is tried in lower, upper and title case.
     """
-    plain = f"%{escaped(text)}%"
-    cases = tuple(f"%{escaped(one)}%" for one in (text.lower(), text.upper(), text.title()))
+    plain = f"%{escape_like_pattern(text)}%"
+    cases = tuple(f"%{escape_like_pattern(one)}%" for one in (text.lower(), text.upper(), text.title()))
     return (*cases, *cases, plain, plain)
 
 
@@ -339,7 +345,7 @@ def list_entries(
     found: list[SessionEntry] = []
     while room := limit - len(found):
         rows = yield Statement(name, (*asked, oldest, *position, room))
-        found += readable(rows)
+        found += decode_readable(rows)
         if len(rows) < room:
             break
         end = EntryRow._make(rows[-1])
@@ -360,7 +366,7 @@ def ended_entry(session_id: str) -> Transaction[SessionEntry | None]:
     session = yield from stored_session(session_id)
     if session is None or session.ended_at is None or session.entry is None:
         return None
-    return unarchive(session.entry)
+    return decode_archive(session.entry)
 
 
 def lane(session_key: str) -> Transaction[Lane]:

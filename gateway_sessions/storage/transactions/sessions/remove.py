@@ -18,7 +18,7 @@ from gateway_sessions.core.sessions.retention import Bounds, FirstToGo, GroupMem
 from gateway_sessions.errors import SessionBusyError, SessionOnLaneError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.index_notes import note_changes
+from gateway_sessions.storage.tables.index_notes import note_changed_messages
 from gateway_sessions.storage.tables.lanes import lane_lease
 from gateway_sessions.storage.tables.sql_files import row_of
 
@@ -199,7 +199,7 @@ def remove(session_id: str, ids: Iterator[int]) -> Transaction[Counter[str]]:
         removed[table] += count
     removed["messages"] = yield from _remove_messages(session_id, ids)
     if removed["messages"] == PIECE:
-        yield from meta.remember(f"{LEFT_OVER}{session_id}", 1)
+        yield from meta.set_fact(f"{LEFT_OVER}{session_id}", 1)
     return removed
 
 
@@ -211,7 +211,7 @@ def leftovers() -> Transaction[list[str]]:
 
 def remove_leftover(session_id: str, ids: Iterator[int]) -> Transaction[int]:
     """Remove some messages of a removed session; return how many. Fewer than `PIECE` were the last."""
-    if (yield from meta.get(f"{LEFT_OVER}{session_id}")) is None:
+    if (yield from meta.get_fact(f"{LEFT_OVER}{session_id}")) is None:
         return 0  # somebody else has, and by now there may be a new session of that name
     removed = yield from _remove_messages(session_id, ids)
     if removed < PIECE:
@@ -230,7 +230,7 @@ def _remove_messages(session_id: str, ids: Iterator[int]) -> Transaction[int]:
     gone = [(message_id,) for (message_id,) in rows]
     yield Statement("delete_message", many=gone)
     yield Statement("delete_message_versions", many=gone)
-    yield from note_changes((message_id for (message_id,) in gone), ids)
+    yield from note_changed_messages((message_id for (message_id,) in gone), ids)
     return len(gone)
 
 

@@ -24,11 +24,11 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
-from gateway_sessions.storage.tables.column_decoding import DAMAGE, tell_damage
-from gateway_sessions.storage.tables.index_notes import note_lane
+from gateway_sessions.storage.tables.column_decoding import DAMAGE, raise_damaged
+from gateway_sessions.storage.tables.index_notes import note_new_lane
 from gateway_sessions.storage.tables.sessions import ancestor
 from gateway_sessions.storage.tables.sql_files import record_of, row_of
-from gateway_sessions.storage.tables.statements import of_session
+from gateway_sessions.storage.tables.statements import session_lock
 from gateway_sessions.storage.transactions.sessions.remove import make_way
 
 UNKNOWN_SOURCE: Final = "unknown"
@@ -142,13 +142,13 @@ def create(new: NewSession, ids: Iterator[int]) -> Transaction[str]:
     parent, relation = yield from _descent(new, there=there)
     if there:
         if key is not None:
-            yield from note_lane(new.session_id, ids)
+            yield from note_new_lane(new.session_id, ids)
         yield Statement("fill_session_row", (key, relation, parent, *settings, new.session_id))
         return new.session_id
     owner = yield from _owner(new, key, parent)
     started = to_micros(new.started_at)
     if not new.is_new:
-        yield from tombstones.refuse_earlier(new.session_id, owner, started)
+        yield from tombstones.refuse_if_erased(new.session_id, owner, started)
     row = NewSessionRow(new.session_id, key, owner, source, user, parent, relation, started, *settings)
     yield from make_way(new.session_id, ids)
     yield Statement("add_session_row", row)
@@ -187,7 +187,7 @@ def change(statement: str, session_id: str, *values: object) -> Transaction[None
 def note_prompt(session_id: str, prompt: str) -> Transaction[bool]:
     """Store the prompt of a session that has none; return whether it was stored."""
     ((noted,),) = yield Statement(
-        "note_system_prompt", (prompt, session_id), alone=True, lock=of_session(session_id)
+        "note_system_prompt", (prompt, session_id), alone=True, lock=session_lock(session_id)
     )
     return bool(noted)
 
@@ -228,7 +228,7 @@ def decode_record(row: Row) -> SessionRecord:
             extra=NO_EXTRA if stored.extra is None else _read_json(stored.extra),
         )
     except DAMAGE as error:
-        tell_damage(f"session {stored.session_id!r}", error, "its row")
+        raise_damaged(f"session {stored.session_id!r}", error, "its row")
     return record
 
 

@@ -14,7 +14,7 @@ from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.state_machine import Event, advance
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change, LaneEvent
-from gateway_sessions.storage.tables.entries import archive, put, remove
+from gateway_sessions.storage.tables.entries import encode_archive, put, remove
 from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.tables.sql_files import record_of
 from gateway_sessions.storage.transactions.sessions import titles
@@ -60,7 +60,7 @@ def begin(change: Change, entry: SessionEntry, parent: str | None) -> Transactio
     yield from add_row(entry, change.now, parent)
     if not entry.entry_id:
         entry = entry.altered(entry_id=next(change.entry_ids))
-    return (yield from put(change.scheduled(entry)))
+    return (yield from put(change.with_due_instant(entry)))
 
 
 def end(change: Change, entry: SessionEntry, reason: EndReason) -> Transaction[bool]:
@@ -114,7 +114,7 @@ def move_to(
         state_reason=reason,
         state_since=(since or change.now) if reason is not None else None,
     )
-    written = yield from put(change.scheduled(moved))
+    written = yield from put(change.with_due_instant(moved))
     yield transition(change, written, event, came_from=entry.state, reason=reason)
     return written
 
@@ -170,7 +170,9 @@ def logged(change_id: int, row: Transition) -> Statement:
 def end_of(entry: SessionEntry, at: datetime, reason: str) -> Statement:
     """End the entry's session, and keep its record so that it can come back."""
     news = SessionEnd(at=at, session_key=entry.session_key, session_id=entry.session_id, reason=reason)
-    return Statement("end_session", (to_micros(at), reason, archive(entry), entry.session_id), news=news)
+    return Statement(
+        "end_session", (to_micros(at), reason, encode_archive(entry), entry.session_id), news=news
+    )
 
 
 def _text(word: str | None) -> str | None:

@@ -112,7 +112,7 @@ def _descend(descent: Descent, relation: Relation, parent: AncestorRow) -> Trans
     new_id, micros = descent.new_session_id, to_micros(descent.now)
     if (yield Statement("session_exists", (new_id,))):
         raise InvalidSessionIdError(new_id, "is the id of another session")
-    yield from tombstones.refuse_descent(descent.session_id, parent.owner, parent.started_at)
+    yield from tombstones.refuse_if_being_erased(descent.session_id, parent.owner, parent.started_at)
     called: tuple[str | None, str | None] = (None, None)
     if parent.title is not None:
         called = (yield from titles.next_free(parent.owner, parent.title)), str(TitledBy.LINEAGE)

@@ -98,7 +98,7 @@ def resume(
 
 def _was_continued(session_id: str, entry: SessionEntry) -> Transaction[None]:
     """Return if another call has compressed the session already; else raise `SessionEndedError`."""
-    line = yield from lineage.chain(session_id)
+    line = yield from lineage.compression_line_ids(session_id)
     if entry.session_id in line[line.index(session_id) :]:
         return
     session = yield from ancestor(session_id)

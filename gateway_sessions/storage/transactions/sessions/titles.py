@@ -94,7 +94,7 @@ def set_title(
     holders = yield Statement("holder_of_title", (named.owner, title))
     for holder, session_key in holders:
         if holder != session_id:
-            line = yield from lineage.chain(session_id)
+            line = yield from lineage.compression_line_ids(session_id)
             if holder not in line[: line.index(session_id)]:
                 seen = scope is not None and scope.sees(owner=named.owner, session_key=session_key)
                 raise TitleTakenError(title, holder if seen else None)

@@ -14,8 +14,8 @@ import msgspec
 
 from gateway_sessions.core.transcript.messages import SEVERAL_IDS, Message
 from gateway_sessions.ports import Statement, Transaction
-from gateway_sessions.storage.tables.column_decoding import from_json
-from gateway_sessions.storage.tables.message_rows import decode_all
+from gateway_sessions.storage.tables.column_decoding import decode_json
+from gateway_sessions.storage.tables.message_rows import decode_messages
 from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.transactions.transcripts.messages import MessagePage, page
 
@@ -64,7 +64,7 @@ def _with_their_messages(session_id: str, messages: Sequence[Message]) -> Transa
     """Return the messages with the platform messages that the stored rows of the conversation name."""
     if not any(SEVERAL_IDS in one.extra and one.platform_messages is None for one in messages):
         return messages
-    rows = decode_all((yield Statement("rows_of_several", (session_id,))))
+    rows = decode_messages((yield Statement("rows_of_several", (session_id,))))
     known = {_told(one): one.platform_messages for one in rows}
     return [
         one.altered(platform_messages=known.get(_told(one)))
@@ -80,7 +80,7 @@ def _people_of(session_id: str) -> Transaction[frozenset[str]]:
     session = yield from stored_session(session_id)
     found = {author for author, _ in rows if author is not None}
     for _, people in rows:
-        found |= set(from_json(f"session {session_id!r}", people, tuple[str, ...]) if people else _NOBODY)
+        found |= set(decode_json(f"session {session_id!r}", people, tuple[str, ...]) if people else _NOBODY)
     return frozenset(found - {session.owner} if session is not None else found)
 
 

@@ -18,7 +18,7 @@ from gateway_sessions.core.transcript.messages import (
     brief_line,
 )
 from gateway_sessions.ports import Statement, Transaction
-from gateway_sessions.storage.tables.message_rows import decode_all
+from gateway_sessions.storage.tables.message_rows import decode_messages
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.transcripts.messages import must_exist, rows_of
 from gateway_sessions.storage.transactions.transcripts.rewind import UserTurnRow
@@ -59,8 +59,8 @@ def around(anchor: Anchor) -> Transaction[MessageWindow]:
         return MessageWindow()
     radius = max(anchor.window, 0)
     where = (anchor.session_id, place.seq, anchor.include_hidden)
-    before = decode_all((yield Statement("visible_messages_until", (*where, radius + 1))))
-    behind = decode_all((yield Statement("visible_messages_from", (*where, radius + 1))))
+    before = decode_messages((yield Statement("visible_messages_until", (*where, radius + 1))))
+    behind = decode_messages((yield Statement("visible_messages_from", (*where, radius + 1))))
     return MessageWindow((*reversed(before), *behind[1:]), len(before) - 1, len(behind) - 1)
 
 
@@ -74,7 +74,9 @@ def anchored(anchor: Anchor) -> Transaction[AnchoredView]:
     first, last = seen.messages[0].seq, seen.messages[-1].seq
     start = yield Statement("first_texts_before", (anchor.session_id, first, *kept))
     end = yield Statement("last_texts_behind", (anchor.session_id, last, *kept))
-    return AnchoredView(_of_roles(seen, anchor), tuple(decode_all(start)), tuple(decode_all(reversed(end))))
+    return AnchoredView(
+        _of_roles(seen, anchor), tuple(decode_messages(start)), tuple(decode_messages(reversed(end)))
+    )
 
 
 def recent_user_turns(session_id: str, limit: int) -> Transaction[list[UserTurn]]:

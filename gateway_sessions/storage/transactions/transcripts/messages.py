@@ -19,12 +19,12 @@ from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.message_rows import (
     EncodedMessage,
     TextColumns,
-    decode_all,
-    decode_spoken,
-    encode,
+    decode_messages,
+    decode_model_messages,
+    encode_message,
 )
 from gateway_sessions.storage.tables.sessions import ancestor
-from gateway_sessions.storage.tables.statements import of_session
+from gateway_sessions.storage.tables.statements import session_lock
 
 EVERYTHING: Final = 1 << 62
 """A number above that of all rows, and a place behind all messages, of any session."""
@@ -75,7 +75,7 @@ def append(
     Raise `SentBeforeErasureError` for a message that was sent before the session's owner or its author was
     erased, unless the store had the message already and it is merely *copied*.
     """
-    stored = [encode(message, now) for message in messages]
+    stored = [encode_message(message, now) for message in messages]
     if not stored:
         yield from must_exist(session_id)
         return Appended([], 0)
@@ -94,7 +94,7 @@ def page(session_id: str, asked: MessagePage) -> Transaction[list[Message]]:
     rows = yield Statement("messages_before" if backwards else "messages_after", (session_id, *asked.params))
     if not rows:
         yield from must_exist(session_id)
-    return decode_all(reversed(rows) if backwards else rows)
+    return decode_messages(reversed(rows) if backwards else rows)
 
 
 def must_exist(session_id: str) -> Transaction[None]:
@@ -117,7 +117,7 @@ def _added(session_id: str, message_ids: Sequence[int], stored: Sequence[Encoded
 
 
 def _searchable(session_id: str, stored: Sequence[EncodedMessage]) -> list[Searchable]:
-    return [one.columns.searchable_in(session_id) for one in stored]
+    return [one.columns.as_searchable(session_id) for one in stored]
 
 
 def _advance(
@@ -134,17 +134,17 @@ def _advance(
         min(now, max(one.stored.sent_at for one in stored)),  # a platform's clock may be ahead of ours
     )
     ((changed,),) = yield Statement(
-        "advance_totals", (*brought, session_id, first_sent), lock=of_session(session_id)
+        "advance_totals", (*brought, session_id, first_sent), lock=session_lock(session_id)
     )
     if changed:
         return
     session = yield from ancestor(session_id)
     if session is None:
         raise SessionNotFoundError(session_id)
-    yield from tombstones.refuse_earlier(session_id, session.owner, first_sent)
+    yield from tombstones.refuse_if_erased(session_id, session.owner, first_sent)
     for instant, author in sent:
         if author is not None:
-            yield from tombstones.refuse_earlier(session_id, author, instant)
+            yield from tombstones.refuse_if_erased(session_id, author, instant)
     ((changed,),) = yield Statement("advance_totals", (*brought, session_id, tombstones.ANY_TIME))
     if not changed:
         raise SessionNotFoundError(session_id)
@@ -183,9 +183,9 @@ def conversation(
 
 def _last_messages(session_id: str, limit: int | None) -> Transaction[list[ModelMessage]]:
     if limit is None:
-        return decode_spoken((yield Statement("conversation_of_session", (session_id,))))
+        return decode_model_messages((yield Statement("conversation_of_session", (session_id,))))
     rows = yield Statement("end_of_conversation", (session_id, rows_of(limit)))
-    return decode_spoken(reversed(rows))
+    return decode_model_messages(reversed(rows))
 
 
 def _repeated_messages(before: list[ModelMessage], behind: list[ModelMessage]) -> int:

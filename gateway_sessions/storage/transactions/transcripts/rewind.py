@@ -9,7 +9,7 @@ from gateway_sessions.core.transcript.messages import PREVIEW_READS, Hidden, Rew
 from gateway_sessions.errors import InvalidInputError, NothingToUndoError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.sql_files import row_of
-from gateway_sessions.storage.tables.statements import of_session
+from gateway_sessions.storage.tables.statements import session_lock
 from gateway_sessions.storage.transactions.transcripts.messages import must_exist
 
 PREVIEW_PAGE = 20
@@ -109,7 +109,7 @@ def _rewind_to(session_id: str, target: UserTurnRow, ids: Iterator[int]) -> Tran
 
 def _first_texts(session_id: str, after_seq: int) -> Statement:
     which = (PREVIEW_READS, session_id, after_seq, PREVIEW_PAGE)
-    return Statement("first_user_texts", which, lock=of_session(session_id))
+    return Statement("first_user_texts", which, lock=session_lock(session_id))
 
 
 def _preview(session_id: str) -> Transaction[str | None]:

@@ -15,9 +15,13 @@ from gateway_sessions.core.storable_text import StorableEncoder
 from gateway_sessions.core.transcript.messages import STEERED, Content, Hidden, Message, MessageVersion
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
-from gateway_sessions.storage.tables.column_decoding import content_of, escaped
-from gateway_sessions.storage.tables.index_notes import note_changes
-from gateway_sessions.storage.tables.message_rows import content_columns, decode_all, kept_of
+from gateway_sessions.storage.tables.column_decoding import decode_content_parts, escape_like_pattern
+from gateway_sessions.storage.tables.index_notes import note_changed_messages
+from gateway_sessions.storage.tables.message_rows import (
+    content_columns,
+    decode_messages,
+    platform_messages_to_store,
+)
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.transcripts.authors import in_place_of
 from gateway_sessions.storage.transactions.transcripts.messages import Appended, append, must_exist
@@ -75,9 +79,9 @@ def compact(
 def rows_made_of(session_ids: Sequence[str], message_id: str) -> Transaction[list[Message]]:
     """Return the rows in these sessions that were made of a platform's message, hidden ones too."""
     ids = msgspec.json.encode(list(session_ids)).decode()
-    like = f"%{escaped(json.dumps(message_id, ensure_ascii=False))}%"
+    like = f"%{escape_like_pattern(json.dumps(message_id, ensure_ascii=False))}%"
     rows = yield Statement("rows_of_platform_message", (ids, message_id, ids, like, like))
-    return [one for one in decode_all(rows) if holds(one, message_id)]
+    return [one for one in decode_messages(rows) if holds(one, message_id)]
 
 
 def change_said(session_key: str, rewording: Rewording, change: Change) -> Transaction[Effect]:
@@ -127,7 +131,7 @@ def reword(
 
     If *keep*, the old version is kept. What a person deleted is not kept.
     """
-    rows = decode_all((yield Statement("message_by_id", (message_id,))))
+    rows = decode_messages((yield Statement("message_by_id", (message_id,))))
     if not rows:
         return
     row = rows[0]
@@ -153,7 +157,7 @@ def versions(session_id: str, message_id: int) -> Transaction[list[MessageVersio
     return [
         MessageVersion(
             one.version,
-            one.content if one.parts is None else content_of(f"message {message_id}", one.parts),
+            one.content if one.parts is None else decode_content_parts(f"message {message_id}", one.parts),
             from_micros(one.replaced_at),
         )
         for one in map(VersionRow._make, rows)
@@ -199,7 +203,7 @@ def _write(
     at = None if edited_at is None else to_micros(edited_at)
     yield Statement("reword_row", (*new, at, was.message_id))
     if otherwise:
-        yield from note_changes((was.message_id,), ids)
+        yield from note_changed_messages((was.message_id,), ids)
     yield from adjust(was.session_id, size=after.size - before.size, edits=int(otherwise))
     return otherwise, after.replaced
 
@@ -210,7 +214,7 @@ def _columns(intake: StorableEncoder, row: Message) -> tuple[str | None, ...]:
         *content_columns(intake, row.content),
         intake.json("api_content", row.api_content),
         intake.text("platform_message_id", row.platform_message_id),
-        intake.json("platform_messages", kept_of(row)),
+        intake.json("platform_messages", platform_messages_to_store(row)),
         intake.json("extra", dict(row.extra) or None),
     )
 
@@ -254,7 +258,7 @@ def _without(
     left = [one for one in rows if one.message_id not in chosen]
     yield Statement("delete_message", many=gone)
     yield Statement("delete_message_versions", many=gone)
-    yield from note_changes((message_id for (message_id,) in gone), ids)
+    yield from note_changed_messages((message_id for (message_id,) in gone), ids)
     # In ascending order, because a place must be free when a message moves there: places are unique.
     moved = [(at, one.message_id) for at, one in enumerate(left, start=1) if one.seq != at]
     yield Statement("move_message", many=moved)

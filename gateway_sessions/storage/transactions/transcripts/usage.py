@@ -47,10 +47,16 @@ from gateway_sessions.core.usage.usage_events import (
 )
 from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.ports import Row, Rows, Statement, Transaction
-from gateway_sessions.storage.tables.entries import archive, load, load_by_session, put_unqueried, unarchive
+from gateway_sessions.storage.tables.entries import (
+    decode_archive,
+    encode_archive,
+    load,
+    load_by_session,
+    put_record_and_clocks,
+)
 from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.tables.sql_files import record_of, row_of
-from gateway_sessions.storage.tables.statements import of_session
+from gateway_sessions.storage.tables.statements import session_lock
 
 
 @row_of("usage_event")
@@ -183,7 +189,7 @@ def record(session_id: str, usage: Usage, now: datetime) -> Transaction[bool]:
         raise InvalidInputError(problem)
     if known is not None:
         return False
-    used = yield Statement("get_used", (session_id,), lock=of_session(session_id))
+    used = yield Statement("get_used", (session_id,), lock=session_lock(session_id))
     if not used:
         raise SessionNotFoundError(session_id)
     yield Statement("add_usage", usage_row(usage, session_id))
@@ -310,11 +316,11 @@ def _count_in_entry(session_id: str, more: UsageSum, status: CostStatus, now: da
     if entry is not None:  # its lane may be another one: that lane's lock is needed
         entry = yield from load(entry.session_key, entry, locked=True)
     if entry is not None and entry.session_id == session_id:
-        yield from put_unqueried(_counted(entry, more, status).evolve(now))
+        yield from put_record_and_clocks(_counted(entry, more, status).evolve(now))
         return
     session = yield from stored_session(session_id)
     if session is not None and session.entry is not None:
-        text = archive(_counted(unarchive(session.entry), more, status))
+        text = encode_archive(_counted(decode_archive(session.entry), more, status))
         yield Statement("keep_entry", (text, session_id))
 
 

@@ -20,8 +20,8 @@ from gateway_sessions.core.usage.usage_events import CostStatus, Usage
 from gateway_sessions.errors import SessionNotFoundError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
-from gateway_sessions.storage.tables.column_decoding import content_of, from_json, member
-from gateway_sessions.storage.tables.message_rows import decode_all
+from gateway_sessions.storage.tables.column_decoding import decode_content_parts, decode_json, enum_member
+from gateway_sessions.storage.tables.message_rows import decode_messages
 from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.sessions.session_rows import decode_record
@@ -117,7 +117,7 @@ def count(wanted: ExportQuery) -> Transaction[int]:
 
 def logical_line(session_id: str, scope: Scope) -> Transaction[list[str]]:
     """Return the visible sessions of the line of compressions around a session, in its order."""
-    links = yield from lineage.line(session_id)
+    links = yield from lineage.compression_line(session_id)
     return [link.session_id for link in links if link.visible(scope)]
 
 
@@ -128,7 +128,7 @@ def head(session_id: str, scope: Scope) -> Transaction[Head]:
     if not rows or more is None or not scope.sees(owner=more.owner, session_key=more.session_key):
         raise SessionNotFoundError(session_id)
     record = decode_record(rows[0])
-    entry: Any = from_json(f"session {session_id!r}", more.entry, object)
+    entry: Any = decode_json(f"session {session_id!r}", more.entry, object)
     members = session_members(record, ends=more.ends, entry=entry)
     usage = yield Statement("usage_to_export", (session_id,))
     members["usage_events"] = [usage_members(_usage(UsageRow(*row))) for row in usage]
@@ -155,7 +155,7 @@ def beginnings(session_ids: Sequence[str], wanted: ExportQuery) -> Transaction[l
 def messages(session_id: str, of: Head, after_seq: int, wanted: ExportQuery) -> Transaction[list[Members]]:
     """Return the next page of messages."""
     asked = (after_seq, EVERYTHING, wanted.include_hidden, of.page)
-    found = decode_all((yield Statement("messages_after", (session_id, *asked))))
+    found = decode_messages((yield Statement("messages_after", (session_id, *asked))))
     if not found:
         return []
     between = (session_id, found[0].seq, found[-1].seq)
@@ -163,7 +163,9 @@ def messages(session_id: str, of: Head, after_seq: int, wanted: ExportQuery) -> 
     hidden_by: dict[int, int] = {seq: act for seq, act in hidden}  # noqa: C416 -- a row is no pair by its type
     versions: defaultdict[int, list[Version]] = defaultdict(list)
     for old in map(EarlierVersion._make, (yield Statement("versions_of_messages", between))):
-        content = old.content if old.parts is None else content_of(f"session {session_id!r}", old.parts)
+        content = (
+            old.content if old.parts is None else decode_content_parts(f"session {session_id!r}", old.parts)
+        )
         versions[old.seq].append((content, from_micros(old.replaced_at)))
     return [
         message_members(one, of.acts.get(hidden_by.get(one.seq, 0)), versions.get(one.seq, ()))
@@ -192,5 +194,5 @@ def _usage(row: UsageRow) -> Usage:
     columns = row._asdict()
     del columns["session_id"]
     columns["at"] = from_micros(row.at)
-    columns["cost_status"] = member(f"use {row.event_id!r}", CostStatus, row.cost_status)
+    columns["cost_status"] = enum_member(f"use {row.event_id!r}", CostStatus, row.cost_status)
     return Usage(**columns)

@@ -14,9 +14,9 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.change import Change, LaneEvent
-from gateway_sessions.storage.tables.column_decoding import from_json
+from gateway_sessions.storage.tables.column_decoding import decode_json
 from gateway_sessions.storage.tables.entries import EntryRow, put
-from gateway_sessions.storage.tables.meta import remember
+from gateway_sessions.storage.tables.meta import set_fact
 from gateway_sessions.storage.transactions.sessions.session_rows import add_row
 from gateway_sessions.storage.transactions.sessions.session_transitions import transition
 from gateway_sessions.storage.transactions.transfer.import_session import note_in, session_here
@@ -43,7 +43,7 @@ def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Transacti
         if not (yield Statement("session_exists", (entry.session_id,))):
             yield from add_row(entry, entry.created_at, entry.previous_session_id)
         new = entry.altered(entry_id=next(change.entry_ids), version=max(entry.version, 1))
-        stored = yield from put(change.scheduled(new))
+        stored = yield from put(change.with_due_instant(new))
         yield transition(change, stored, LaneEvent.IMPORTED)
         written += 1
     return written
@@ -51,7 +51,7 @@ def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Transacti
 
 def import_done() -> Transaction[None]:
     """Store that the file was imported, so that it is never read again."""
-    yield from remember(IMPORTED, 1)
+    yield from set_fact(IMPORTED, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def known(session_ids: Sequence[str], member: str) -> Transaction[dict[str, Know
         columns = yield from session_here(session_id)
         if columns is None:
             continue
-        extra = from_json(f"session {session_id!r}", columns.extra or "{}", dict[str, Any])
+        extra = decode_json(f"session {session_id!r}", columns.extra or "{}", dict[str, Any])
         counts = yield Statement("stored_messages_of_session", (session_id,))
         note = note_in(columns.extra)
         empty = not any(stored for _, stored in counts)

@@ -25,9 +25,9 @@ from gateway_sessions.core.storable_text import StorableEncoder
 from gateway_sessions.errors import InvalidInputError, StorageCorruptError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
-from gateway_sessions.storage.tables.column_decoding import from_json
-from gateway_sessions.storage.tables.entries import archive, unarchive
-from gateway_sessions.storage.tables.message_rows import MessageColumns, content_columns, encode
+from gateway_sessions.storage.tables.column_decoding import decode_json
+from gateway_sessions.storage.tables.entries import decode_archive, encode_archive
+from gateway_sessions.storage.tables.message_rows import MessageColumns, content_columns, encode_message
 from gateway_sessions.storage.tables.sql_files import record_of, row_of
 from gateway_sessions.storage.transactions.sessions.remove import make_way
 from gateway_sessions.storage.transactions.sessions.titles import taken_in_lineage
@@ -164,7 +164,7 @@ def encoded(bundle: ExportedSession, now: datetime) -> Encoded:
     A large session takes long.
     """
     record, intake = bundle.record, StorableEncoder()
-    stored = [encode(one.message, now) for one in bundle.messages]
+    stored = [encode_message(one.message, now) for one in bundle.messages]
     totals = {name: getattr(record, name) for name in TotalsColumns._fields}
     totals |= {
         "last_active": to_micros(record.last_active),
@@ -210,7 +210,7 @@ def without_note(extra: str | None) -> str | None:
 
 
 def _members(extra: str | None) -> dict[str, Any]:
-    return from_json("a session", extra or "{}", dict[str, Any])
+    return decode_json("a session", extra or "{}", dict[str, Any])
 
 
 def _columns(bundle: ExportedSession, intake: StorableEncoder) -> SessionColumns:
@@ -247,7 +247,7 @@ def _entry(bundle: ExportedSession) -> str | None:
     if bundle.entry is None:
         return None
     try:
-        entry = unarchive(msgspec.json.encode(bundle.entry).decode())
+        entry = decode_archive(msgspec.json.encode(bundle.entry).decode())
     except StorageCorruptError as error:
         problem = f"entry cannot be used: {error.__cause__}"
         raise InvalidInputError(problem) from error
@@ -255,7 +255,7 @@ def _entry(bundle: ExportedSession) -> str | None:
     if (entry.session_id, entry.session_key) != (record.session_id, record.session_key):
         problem = "entry belongs to another session or lane"
         raise InvalidInputError(problem)
-    return archive(entry)
+    return encode_archive(entry)
 
 
 T = TypeVar("T")
@@ -544,4 +544,4 @@ def _write(one: Encoded, ids: Iterator[int]) -> Transaction[None]:
 
 
 def _said(one: Encoded) -> list[Searchable]:
-    return [message.columns.searchable_in(one.session_id) for message in one.messages]
+    return [message.columns.as_searchable(one.session_id) for message in one.messages]

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from gateway_sessions.core.notices.human_units import such_as
 from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.ports import Rows, Statement, Transaction
-from gateway_sessions.storage.tables.lanes import load_lane, put_lane, recount
+from gateway_sessions.storage.tables.lanes import load_lane, put_lane, recount_waiting_turns
 from gateway_sessions.storage.tables.sql_files import row_of
-from gateway_sessions.storage.tables.statements import moving
+from gateway_sessions.storage.tables.statements import move_statement
 
 _ORPHANS: Final = ("entries_without_session", "messages_without_session", "usage_without_session")
 _CIRCLES: Final = "circles"
@@ -167,7 +167,7 @@ def _mend_queues() -> Transaction[None]:
         yield from put_lane(lane)
     for (session_key,) in (yield Statement("wrong_queues")):
         lane = yield from load_lane(session_key)
-        yield from recount(lane)
+        yield from recount_waiting_turns(lane)
         yield from put_lane(lane)
 
 
@@ -193,7 +193,7 @@ def _oldest_of_circles() -> Transaction[list[str]]:
 
 def _move(name: str, event: ItemEvent, rows: Rows) -> Transaction[None]:
     if rows:
-        yield moving(name, event, many=[tuple(row) for row in rows])
+        yield move_statement(name, event, many=[tuple(row) for row in rows])
 
 
 def _change(name: str, rows: Rows) -> Transaction[None]:

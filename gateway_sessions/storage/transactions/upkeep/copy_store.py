@@ -23,7 +23,7 @@ import msgspec
 from gateway_sessions.core.search.documents import Searchable
 from gateway_sessions.ports import Row, Rows, Statement, Transaction
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.column_decoding import from_json
+from gateway_sessions.storage.tables.column_decoding import decode_json
 from gateway_sessions.storage.tables.message_rows import MessageColumns
 from gateway_sessions.storage.transactions.search import stemming
 
@@ -120,22 +120,22 @@ def take_in(table: str, one: TablePage) -> Transaction[None]:
     """Store a page, and the key of its last row."""
     said = partial(_said, one.rows) if table == "messages" else None
     yield Statement(f"move_in_{table}", many=[tuple(row) for row in one.rows], said=said)
-    yield from meta.remember(f"{NOTE}{table}", msgspec.json.encode(one.last).decode())
+    yield from meta.set_fact(f"{NOTE}{table}", msgspec.json.encode(one.last).decode())
 
 
 def _said(rows: Rows) -> list[Searchable]:
     return [
-        MessageColumns(*columns[:_HIDDEN_BY], *columns[_HIDDEN_BY + 1 :]).searchable_in(session_id)
+        MessageColumns(*columns[:_HIDDEN_BY], *columns[_HIDDEN_BY + 1 :]).as_searchable(session_id)
         for _, session_id, _, *columns in rows
     ]
 
 
 def reached(table: str) -> Transaction[Key]:
     """Return the key of the last row that was taken in."""
-    noted = yield from meta.get(f"{NOTE}{table}")
+    noted = yield from meta.get_fact(f"{NOTE}{table}")
     if noted is None:
         return BEGINNINGS[table]
-    return tuple(from_json(f"fact {NOTE + table!r}", noted, list[int | str]))
+    return tuple(decode_json(f"fact {NOTE + table!r}", noted, list[int | str]))
 
 
 def counts() -> Transaction[dict[str, int]]:
@@ -148,7 +148,7 @@ def facts() -> Transaction[dict[str, str]]:
     """Return all facts about the store itself."""
     rows = yield Statement("all_facts")
     return {
-        name: meta.to_text(value)
+        name: meta.fact_as_text(value)
         for name, value in rows
         if name not in OF_THE_DATABASE and not name.startswith(NOTE)
     }
@@ -157,7 +157,7 @@ def facts() -> Transaction[dict[str, str]]:
 def take_in_facts(given: Mapping[str, str]) -> Transaction[None]:
     """Store facts about the store."""
     for name, value in given.items():
-        yield from meta.remember(name, value)
+        yield from meta.set_fact(name, value)
 
 
 def identity() -> Transaction[str]:
@@ -171,15 +171,15 @@ def look() -> Transaction[MoveState]:
     rows = yield from counts()
     return MoveState(
         identity=_identity(told),
-        moving=(yield from meta.get(meta.MOVING)),
-        moved_from=(yield from meta.get(meta.MOVED_FROM)),
+        moving=(yield from meta.get_fact(meta.MOVING)),
+        moved_from=(yield from meta.get_fact(meta.MOVED_FROM)),
         empty=not told and not any(rows.values()),
     )
 
 
 def begin(identity: str) -> Transaction[None]:
     """Mark the database so that no process can open it until the whole store has come."""
-    yield from meta.remember(meta.MOVING, identity)
+    yield from meta.set_fact(meta.MOVING, identity)
 
 
 def finish(identity: str) -> Transaction[None]:
@@ -187,7 +187,7 @@ def finish(identity: str) -> Transaction[None]:
     for table in BEGINNINGS:
         yield Statement("forget_meta", (f"{NOTE}{table}",))
     yield Statement("forget_meta", (meta.MOVING,))
-    yield from meta.remember(meta.MOVED_FROM, identity)
+    yield from meta.set_fact(meta.MOVED_FROM, identity)
 
 
 def _identity(told: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ from gateway_sessions.core.sessions.erasure import Subject, tombstone_of
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.column_decoding import escaped, from_json
+from gateway_sessions.storage.tables.column_decoding import decode_json, escape_like_pattern
 from gateway_sessions.storage.tables.entries import load, put, remove
 from gateway_sessions.storage.tables.lanes import lane_lease
 from gateway_sessions.storage.tables.sql_files import row_of
@@ -117,7 +117,7 @@ def begin(
         if entry is not None:
             yield from remove(entry)
             yield end_of(entry, erased_at, ERASED)
-    noted = yield from meta.get(f"{ERASING}{tombstone}")
+    noted = yield from meta.get_fact(f"{ERASING}{tombstone}")
     known = _read_plan(noted).lanes if noted is not None else ()
     ((last_message_id, *_),) = yield Statement("index_limits")
     plan = ErasurePlan(
@@ -193,7 +193,7 @@ def scrub(subject: Subject, also: Sequence[str] = ()) -> Transaction[Counter[str
 def _scrub(subject: Subject, user_id: str) -> Transaction[int]:
     """Remove one id of a person from other owners' rows; return how many rows named it."""
     whose = (subject.owner, subject.platform)
-    named = f"%{escaped(msgspec.json.encode(user_id).decode())}%"
+    named = f"%{escape_like_pattern(msgspec.json.encode(user_id).decode())}%"
     changed = 0
     for (session_key,) in (yield Statement("entries_that_name", (*whose, named))):
         entry = yield from load(session_key)
@@ -203,7 +203,7 @@ def _scrub(subject: Subject, user_id: str) -> Transaction[int]:
         yield from put(entry.altered(origin=nobody, version=entry.version + 1))
         changed += 1
     for session_id, archived in (yield Statement("archives_that_name", (*whose, named))):
-        record: dict[str, Any] = from_json(f"session {session_id!r}", archived, dict[str, Any])
+        record: dict[str, Any] = decode_json(f"session {session_id!r}", archived, dict[str, Any])
         origin: dict[str, Any] = record.get("origin") or {}
         if user_id in (origin.get("user_id"), origin.get("user_id_alt")):
             record["origin"] = {name: value for name, value in origin.items() if name not in _OF_THE_PERSON}
@@ -260,11 +260,11 @@ def _taken_from_its_lane(session_id: str) -> Transaction[Counter[str]]:
 
 
 def _note(plan: ErasurePlan) -> Transaction[None]:
-    yield from meta.remember(f"{ERASING}{plan.tombstone}", msgspec.json.encode(plan).decode())
+    yield from meta.set_fact(f"{ERASING}{plan.tombstone}", msgspec.json.encode(plan).decode())
 
 
 def _read_plan(text: str) -> ErasurePlan:
-    return from_json("the plan of an erasure", text, ErasurePlan)
+    return decode_json("the plan of an erasure", text, ErasurePlan)
 
 
 def _is_of(origin: SessionSource, user_id: str) -> bool:

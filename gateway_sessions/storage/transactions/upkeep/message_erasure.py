@@ -17,10 +17,10 @@ from gateway_sessions.core.identity.keys import is_room_owner
 from gateway_sessions.core.queue.state_machine import ReplyEvent
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.ports import Statement, Transaction
-from gateway_sessions.storage.tables.message_rows import decode_all
+from gateway_sessions.storage.tables.message_rows import decode_messages
 from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.tables.sql_files import row_of
-from gateway_sessions.storage.tables.statements import moving
+from gateway_sessions.storage.tables.statements import move_statement
 from gateway_sessions.storage.transactions.transcripts import rewrite
 from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING
 from gateway_sessions.storage.transactions.transfer.import_session import note_in, with_note, without_note
@@ -108,7 +108,7 @@ def _answers_to_others(said: Said, session_id: str, found: Sequence[Message]) ->
     if not from_elsewhere:
         return set()
     until = (session_id, said.sent_until)
-    yield moving("forget_replies_of_session", ReplyEvent.ERASED, params=until)
+    yield move_statement("forget_replies_of_session", ReplyEvent.ERASED, params=until)
     if session.session_key is not None:
         yield Statement("forget_problems_of_lane", (FORGOTTEN, session.session_key, said.sent_until))
     answers = yield Statement(
@@ -146,7 +146,7 @@ def titles_of(owner: str, after: str, limit: int) -> Transaction[list[dict[str, 
 
 
 def _messages(said: Said, session_id: str) -> Transaction[list[Message]]:
-    return decode_all((yield Statement("words_in_session", (session_id, *said.params))))
+    return decode_messages((yield Statement("words_in_session", (session_id, *said.params))))
 
 
 def _without_title(extra: str) -> str | None:

@@ -12,7 +12,7 @@ PREFIX: Final = "program:"
 
 def get(key: str) -> Transaction[str | None]:
     """Return the text kept under that name; None if there is none."""
-    stored = yield from meta.get(f"{PREFIX}{key}")
+    stored = yield from meta.get_fact(f"{PREFIX}{key}")
     return None if stored is None else str(stored)
 
 
@@ -20,6 +20,6 @@ def put(key: str, value: str | None) -> Transaction[None]:
     """Keep a text under that name, or forget it."""
     name = f"{PREFIX}{key}"
     if value is None:
-        yield Statement("forget_meta", (name,), lock=statements.of_session(name))
+        yield Statement("forget_meta", (name,), lock=statements.session_lock(name))
     else:
-        yield Statement("set_meta", (name, value), lock=statements.of_session(name))
+        yield Statement("set_meta", (name, value), lock=statements.session_lock(name))

@@ -87,7 +87,7 @@ class SourceCount:
 
 def schema_version() -> Transaction[int]:
     """Return the version of the database's schema."""
-    return (yield from meta.number("schema_version"))
+    return (yield from meta.get_number("schema_version"))
 
 
 def count_lanes() -> Transaction[int]:
@@ -153,7 +153,7 @@ def running_by_opening() -> Transaction[dict[int, int]]:
 def first_due(limit: int) -> Transaction[list[SessionEntry]]:
     """Return entries whose policies may be due first; each policy tells the exact instant."""
     rows = yield Statement("first_entries_due", (limit,))
-    return entries.readable(rows)
+    return entries.decode_readable(rows)
 
 
 def _instant(micros: int | None) -> datetime | None:

@@ -173,8 +173,8 @@ def _uncalled(column: str, _: Values, __: Circumstances) -> Remedy:
 def _entered_again(column: str, row: Values, circumstances: Circumstances) -> Remedy:
     """Return the record that sessions.json shows for the same session; else an empty one that begins now."""
     if (known := _shown(row, circumstances)) is not None:
-        return Remedy({column: entries.json_record(known)}, lost=False)
-    return Remedy({column: entries.blank_record(circumstances.now)})
+        return Remedy({column: entries.encode_record(known)}, lost=False)
+    return Remedy({column: entries.encode_blank_record(circumstances.now)})
 
 
 def _stated_again(column: str, row: Values, circumstances: Circumstances) -> Remedy:
@@ -223,7 +223,7 @@ TABLES: Final[Mapping[str, Table]] = MappingProxyType(
                 "relation": Form(Relation, _becomes(Relation.SUCCESSION)),
                 "started_at": _INSTANT,
                 "ended_at": _INSTANT,
-                "entry": Form(entries.unarchive, _emptied),
+                "entry": Form(entries.decode_archive, _emptied),
                 "model_config": _OBJECT,
                 "extra": _OBJECT,
             },
@@ -343,13 +343,13 @@ def mend_fact(name: str, secret: bytes | None) -> Transaction[str | None]:
     """
     if name == meta.EPOCH:
         ((epoch,),) = yield Statement("highest_epoch")
-        yield from meta.remember(name, epoch or 0)
+        yield from meta.set_fact(name, epoch or 0)
     elif name != meta.OWN_SECRET:
         yield Statement("forget_meta", (name,))
     elif secret is None:
         return UNKNOWN_SECRET
     else:
-        yield from meta.remember(name, secret)
+        yield from meta.set_fact(name, secret)
     return UNKNOWN_PLAN if name.startswith(ERASING) else None
 
 
@@ -373,7 +373,7 @@ def _epoch(stored: Any) -> int:
 _READ_PLAN: Final = msgspec.json.Decoder(ErasurePlan).decode
 _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
     meta.EPOCH: _epoch,
-    meta.OWN_SECRET: meta.to_bytes,
+    meta.OWN_SECRET: meta.fact_as_bytes,
     meta.GENERATION: int,
     meta.SETTLED_EPOCH: int,
     meta.CLEARED: int,

@@ -9,7 +9,7 @@ from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
 from gateway_sessions.runtime.gateway.running_turn import StopReason
 from gateway_sessions.runtime.gateway.turn_signals import Signal, TurnSignals
-from gateway_sessions.storage.tables.nodes import Post, SignalRow
+from gateway_sessions.storage.tables.nodes import SignalRow, SignalsAndLeases
 
 KEY, OTHER = "agent:main:telegram:dm:ann", "agent:main:telegram:dm:bob"
 
@@ -23,8 +23,8 @@ class Database:
         self.signals = list(enumerate(signals, 1))
         self.thrown_away = 0
 
-    async def read(self, _transaction: Callable[[], object]) -> Post:
-        return Post(
+    async def read(self, _transaction: Callable[[], object]) -> SignalsAndLeases:
+        return SignalsAndLeases(
             signals=tuple(one for _, one in self.signals),
             signal_ids=tuple(at for at, _ in self.signals),
             leases=frozenset({(KEY, 3), (OTHER, 3)}),

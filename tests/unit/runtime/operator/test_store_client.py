@@ -236,11 +236,11 @@ async def test_a_request_under_way_is_answered_before_the_store_closes(
 async def test_reading_writes_nothing(store: SessionStore, home: Path):
     await store.get_or_create_session(dm("1"))
     async with SessionDB.open_reader(home / "sessions.db") as db:
-        for attempt in (db.write(lambda: meta.remember("a", 1)), db.change(None)):  # type: ignore[arg-type]
+        for attempt in (db.write(lambda: meta.set_fact("a", 1)), db.change(None)):  # type: ignore[arg-type]
             with pytest.raises(StorageError, match="opened for reading"):
                 await attempt
         async with db.view() as view:
-            assert await view.read(lambda: meta.number("epoch")) == 1
+            assert await view.read(lambda: meta.get_number("epoch")) == 1
 
 
 async def test_a_store_that_is_not_there_is_not_made(tmp_path: Path):

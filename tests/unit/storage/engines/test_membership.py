@@ -13,7 +13,7 @@ from gateway_sessions.core.cluster import ClusterRules, Node
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.storage.engines.membership import Membership, ServerClock
 from gateway_sessions.storage.tables.meta import StoreOpening
-from gateway_sessions.storage.tables.nodes import JoinedNode, Survey
+from gateway_sessions.storage.tables.nodes import HeartbeatAnswer, JoinedNode
 
 RULES = ClusterRules(heartbeat=timedelta(seconds=1), ttl=timedelta(seconds=4))
 
@@ -48,10 +48,10 @@ class Others:
         opening = StoreOpening(self.epoch, last_change_id=0, install_secret=b"", generation=0, settled=False)
         return JoinedNode(opening=opening, slot=0, first_id=1, now=1, nodes=self.nodes())
 
-    async def run_heartbeat(self, transaction: Any) -> Survey:
+    async def run_heartbeat(self, transaction: Any) -> HeartbeatAnswer:
         del transaction
         self._there()
-        return Survey(self.alive, 1, self.nodes())
+        return HeartbeatAnswer(self.alive, 1, self.nodes())
 
     async def notify_nodes(self, epochs: frozenset[int]) -> None: ...
 

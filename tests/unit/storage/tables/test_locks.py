@@ -20,7 +20,7 @@ from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.tables import lanes
 from gateway_sessions.storage.tables.change import Actor, Change
-from gateway_sessions.storage.tables.statements import of_lane, of_reply, of_session
+from gateway_sessions.storage.tables.statements import lane_lock, reply_lock, session_lock
 from gateway_sessions.storage.transactions.queue import admit, claim, outbox, settle, waiting
 from gateway_sessions.storage.transactions.sessions import find_or_create, lane_changes
 from gateway_sessions.storage.transactions.transcripts import messages
@@ -67,35 +67,38 @@ def admitting(said: InboundMessage, request: find_or_create.SessionRequest) -> T
 
 
 BESIDE_OTHERS: dict[str, tuple[Callable[[], Transaction[Any]], str]] = {
-    "a message": (partial(admitting, message(message_id="1"), REQUEST), of_lane("k")),
-    "one without an id": (partial(admitting, message(), REQUEST), of_lane("k")),
-    "a session for a message": (partial(find_or_create.access, REQUEST, CHANGE), of_lane("k")),
-    "a command": (partial(admit.note, message(), "", ItemKind.COMMAND, REQUEST, CHANGE), of_lane("k")),
-    "a claim": (partial(claim.claim, STARTER, "k", CHANGE), of_lane("k")),
-    "what an agent says": (partial(settle.append, HELD, SAID, CHANGE), of_lane("k")),
-    "what it owes": (partial(settle.owe_now, HELD, (), CHANGE), of_lane("k")),
+    "a message": (partial(admitting, message(message_id="1"), REQUEST), lane_lock("k")),
+    "one without an id": (partial(admitting, message(), REQUEST), lane_lock("k")),
+    "a session for a message": (partial(find_or_create.access, REQUEST, CHANGE), lane_lock("k")),
+    "a command": (partial(admit.note, message(), "", ItemKind.COMMAND, REQUEST, CHANGE), lane_lock("k")),
+    "a claim": (partial(claim.claim, STARTER, "k", CHANGE), lane_lock("k")),
+    "what an agent says": (partial(settle.append, HELD, SAID, CHANGE), lane_lock("k")),
+    "what it owes": (partial(settle.owe_now, HELD, (), CHANGE), lane_lock("k")),
     "the end of a turn": (
         partial(settle.end_turn, settle.Settlement(held=HELD, outcome=Outcome.TURNED), CHANGE),
-        of_lane("k"),
+        lane_lock("k"),
     ),
     "one that failed": (
         partial(settle.end_turn, settle.Settlement(held=HELD, outcome=Outcome.DEAD), CHANGE),
-        of_lane("k"),
+        lane_lock("k"),
     ),
     "a message on a lane that is known": (
-        partial(lanes.lease_as_known, lanes.KnownLane(1, 1), "k", 1, 1),
-        of_lane("k"),
+        partial(lanes.lease_calm_lane, lanes.KnownLane(1, 1), "k", 1, 1),
+        lane_lock("k"),
     ),
-    "a turn that is given back": (partial(settle.give_back, HELD, None, CHANGE, counted=True), of_lane("k")),
+    "a turn that is given back": (
+        partial(settle.give_back, HELD, None, CHANGE, counted=True),
+        lane_lock("k"),
+    ),
     "an answer": (
         partial(lane_changes.settle, CHANGE, lane_changes.TurnEnd(session_key="k", known=KNOWN)),
-        of_lane("k"),
+        lane_lock("k"),
     ),
-    "a row of a transcript": (partial(messages.append, "s", SAID, EPOCH, IDS), of_session("s")),
-    "a reply on its way": (partial(outbox.mark_sending, REPLY, 1), of_reply(7)),
-    "one that was sent": (partial(outbox.all_sent, [outbox.SentReply(REPLY, None, EPOCH)]), of_reply(7)),
-    "one that is tried again": (partial(outbox.retry, REPLY, EPOCH, "", unclear=0), of_reply(7)),
-    "one that is given up": (partial(outbox.give_up, REPLY, EPOCH, "", unclear=0), of_reply(7)),
+    "a row of a transcript": (partial(messages.append, "s", SAID, EPOCH, IDS), session_lock("s")),
+    "a reply on its way": (partial(outbox.mark_sending, REPLY, 1), reply_lock(7)),
+    "one that was sent": (partial(outbox.all_sent, [outbox.SentReply(REPLY, None, EPOCH)]), reply_lock(7)),
+    "one that is tried again": (partial(outbox.retry, REPLY, EPOCH, "", unclear=0), reply_lock(7)),
+    "one that is given up": (partial(outbox.give_up, REPLY, EPOCH, "", unclear=0), reply_lock(7)),
 }
 ALONE: dict[str, Callable[[], Transaction[Any]]] = {
     "what overtakes a lane": partial(waiting.overtake, CHANGE, "k", "/stop"),
@@ -116,4 +119,4 @@ def test_what_reaches_further_runs_alone(what: str):
 
 
 def test_the_shortest_of_changes_runs_beside_others():
-    assert find_or_create.touching(KNOWN, EPOCH).lock == of_lane("k")
+    assert find_or_create.touching(KNOWN, EPOCH).lock == lane_lock("k")

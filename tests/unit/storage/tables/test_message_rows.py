@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gateway_sessions import Message
-from gateway_sessions.storage.tables.message_rows import MessageColumns, encode
+from gateway_sessions.storage.tables.message_rows import MessageColumns, encode_message
 from gateway_sessions.transcripts import Hidden
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -52,16 +52,16 @@ def test_nothing_but_text_has_few_columns(absent: str):
     content, name = message.content, message.platform_message_id
     whose = (message.author, message.from_lane)
     expected = ("user", content, 1_767_312_000_000_000, name, int(message.observed), *whose)
-    stored = encode(message, NOW)
+    stored = encode_message(message, NOW)
     assert stored.stored == expected
-    *others, extra, author, from_lane, people = encode(message.altered(extra={"a": 1}), NOW).columns
+    *others, extra, author, from_lane, people = encode_message(message.altered(extra={"a": 1}), NOW).columns
     assert stored.columns == (*others, None, author, from_lane, people)
     assert (extra, author, from_lane, people) == ('{"a":1}', *whose, None)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_whatever_else_there_is_needs_all_columns(name: str):
-    assert isinstance(encode(Message(**{**TEXT, name: OTHERS[name]}), NOW).stored, MessageColumns)
+    assert isinstance(encode_message(Message(**{**TEXT, name: OTHERS[name]}), NOW).stored, MessageColumns)
 
 
 def test_no_member_is_forgotten():

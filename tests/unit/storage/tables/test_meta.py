@@ -36,16 +36,16 @@ def _answer(statement: Statement, facts: dict[str, object]) -> Rows:
 def test_every_fact_is_text():
     facts: dict[str, object] = {}
     for name, value in (("number", 7), ("word", "a"), ("install_secret", SECRET)):
-        ask(meta.remember(name, value), facts)
+        ask(meta.set_fact(name, value), facts)
     assert all(isinstance(value, str) for value in facts.values())
-    assert ask(meta.number("number"), facts) == 7
-    assert ask(meta.get("word"), facts) == "a"
+    assert ask(meta.get_number("number"), facts) == 7
+    assert ask(meta.get_fact("word"), facts) == "a"
     assert ask(meta.install_secret(), facts) == SECRET
 
 
 def test_what_was_never_told_is_nothing():
-    assert ask(meta.get("number"), {}) is None
-    assert ask(meta.number("number"), {}) == 0
+    assert ask(meta.get_fact("number"), {}) is None
+    assert ask(meta.get_number("number"), {}) == 0
     assert ask(meta.install_secret(), {}) == b""
 
 

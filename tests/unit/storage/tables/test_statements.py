@@ -34,7 +34,7 @@ from gateway_sessions.storage.tables.statements import (
     KEEPS_ITS_STATE,
     MOVES,
     move_items,
-    moving,
+    move_statement,
 )
 
 QUERIES = load_queries("sqlite")
@@ -334,13 +334,13 @@ def test_the_check_finds_exactly_the_replies_that_are_in_no_state(database: sqli
 
 
 def test_a_statement_carries_the_events_that_it_was_made_for():
-    statement = moving("take_item", ItemEvent.BEGUN, params=(1, 2))
+    statement = move_statement("take_item", ItemEvent.BEGUN, params=(1, 2))
     assert (statement.name, statement.params, statement.moves) == ("take_item", (1, 2), (ItemEvent.BEGUN,))
 
 
 def test_a_statement_is_not_made_for_an_event_that_it_does_not_carry_out():
     with pytest.raises(ValueError, match="take_item carries out"):
-        moving("take_item", ItemEvent.DROPPED, params=(1, 2))
+        move_statement("take_item", ItemEvent.DROPPED, params=(1, 2))
 
 
 def test_an_item_that_does_not_take_the_event_is_an_error():

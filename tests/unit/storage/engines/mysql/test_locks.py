@@ -18,18 +18,18 @@ def numbers(kind: int) -> range:
 
 def test_kinds_never_meet_in_a_row():
     for name in map(str, range(3000)):
-        assert lock_row_of(statements.of_lane(name)) in numbers(KINDS.index("lane"))
-        assert lock_row_of(statements.of_session(name)) in numbers(KINDS.index("session"))
-    assert lock_row_of(statements.of_reply(1)) in numbers(KINDS.index("reply"))
+        assert lock_row_of(statements.lane_lock(name)) in numbers(KINDS.index("lane"))
+        assert lock_row_of(statements.session_lock(name)) in numbers(KINDS.index("session"))
+    assert lock_row_of(statements.reply_lock(1)) in numbers(KINDS.index("reply"))
 
 
 def test_every_name_has_a_row():
-    names = (statements.of_signals(7), statements.OF_INDEX)
+    names = (statements.signals_lock(7), statements.INDEX_LOCK)
     assert all(lock_row_of(name) in numbers(KINDS.index("index")) for name in names)
 
 
 def test_every_row_is_used():
-    used = {lock_row_of(statements.of_lane(str(number))) for number in range(20 * OF_EACH_KIND)}
+    used = {lock_row_of(statements.lane_lock(str(number))) for number in range(20 * OF_EACH_KIND)}
     assert used == set(numbers(0))
 
 

@@ -27,7 +27,7 @@ def test_a_slow_disk_is_asked_less_often(commit: float, fill: float):
 
 async def commits_of(db: SessionDB, writes: int) -> int:
     with count_passes() as passes:
-        await asyncio.gather(*(db.write(partial(meta.remember, f"n{n}", n)) for n in range(writes)))
+        await asyncio.gather(*(db.write(partial(meta.set_fact, f"n{n}", n)) for n in range(writes)))
         return passes["before_commit"]
 
 
@@ -37,7 +37,7 @@ async def test_a_batch_is_filled_as_long_as_that_allows(
 ):
     monkeypatch.setattr(worker, "fill_seconds", lambda _: fill)
     async with SessionDB.open(tmp_path / "sessions.db") as db:
-        await db.write(partial(meta.remember, "first", 1))  # from its commit on it is known
+        await db.write(partial(meta.set_fact, "first", 1))  # from its commit on it is known
         commits = await commits_of(db, 50)
     assert commits <= most
     assert fill or commits == most
@@ -56,12 +56,12 @@ async def test_the_loop_does_other_things_while_a_large_batch_is_answered(
         loop.call_soon(look_around)
 
     async def write(number: int) -> int:
-        await db.write(partial(meta.remember, f"n{number}", number))
+        await db.write(partial(meta.set_fact, f"n{number}", number))
         answered[rounds] += 1
         return number
 
     async with SessionDB.open(tmp_path / "sessions.db") as db:
-        await db.write(partial(meta.remember, "first", 1))
+        await db.write(partial(meta.set_fact, "first", 1))
         with count_passes() as passes:
             waiting = [asyncio.create_task(write(number)) for number in range(100)]
             look_around()
@@ -73,16 +73,16 @@ async def test_the_loop_does_other_things_while_a_large_batch_is_answered(
 def remembering(number: int, tries: Counter[int], *, fails: bool) -> Transaction[int]:
     """Write two things, and fail behind the first one or not."""
     tries[number] += 1
-    yield from meta.remember(f"a{number}", number)
+    yield from meta.set_fact(f"a{number}", number)
     if fails:
         raise InvalidInputError(str(number))
-    yield from meta.remember(f"b{number}", number)
+    yield from meta.set_fact(f"b{number}", number)
     return number
 
 
 async def remembered(db: SessionDB, numbers: range) -> dict[str, object]:
     names = [f"{letter}{number}" for number in numbers for letter in "ab"]
-    found = {name: await db.read(partial(meta.get, name)) for name in names}
+    found = {name: await db.read(partial(meta.get_fact, name)) for name in names}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -93,7 +93,7 @@ async def test_a_transaction_that_fails_after_it_wrote_takes_nobody_along(
     monkeypatch.setattr(worker, "fill_seconds", lambda _: 10.0)
     tries = Counter[int]()
     async with SessionDB.open(tmp_path / "sessions.db") as db:
-        await db.write(partial(meta.remember, "first", 1))
+        await db.write(partial(meta.set_fact, "first", 1))
         for first in (0, 8):  # in the second batch each transaction can be undone alone
             numbers = range(first, first + 8)
             transactions = [partial(remembering, n, tries, fails=n - first in failing) for n in numbers]
@@ -110,7 +110,7 @@ async def test_a_transaction_that_fails_before_it_wrote_makes_nobody_run_twice(t
     tries = Counter[int]()
 
     def refused() -> Transaction[None]:
-        yield from meta.get("first")
+        yield from meta.get_fact("first")
         raise InvalidInputError("no")
 
     async with SessionDB.open(tmp_path / "sessions.db") as db:
