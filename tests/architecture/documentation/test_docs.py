@@ -6,7 +6,6 @@ import inspect
 import json
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -43,10 +42,10 @@ from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder
 from gateway_sessions.sessions import ResumeReason
 from gateway_sessions.storage.api.sessions import SessionRowMethods
 from gateway_sessions.storage.api.transcripts import TranscriptMethods
-from gateway_sessions.storage.tables.sql_files import load_migrations
 from gateway_sessions.testing import clock as testing_clock
 from tests.architecture.sources import PUBLIC_MODULES, modules
 from tests.programs import WarmPython
+from tests.raw_sql import migrated_in_memory
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -245,9 +244,7 @@ def test_the_reference_lists_exactly_the_log_actions_there_are():
 
 
 def test_the_reference_lists_exactly_the_tables_and_columns_there_are():
-    database = sqlite3.connect(":memory:")
-    for migration in load_migrations("sqlite"):
-        database.executescript(migration.script)
+    database = migrated_in_memory()
     tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     documented = dict(
         re.findall(r"^\| `(\w+)` \| [^|]+ \| (.+) \|$", page("reference/schema.md"), re.MULTILINE)

@@ -2,11 +2,10 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from blockbuster import BlockBuster
 
 from tests.integration.moving.filled_store import fill_store
 from tests.postgresql import empty_database
@@ -34,11 +33,3 @@ def source(home: Path) -> Path:
 async def dsn() -> AsyncIterator[str]:
     async with empty_database() as dsn:
         yield dsn
-
-
-@pytest.fixture
-def blocking_allowed(blockbuster: BlockBuster) -> Iterator[None]:
-    """For tests whose own callbacks write to a database."""
-    blockbuster.deactivate()
-    yield
-    blockbuster.activate()

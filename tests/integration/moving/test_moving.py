@@ -1,7 +1,6 @@
 """A whole store moves from one database to another one, and is the same there."""
 
 import signal
-import sqlite3
 import subprocess
 import sys
 from contextlib import closing, suppress
@@ -28,7 +27,7 @@ from gateway_sessions.storage.engines import registry
 from gateway_sessions.storage.engines.server.driver import USUAL
 from gateway_sessions.storage.engines.sqlite.engine import FileUpkeep
 from gateway_sessions.storage.maintenance import copy_store
-from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import load_queries
 from gateway_sessions.storage.transactions.upkeep.copy_store import BEGINNINGS
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import ScriptedAgent
@@ -48,7 +47,7 @@ from tests.integration.moving.filled_store import (
 )
 from tests.pooler import REAL, pooled
 from tests.programs import WarmPython
-from tests.raw_sql import change_rows
+from tests.raw_sql import change_rows, migrated_in_memory
 
 SLOWLY = """
     ALTER TABLE tombstones RENAME TO many_tombstones;
@@ -411,9 +410,7 @@ async def test_pages_are_small_where_rows_are_large(
 
 
 def test_every_table_and_column_moves():
-    with closing(sqlite3.connect(":memory:")) as connection:
-        for step in load_migrations("sqlite"):
-            connection.executescript(step.script)
+    with closing(migrated_in_memory()) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         assert tables == {"meta", "nodes", "mail", *BEGINNINGS}
         queries = load_queries("sqlite")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
-from gateway_sessions.storage.engines.sqlite.schema import split_statements
 from gateway_sessions.storage.tables.sql_files import Query, load_migrations, load_queries
 from tests.mysql import a_pool, connected, migrated_database_at
+from tests.raw_sql import migrated_in_memory
 
 EMBEDDED = load_queries("sqlite")
 SERVER = load_queries("mysql")
@@ -116,10 +116,7 @@ async def _try(connection: Any, query: Query) -> Answer:
 
 @pytest.fixture(scope="module")
 def embedded() -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        for step in load_migrations("sqlite"):
-            for statement in split_statements(step.script):
-                connection.execute(statement)
+    with closing(migrated_in_memory()) as connection:
         yield connection
 
 

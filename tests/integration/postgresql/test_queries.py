@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import asyncpg
 import pytest
 
-from gateway_sessions.storage.engines.sqlite.schema import split_statements
 from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
 from tests.postgresql import migrated_database
+from tests.raw_sql import migrated_in_memory
 
 EMBEDDED = load_queries("sqlite")
 SERVER = load_queries("postgresql")
@@ -85,10 +85,7 @@ async def _prepare(connection: asyncpg.Connection, sql: str) -> Prepared:
 
 @pytest.fixture(scope="module")
 def embedded() -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        for step in load_migrations("sqlite"):
-            for statement in split_statements(step.script):
-                connection.execute(statement)
+    with closing(migrated_in_memory()) as connection:
         yield connection
 
 

@@ -9,11 +9,11 @@ from typing import TypeVar
 import pytest
 
 from gateway_sessions.ports import Transaction
-from gateway_sessions.storage.engines.sqlite.schema import split_statements
 from gateway_sessions.storage.engines.sqlite.worker import run_transaction
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import load_queries
 from tests.integration.servers.long_queues import Bench, LongQueues
+from tests.raw_sql import migrated_in_memory
 
 T = TypeVar("T")
 
@@ -44,10 +44,5 @@ class SqliteBench(Bench):
 class TestSqlite(LongQueues):
     @pytest.fixture
     def bench(self) -> Iterator[Bench]:
-        with closing(
-            sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        ) as connection:
-            for step in load_migrations("sqlite"):
-                for statement in split_statements(step.script):
-                    connection.execute(statement)
+        with closing(migrated_in_memory()) as connection:
             yield SqliteBench(connection)

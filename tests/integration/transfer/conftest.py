@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from blockbuster import BlockBuster
 
 from gateway_sessions import SessionDB
 from gateway_sessions.testing import FakeClock
@@ -17,11 +16,3 @@ async def db(tmp_path: Path, fake_clock: FakeClock) -> AsyncIterator[SessionDB]:
     path = tmp_path / "one" / "sessions.db"
     async with SessionDB.open(path, clock=fake_clock, survives_power_cut=False) as opened:
         yield opened
-
-
-@pytest.fixture
-def blocking_allowed(blockbuster: BlockBuster) -> Iterator[None]:
-    """For tests whose own callbacks write to another program's database."""
-    blockbuster.deactivate()
-    yield
-    blockbuster.activate()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -19,25 +18,15 @@ from gateway_sessions.config import (
     ModelConfig,
     PlatformConfig,
     ServeConfig,
-    parse_config,
 )
 from gateway_sessions.core.delivery.retry_policy import DeliveryRules
 from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.usage.budgets import BudgetLimit, Budgets, UnknownPrices
-from gateway_sessions.errors import ConfigError, ConfigProblem
+from gateway_sessions.errors import ConfigError
+from tests.unit.config.config_texts import parse, problems_of
 
 SECRET = "sixteen-bytes-and-more"
-
-
-def parse(text: str, environ: Mapping[str, str] | None = None) -> Config:
-    return parse_config(text, origin="config.yaml", environ=environ or {})
-
-
-def problems_of(text: str, environ: Mapping[str, str] | None = None) -> tuple[ConfigProblem, ...]:
-    with pytest.raises(ConfigError) as caught:
-        parse(text, environ)
-    return caught.value.problems
 
 
 def seconds(number: float) -> timedelta:

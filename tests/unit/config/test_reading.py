@@ -24,26 +24,16 @@ from gateway_sessions.config import (
     SessionDBConfig,
     SessionsJsonConfig,
     SnapshotMode,
-    parse_config,
 )
 from gateway_sessions.core.sessions.policy_rules import PolicyLevel
 from gateway_sessions.core.sessions.reset_policy import PRESETS, Require, ResetMode, SessionResetPolicy
 from gateway_sessions.core.sessions_json.entries import Dialect
 from gateway_sessions.core.transcript.system_prompt import HomeChannel
 from gateway_sessions.errors import ConfigError, ConfigProblem, InvalidPolicyError
+from tests.unit.config.config_texts import parse, problems_of
 
 HOSTILE_REPEATS = 20_000
 SECRETS = {"GEHEIM": "postgresql://me:geheim@host/db"}
-
-
-def parse(text: str, environ: Mapping[str, str] | None = None) -> Config:
-    return parse_config(text, origin="config.yaml", environ=environ or {})
-
-
-def problems_of(text: str, environ: Mapping[str, str] | None = None) -> tuple[ConfigProblem, ...]:
-    with pytest.raises(ConfigError) as caught:
-        parse(text, environ)
-    return caught.value.problems
 
 
 def problem_of(text: str, environ: Mapping[str, str] | None = None) -> ConfigProblem:

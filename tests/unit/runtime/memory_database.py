@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import sqlite3
 import threading
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -13,8 +12,8 @@ from typing import Any, TypeVar
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.errors import StorageError
 from gateway_sessions.ports import Rows, Statement, Transaction, TransactionFactory
-from gateway_sessions.storage.engines.sqlite.schema import split_statements
-from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import load_queries
+from tests.raw_sql import migrated_in_memory
 
 T = TypeVar("T")
 
@@ -31,10 +30,7 @@ class MemoryDatabase:
         self.writes = 0
         self._queries = load_queries("sqlite")
         self._turn = threading.Lock()
-        self._raw = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        for step in load_migrations("sqlite"):
-            for statement in split_statements(step.script):
-                self._raw.execute(statement)
+        self._raw = migrated_in_memory()
 
     @property
     def writes_begun(self) -> int:

@@ -4,22 +4,20 @@ import importlib
 import inspect
 import pkgutil
 import re
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 
 import gateway_sessions.storage
-from gateway_sessions.storage.engines.sqlite.schema import split_statements
 from gateway_sessions.storage.tables.sql_files import (
     RECORD_TYPES,
     ROW_TYPES,
     Columns,
-    load_migrations,
     load_queries,
     row_of,
 )
+from tests.raw_sql import migrated_in_memory
 
 QUERIES = load_queries("sqlite")
 FEW = 2
@@ -33,10 +31,7 @@ WIDE_INSERT = 6
 @pytest.fixture(scope="module")
 def columns() -> Iterator[dict[str, list[str]]]:
     """The columns that each query answers with."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        for step in load_migrations("sqlite"):
-            for statement in split_statements(step.script):
-                connection.execute(statement)
+    with closing(migrated_in_memory()) as connection:
         found = {}
         for name, query in QUERIES.items():
             if query.reads or "RETURNING" in query.sql:

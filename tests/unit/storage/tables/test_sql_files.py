@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.storage.engines.sqlite.schema import split_statements
 from gateway_sessions.storage.tables.sql_files import ROOT, load_migrations, load_queries
+from tests.raw_sql import migrated_in_memory
 
 QUERIES = load_queries("sqlite")
 ENGINES = ("sqlite", "postgresql", "mysql")
@@ -21,10 +21,7 @@ HEAD = re.compile(r"^-- (name|fragment): (\w+).*\n(.*)$", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        for step in load_migrations("sqlite"):
-            for statement in split_statements(step.script):
-                connection.execute(statement)
+    with closing(migrated_in_memory()) as connection:
         yield connection
 
 

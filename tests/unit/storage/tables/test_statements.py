@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from itertools import product
 from typing import Any, Final
 
@@ -26,8 +27,7 @@ from gateway_sessions.core.queue.state_machine import (
     reply_state,
 )
 from gateway_sessions.errors import InvalidTransitionError
-from gateway_sessions.storage.engines.sqlite.schema import split_statements
-from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
+from gateway_sessions.storage.tables.sql_files import load_queries
 from gateway_sessions.storage.tables.statements import (
     AS_THEY_WERE,
     FROM_NO_STATE,
@@ -36,6 +36,7 @@ from gateway_sessions.storage.tables.statements import (
     move_items,
     move_statement,
 )
+from tests.raw_sql import migrated_in_memory
 
 QUERIES = load_queries("sqlite")
 TOKEN, HEAD, LATE = 7, 1, 1 << 40
@@ -135,12 +136,8 @@ BY_REPAIR = {
 
 @pytest.fixture(scope="module")
 def empty() -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    for step in load_migrations("sqlite"):
-        for statement in split_statements(step.script):
-            connection.execute(statement)
-    yield connection
-    connection.close()
+    with closing(migrated_in_memory()) as connection:
+        yield connection
 
 
 @pytest.fixture
