@@ -6,7 +6,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from gateway_sessions.storage.tables.sql_files import load_migrations, split_statements
+from gateway_sessions.storage.engines.sqlite.schema import split_statements
+from gateway_sessions.storage.tables.sql_files import load_migrations
 
 
 def execute_sql(database: Path, sql: str, *values: object) -> list[tuple[object, ...]]:
