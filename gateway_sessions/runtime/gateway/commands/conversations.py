@@ -1,38 +1,81 @@
-"""`/new`, `/undo-reset`, `/stop`, `/branch`, `/resume`: they change a lane's session or stop its work."""
+"""`/new`, `/undo-reset`, `/stop`, `/resume`, `/branch`, `/title`, `/model`: commands for a lane's session."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from cachetools import LRUCache
 
 from gateway_sessions.core.notices.command_replies import (
     NO_CONVERSATION,
     named,
+    overtaken,
     sessions_listed,
     stopped,
 )
 from gateway_sessions.core.notices.human_units import counted
-from gateway_sessions.core.queue.commands import quoted, unwrapped
+from gateway_sessions.core.queue.commands import model_asked, quoted, unwrapped
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.record import SessionSummary
 from gateway_sessions.core.sessions.titles import clean_title
-from gateway_sessions.errors import NothingToUndoError, SessionNotFoundError
+from gateway_sessions.errors import NothingToUndoError, SessionNotFoundError, StorageError
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
-from gateway_sessions.runtime.gateway.commands.session_switching import (
-    current_or_new_session,
-    switch_session,
-    switch_to_new_session,
-)
+from gateway_sessions.runtime.queue.routing import MAX_TRIES
 from gateway_sessions.runtime.store.open_store import queue_of
+from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
+from gateway_sessions.storage.transactions.queue.waiting import Overtaken
 from gateway_sessions.storage.transactions.sessions import lane_changes
+from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
 from gateway_sessions.storage.transactions.sessions.session_rows import TOOL_SOURCE
 
 MOST_LISTED: Final = 10
 LISTS: Final = 1024
 """Of so many lanes it is remembered what they were last shown."""
+
+T = TypeVar("T")
+
+
+async def current_or_new_session(call: CommandCall) -> SessionEntry:
+    """The session that the next message belongs to, begun now if it must be."""
+    return await call.store.get_or_create_session(call.source)
+
+
+async def switch_session(
+    call: CommandCall, transaction: Callable[[Change], Transaction[SessionEntry | None]]
+) -> tuple[SessionEntry | None, str]:
+    """Lead the lane to another session, whatever runs or waits on it; the session, and what that ended."""
+    entry, ended = await queue_of(call.store).overtaking(
+        call.session_key, transaction, by=f"/{call.command.name}"
+    )
+    return entry, _evict_and_describe(call, ended)
+
+
+async def switch_to_new_session(
+    call: CommandCall, transaction: Callable[[Change, str], Transaction[SessionEntry | IdTaken | None]]
+) -> tuple[SessionEntry | None, str]:
+    """The same, to one that begins with it."""
+    by = f"/{call.command.name}"
+    for _ in range(MAX_TRIES):
+        begin = partial(_give_new_id, transaction, queue_of(call.store).new_session_id())
+        entry, ended = await queue_of(call.store).overtaking(call.session_key, begin, by=by)
+        if not isinstance(entry, IdTaken):
+            return entry, _evict_and_describe(call, ended)
+    raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
+
+
+def _give_new_id(
+    transaction: Callable[[Change, str], Transaction[T]], new_id: str, change: Change
+) -> Transaction[T]:
+    return transaction(change, new_id)
+
+
+def _evict_and_describe(call: CommandCall, ended: Overtaken) -> str:
+    call.gateway.agents.evict(call.session_key)
+    return overtaken(stopped=ended.token is not None, cancelled=ended.cancelled)
 
 
 async def _begin_new_session(call: CommandCall) -> str:
@@ -135,6 +178,35 @@ def _title_clause(title: str | None) -> str:
     return f", {quoted(title)}" if title is not None else ""
 
 
+async def _set_or_show_title(call: CommandCall) -> str:
+    if not call.arguments:
+        return await _show_title(call)
+    title = clean_title(unwrapped(call.arguments))
+    entry = await current_or_new_session(call)
+    await call.store.db.set_session_title(entry.session_id, title, scope=call.own, author=call.author)
+    return f"This conversation is called {quoted(title)}."
+
+
+async def _show_title(call: CommandCall) -> str:
+    if call.entry is None:
+        return NO_CONVERSATION
+    title = await call.store.db.get_session_title(call.entry.session_id)
+    called = f"is called {quoted(title)}" if title else "has no title"
+    return f"This conversation {called}. Its id is {call.entry.session_id}."
+
+
+async def _set_or_show_model(call: CommandCall) -> str:
+    if not call.arguments:
+        chosen = ((call.entry.model_override if call.entry is not None else None) or {}).get("model")
+        return f"The model here is {chosen or 'the default one'}."
+    name = model_asked(call.arguments)
+    entry = await current_or_new_session(call)
+    await call.store.set_model_override(entry.session_key, {"model": name} if name is not None else None)
+    if name is None:
+        return "From the next turn on, this conversation has the default model."
+    return f"From the next turn on, this conversation has the model {name}."
+
+
 COMMANDS: Final = (
     Command(
         "new",
@@ -162,5 +234,19 @@ COMMANDS: Final = (
         summary="Go on in a copy of this conversation; the original stays as it is.",
         usage="[title]",
         aliases=("fork",),
+    ),
+)
+SETTINGS_COMMANDS: Final = (
+    Command(
+        "title",
+        _set_or_show_title,
+        summary="Give this conversation a title; without one, show it.",
+        usage="[title]",
+    ),
+    Command(
+        "model",
+        _set_or_show_model,
+        summary="Choose a model for this conversation; without a name, show it.",
+        usage="[name or default]",
     ),
 )

@@ -7,6 +7,7 @@ off is not done again either: nobody knows how far it came, and people are told 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -35,7 +36,6 @@ from gateway_sessions.errors import (
     StoreStoppedError,
 )
 from gateway_sessions.runtime.delivery.durable_notices import Asker, DurableNotices
-from gateway_sessions.runtime.gateway.commands.command_limits import CommandPlaces
 from gateway_sessions.runtime.gateway.commands.protocol import AT_ONCE, Command, CommandCall, CommandHost
 from gateway_sessions.runtime.observability.event_stream import EventKind
 from gateway_sessions.runtime.queue.admission import DRAINING, OVERLOADED
@@ -48,6 +48,48 @@ logger: Final = logging.getLogger(__name__)
 
 SETTLE_BACKOFF: Final = Backoff(timedelta(seconds=0.5), timedelta(seconds=30))
 """Between two tries to write down that a command was carried out."""
+
+
+LEAST_OF_ONE: Final = 8
+"""Who lets next to nothing wait on a lane has said nothing of commands, which are done in a moment."""
+
+
+class CommandPlaces:
+    """Places for commands. Whoever gets one gives it back by closing it."""
+
+    def __init__(self, most: int) -> None:
+        """*most* is how many there are for all owners together."""
+        self._most = most
+        self._taken = 0
+        self._of_owners: Counter[str] = Counter()
+        self._urgent: set[tuple[str, str]] = set()
+
+    def reserve_place(
+        self, command: Command, session_key: str, owner: str, most_of_one: int
+    ) -> ExitStack | None:
+        """A place for a command; None if that owner, or all together, have too many under way.
+
+        That is more than *most_of_one*, and in any case more than `LEAST_OF_ONE`. Each lane has one place
+        more for each urgent command, as that may be what ends a flood.
+        """
+        place = ExitStack()
+        if self._taken < self._most and self._of_owners[owner] < max(most_of_one, LEAST_OF_ONE):
+            self._taken += 1
+            self._of_owners[owner] += 1
+            place.callback(self._free_place, owner)
+            return place
+        urgent = (session_key, command.name)
+        if not command.urgent or urgent in self._urgent:
+            return None
+        self._urgent.add(urgent)
+        place.callback(self._urgent.remove, urgent)
+        return place
+
+    def _free_place(self, owner: str) -> None:
+        self._taken -= 1
+        self._of_owners[owner] -= 1
+        if not self._of_owners[owner]:
+            del self._of_owners[owner]
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -1,15 +1,30 @@
-"""`/undo` and `/retry`: they take back or repeat the last turns of a lane."""
+"""`/retry`, `/undo`, `/queue`, `/status`: commands for the turns that ran, run or wait on a lane."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Final
 
-from gateway_sessions.core.notices.command_replies import NOTHING_TO_RETRY, RETRIED_LATER
+from gateway_sessions.core.notices.command_replies import (
+    NOTHING_TO_RETRY,
+    RETRIED_LATER,
+    Situation,
+    queue_listed,
+    status,
+)
 from gateway_sessions.core.notices.human_units import counted
-from gateway_sessions.core.queue.commands import quoted, said_in, turns_asked
+from gateway_sessions.core.queue.commands import (
+    QueueAsked,
+    QueueWish,
+    queue_asked,
+    quoted,
+    said_in,
+    to_be_queued,
+    turns_asked,
+)
 from gateway_sessions.core.queue.inbound import Rejected
-from gateway_sessions.errors import NothingToUndoError
+from gateway_sessions.errors import InvalidInputError, NothingToUndoError
+from gateway_sessions.runtime.agents.turn_context import control_of
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.storage.tables.lanes import LaneRow
@@ -54,9 +69,70 @@ async def _take_back_turns(call: CommandCall, turns: int) -> TakenBack | None:
     return taken
 
 
+async def _run_queue_command(call: CommandCall) -> str:
+    asked, store, key = queue_asked(call.arguments), call.store, call.session_key
+    match asked.wish:
+        case QueueWish.CANCEL:
+            gone = await store.cancel_queued(key, asked.seq, by="/queue")
+            return f"Took {counted(gone, 'message')} out." if gone else _say_unknown_number(asked)
+        case QueueWish.MOVE:
+            return await _move_turn(call, asked)
+        case QueueWish.CLEAR:
+            gone = await store.clear_queue(key, by="/queue")
+            return f"Took {counted(gone, 'waiting message')} out." if gone else queue_listed(())
+        case _:
+            return queue_listed(await store.list_queued(key))
+
+
+async def _move_turn(call: CommandCall, asked: QueueAsked) -> str:
+    try:
+        await call.store.move_queued(call.session_key, asked.seq, asked.place)
+    except InvalidInputError:
+        return _say_unknown_number(asked)
+    return queue_listed(await call.store.list_queued(call.session_key))
+
+
+def _say_unknown_number(asked: QueueAsked) -> str:
+    return f"Nothing with the number {asked.seq} waits here. /queue list shows what does."
+
+
+async def _show_status(call: CommandCall) -> str:
+    store, key = call.store, call.session_key
+    seen, running = await store.explain(key), call.gateway.running_turn(key)
+    waiting = await store.queue_depth(key)
+    if seen.entry is None:
+        return status(Situation(session_id=None, waiting=waiting))
+    record = await store.db.get_session(seen.entry.session_id)
+    works = running is not None and seen.lane.running
+    context = running.context if running is not None and works else None
+    return status(
+        Situation(
+            session_id=seen.entry.session_id,
+            title=record.title if record is not None else None,
+            messages=record.message_count if record is not None else 0,
+            model=(seen.entry.model_override or {}).get("model"),
+            running_for=seen.now - running.started_at if running is not None and works else None,
+            doing=control_of(context).doing if context is not None else None,
+            stopping=running is not None and running.stop_reason is not None,
+            waiting=waiting,
+            next_reset=seen.next_reset_local,
+        )
+    )
+
+
 COMMANDS: Final = (
     Command("retry", _retry_last_turn, summary="Try the last turn again, or the one that failed."),
     Command(
         "undo", _undo_turns, summary="Take back the last turns: one, if no number is given.", usage="[number]"
     ),
+)
+QUEUE_COMMANDS: Final = (
+    Command(
+        "queue",
+        _run_queue_command,
+        summary="Let a message wait for a turn of its own; or see what waits, and change it.",
+        usage="[text, list, cancel number, move number place, clear]",
+        queued=to_be_queued,
+    ),
+    Command("status", _show_status, summary="Say what runs and waits here, and which conversation this is."),
 )

@@ -29,7 +29,7 @@ from gateway_sessions.core.queue.inbound import (
     RejectReason,
 )
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from gateway_sessions.runtime.gateway.commands import command_limits
+from gateway_sessions.runtime.gateway.commands import executor
 from gateway_sessions.testing.agents import Gate
 from gateway_sessions.testing.inside import queue_of
 from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, open_harness
@@ -326,7 +326,7 @@ async def test_a_stop_gets_through_a_flood_of_commands(tmp_path: Path):
 async def test_commands_leave_room_behind_them_however_they_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(command_limits, "LEAST_OF_ONE", 1)
+    monkeypatch.setattr(executor, "LEAST_OF_ONE", 1)
 
     async def fails(_: CommandCall) -> str:
         raise LookupError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway_sessions.runtime.gateway.commands.command_limits import LEAST_OF_ONE, CommandPlaces
+from gateway_sessions.runtime.gateway.commands.executor import LEAST_OF_ONE, CommandPlaces
 from gateway_sessions.runtime.gateway.commands.protocol import Command
 
 
