@@ -7,7 +7,8 @@
   everything that can go wrong.
 - ``fakes``: Servers on loopback that behave like platforms, also at their worst, for any client library.
 - ``faults``: Faults on purpose: file calls that fail, and crashes at named failpoints.
-- ``inside``: The inside of an open store, which contract tests look at: its queue, transactions and rows.
+- ``inside``: The inside of a store, as far as contract tests look at it: its queue, transactions, rows and
+  texts.
 """
 
 from gateway_sessions.testing.agents import ScriptedAgent, ScriptedAgents, SteerableScriptedAgent

@@ -1,8 +1,71 @@
-"""The inside of an open store, which contract tests look at: its queue, transactions and rows.
+"""The inside of a store, as far as contract tests look at it: its queue, transactions, rows and texts.
 
-Names here are for tests of this package and of engines. Programs need none of them.
+Neither programs nor those who run the contracts need these names, and no release promises them.
 """
 
+from gateway_sessions.core.delivery.outbound_messages import Growing
+from gateway_sessions.core.delivery.retry_policy import SendFailure, failure_of, split_message
+from gateway_sessions.core.export.session_members import ESTABLISHED
+from gateway_sessions.core.identity.keys import key_at_account, session_owner
+from gateway_sessions.core.identity.shared_lane_upgrade import LaneChoice
+from gateway_sessions.core.notices.notice_texts import GIVEN_UP, UNFINISHED, cut_off_notice
+from gateway_sessions.core.queue.items import ItemKind, Outcome
+from gateway_sessions.core.transcript.messages import STEERED
+from gateway_sessions.core.transcript.model_history import BEGINNING
+from gateway_sessions.core.usage.usage_events import add_usage_sums, make_usage, sum_of_event
+from gateway_sessions.ports import Transaction
+from gateway_sessions.runtime.queue.admission import LaneHere
+from gateway_sessions.runtime.queue.listener import QueueListener
 from gateway_sessions.runtime.store.open_store import queue_of
+from gateway_sessions.storage.tables.lanes import load_lane, put_lane
+from gateway_sessions.storage.transactions.queue import admit, clock_set_back, edits, outbox, waiting
+from gateway_sessions.storage.transactions.queue.admit import Noted, RunningTurnFacts
+from gateway_sessions.storage.transactions.queue.claim import version_of
+from gateway_sessions.storage.transactions.queue.edits import Reworded
+from gateway_sessions.storage.transactions.queue.outbox import SentReply, all_sent
+from gateway_sessions.storage.transactions.sessions import lists
+from gateway_sessions.storage.transactions.sessions.account_lanes import give_lanes
+from gateway_sessions.storage.transactions.upkeep import consistency, copy_store, status
 
-__all__ = ["queue_of"]
+__all__ = [
+    "BEGINNING",
+    "ESTABLISHED",
+    "GIVEN_UP",
+    "STEERED",
+    "UNFINISHED",
+    "Growing",
+    "ItemKind",
+    "LaneChoice",
+    "LaneHere",
+    "Noted",
+    "Outcome",
+    "QueueListener",
+    "Reworded",
+    "RunningTurnFacts",
+    "SendFailure",
+    "SentReply",
+    "Transaction",
+    "add_usage_sums",
+    "admit",
+    "all_sent",
+    "clock_set_back",
+    "consistency",
+    "copy_store",
+    "cut_off_notice",
+    "edits",
+    "failure_of",
+    "give_lanes",
+    "key_at_account",
+    "lists",
+    "load_lane",
+    "make_usage",
+    "outbox",
+    "put_lane",
+    "queue_of",
+    "session_owner",
+    "split_message",
+    "status",
+    "sum_of_event",
+    "version_of",
+    "waiting",
+]

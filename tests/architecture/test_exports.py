@@ -13,7 +13,7 @@ import pytest
 
 import gateway_sessions
 from gateway_sessions import SessionStore, Turn
-from tests.architecture.sources import PUBLIC_MODULES, modules
+from tests.architecture.sources import PUBLIC_MODULES, Module, modules
 
 ROOT_NAMES = 50
 """What a reader of the first page can still look through."""
@@ -72,6 +72,19 @@ def test_what_users_can_see_of_a_class_is_on_the_page_of_the_api(kind: type):
     page = (Path(__file__).parents[2] / "docs/reference/api.md").read_text("utf-8")
     members = {name for name in dir(kind) if not name.startswith("_")}
     assert {name for name in members if not re.search(rf"`{name}\b", page)} == set()
+
+
+CONTRACTS = [one for one in modules() if one.name.startswith("testing/contract/")]
+
+
+@pytest.mark.parametrize("module", CONTRACTS, ids=lambda one: one.name)
+def test_a_contract_that_others_inherit_imports_public_names_only(module: Module):
+    public = {package.__name__: exported(package) for package in (gateway_sessions, *PUBLIC_MODULES)}
+    nodes = [node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in nodes if str(node.module).partition(".")[0] == "gateway_sessions"]
+    for node in ours:
+        if not str(node.module).startswith("gateway_sessions.testing."):
+            assert {alias.name for alias in node.names} <= set(public.get(str(node.module), [])), node.module
 
 
 def test_a_part_that_is_imported_by_its_module_brings_along_what_it_needs_only():

@@ -17,25 +17,16 @@ import anyio
 import msgspec
 import pytest
 
-from gateway_sessions.adapters.protocol import Adapter
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
-from gateway_sessions.core.delivery.retry_policy import SendFailure, failure_of, split_message
-from gateway_sessions.core.identity.keys import build_session_key
-from gateway_sessions.core.queue.inbound import (
-    Accepted,
-    Attachment,
-    AttachmentKind,
-    Disposition,
-    InboundMessage,
-    MessageKind,
-    Receipt,
-)
+from gateway_sessions import Accepted, Attachment, AttachmentKind, InboundMessage, Receipt, build_session_key
+from gateway_sessions.adapters import Adapter, AdapterCapabilities, MessageKind, OutboundMessage, ReplyTarget
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,
     RateLimitedError,
     StorageUnavailableError,
 )
+from gateway_sessions.queue import Disposition
+from gateway_sessions.testing.inside import SendFailure, failure_of, split_message
 
 PATIENCE_SECONDS: Final = 10
 """The real time for which anything is waited for: much more than a slow machine needs."""

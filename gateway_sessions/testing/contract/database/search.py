@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from gateway_sessions import InvalidInputError, Scope, SessionDB
-from gateway_sessions.core.search.results import ContextLine
+from gateway_sessions.search import ContextLine
 from gateway_sessions.testing.contract.database.bench import EVERYTHING, DatabaseContract, Settle, found
 from gateway_sessions.transcripts import Hidden
 

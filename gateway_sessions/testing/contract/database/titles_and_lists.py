@@ -16,7 +16,6 @@ import pytest
 from gateway_sessions import InvalidInputError, Scope, SessionDB, SessionNotFoundError
 from gateway_sessions.errors import AmbiguousSessionError, InvalidTitleError, TitleTakenError
 from gateway_sessions.sessions import SessionSummary
-from gateway_sessions.storage.transactions.sessions import lists
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.bench import (
     ALICE,
@@ -29,6 +28,7 @@ from gateway_sessions.testing.contract.database.bench import (
     talk,
     talks,
 )
+from gateway_sessions.testing.inside import lists
 
 
 async def titled_by(db: SessionDB, session_id: str) -> str | None:

@@ -15,14 +15,7 @@ from gateway_sessions.errors import NothingToUndoError
 from gateway_sessions.sessions import Relation
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.bench import DatabaseContract, contents
-from gateway_sessions.transcripts import (
-    AnchoredView,
-    Hidden,
-    MessageVersion,
-    MessageWindow,
-    Rewind,
-    UserTurn,
-)
+from gateway_sessions.transcripts import AnchoredView, Hidden, MessageVersion, MessageWindow, Rewind, UserTurn
 
 CALLS: Final[list[Any]] = [
     {"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": "{}"}}

@@ -16,7 +16,6 @@ from typing import Any, Final
 import pytest
 
 from gateway_sessions import InvalidInputError, Message, SessionDB, SessionNotFoundError
-from gateway_sessions.core.export.session_members import ESTABLISHED
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.bench import (
     ALICE,
@@ -27,6 +26,7 @@ from gateway_sessions.testing.contract.database.bench import (
     there,
 )
 from gateway_sessions.testing.contract.database.unstorable_values import nested
+from gateway_sessions.testing.inside import ESTABLISHED
 from gateway_sessions.transcripts import FindingKind, ImportReport, TransferProgress
 
 

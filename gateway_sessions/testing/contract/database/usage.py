@@ -16,11 +16,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from gateway_sessions import InvalidInputError, Scope, SessionDB, SessionNotFoundError
-from gateway_sessions.core.usage.insights import Insights, TopSessions
-from gateway_sessions.core.usage.usage_events import Usage, add_usage_sums, make_usage, sum_of_event
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.bench import EVERYTHING, DatabaseContract, record, split, talk
-from gateway_sessions.usage import CostStatus
+from gateway_sessions.testing.inside import add_usage_sums, make_usage, sum_of_event
+from gateway_sessions.usage import CostStatus, Insights, TopSessions, Usage
 
 
 class UsageContract(DatabaseContract):

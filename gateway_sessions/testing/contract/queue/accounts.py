@@ -9,15 +9,19 @@ from typing import Final
 
 from msgspec.structs import force_setattr
 
-from gateway_sessions import Scope, SessionSource, SessionStore
-from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
-from gateway_sessions.core.identity.keys import Isolation, key_at_account, session_owner
-from gateway_sessions.core.identity.shared_lane_upgrade import LaneChoice, LanesReport
-from gateway_sessions.core.queue.inbound import Accepted, Duplicate, InboundMessage
-from gateway_sessions.core.sessions.reasons import EndReason
-from gateway_sessions.storage.transactions.queue import outbox
-from gateway_sessions.storage.transactions.queue.outbox import Owed
-from gateway_sessions.storage.transactions.sessions.account_lanes import give_lanes
+from gateway_sessions import (
+    Accepted,
+    Duplicate,
+    EndReason,
+    InboundMessage,
+    Scope,
+    SessionSource,
+    SessionStore,
+)
+from gateway_sessions.adapters import OutboundMessage, ReplyTarget
+from gateway_sessions.operator import LanesReport
+from gateway_sessions.queue import Owed
+from gateway_sessions.sessions import Isolation
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import (
     ALICE,
@@ -34,7 +38,14 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
-from gateway_sessions.testing.inside import queue_of
+from gateway_sessions.testing.inside import (
+    LaneChoice,
+    give_lanes,
+    key_at_account,
+    outbox,
+    queue_of,
+    session_owner,
+)
 
 SUPPORT: Final = replace(ALICE, account="support")
 SALES: Final = replace(ALICE, account="sales")

@@ -14,26 +14,24 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions import InvalidInputError, Message, SessionSource, SessionStore
-from gateway_sessions.config.gateway_sections import GatewayConfig
-from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
-from gateway_sessions.core.queue.inbound import (
+from gateway_sessions import (
     Accepted,
     Attachment,
     AttachmentKind,
-    Disposition,
+    BusyMode,
+    BusyRules,
     Duplicate,
     InboundMessage,
-    MessageKind,
-    RejectReason,
+    InvalidInputError,
+    Message,
+    SessionSource,
+    SessionStore,
+    Turn,
 )
-from gateway_sessions.core.queue.items import ItemKind
-from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.adapters import MessageKind
+from gateway_sessions.config import GatewayConfig
 from gateway_sessions.errors import FencedError, UnidentifiedSourceError
-from gateway_sessions.ports import Transaction
-from gateway_sessions.runtime.queue.turn import Turn
-from gateway_sessions.storage.tables.lanes import load_lane, put_lane
-from gateway_sessions.storage.transactions.queue.admit import Noted, RunningTurnFacts
+from gateway_sessions.queue import Disposition, DropPolicy, RejectReason
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.unstorable_values import CIRCLE, nested
 from gateway_sessions.testing.contract.queue.bench import (
@@ -56,7 +54,15 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
-from gateway_sessions.testing.inside import queue_of
+from gateway_sessions.testing.inside import (
+    ItemKind,
+    Noted,
+    RunningTurnFacts,
+    Transaction,
+    load_lane,
+    put_lane,
+    queue_of,
+)
 
 ANOTHER = SessionSource(platform="telegram", chat_id="1", user_id="alice", thread_id="7")
 ROOM = SessionSource(platform="telegram", chat_type="group", chat_id="room", user_id="alice", thread_id="7")

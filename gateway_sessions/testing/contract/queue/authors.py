@@ -11,10 +11,9 @@ from typing import Any, Final
 import pytest
 
 from gateway_sessions import Message, Scope, SessionBusyError, SessionSource, SessionStore
-from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
+from gateway_sessions.adapters import OutboundMessage, ReplyTarget
 from gateway_sessions.errors import SentBeforeErasureError
-from gateway_sessions.storage.transactions.queue.outbox import Owed
-from gateway_sessions.storage.transactions.upkeep import copy_store
+from gateway_sessions.queue import Owed
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import (
     ALICE,
@@ -28,6 +27,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     reply,
     talk_of,
 )
+from gateway_sessions.testing.inside import copy_store
 
 WORD: Final = "xyzzymarker"
 PERSON: Final = "main:telegram:user:alice"

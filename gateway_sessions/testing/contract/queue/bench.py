@@ -10,16 +10,22 @@ from typing import Any, ClassVar, Final, TypeAlias
 import pytest
 import pytest_asyncio
 
-from gateway_sessions import SessionSource, SessionStore, build_session_key
-from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
-from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.inbound import Accepted, InboundMessage, Receipt, Rejected
-from gateway_sessions.core.sessions.busy_mode import BusyMode
-from gateway_sessions.runtime.queue.admission import LaneHere
-from gateway_sessions.runtime.queue.turn import Turn
-from gateway_sessions.storage.transactions.queue import outbox, waiting
-from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply
+from gateway_sessions import (
+    Accepted,
+    BusyMode,
+    BusyRules,
+    InboundMessage,
+    Receipt,
+    Rejected,
+    SessionSource,
+    SessionStore,
+    Turn,
+    build_session_key,
+)
+from gateway_sessions.adapters import OutboundMessage, ReplyTarget
+from gateway_sessions.queue import Owed, OwedReply
 from gateway_sessions.testing.clock import FakeClock
+from gateway_sessions.testing.inside import LaneHere, outbox, waiting
 
 OpenStore: TypeAlias = Callable[..., SessionStore]
 """Makes a `SessionStore` that is not open yet, always on the same data; options are parts of its `Config`."""

@@ -15,26 +15,20 @@ import pytest
 from gateway_sessions import (
     Accepted,
     Duplicate,
+    InboundMessage,
+    Receipt,
     Rejected,
     Scope,
     SessionSource,
     SessionStore,
+    Turn,
     build_session_key,
 )
-from gateway_sessions.core.queue.inbound import (
-    Disposition,
-    InboundMessage,
-    MessageKind,
-    Receipt,
-    RejectReason,
-)
-from gateway_sessions.core.transcript.model_history import BEGINNING
-from gateway_sessions.runtime.queue.turn import Turn
-from gateway_sessions.storage.transactions.queue.claim import version_of
-from gateway_sessions.storage.transactions.upkeep import consistency
+from gateway_sessions.adapters import MessageKind
+from gateway_sessions.queue import Disposition, RejectReason
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import COLLECTING, OpenStore, StoreContract, begin, reply
-from gateway_sessions.testing.inside import queue_of
+from gateway_sessions.testing.inside import BEGINNING, consistency, queue_of, version_of
 
 SIZES: Final = range(2, 9)
 MARKED: Final = "hunter2"

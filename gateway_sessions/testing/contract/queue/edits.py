@@ -9,12 +9,20 @@ from typing import Final
 import msgspec
 import pytest
 
-from gateway_sessions import Accepted, Duplicate, Scope, SessionSource, SessionState, SessionStore
+from gateway_sessions import (
+    Accepted,
+    Duplicate,
+    InboundMessage,
+    Rejected,
+    Scope,
+    SessionSource,
+    SessionState,
+    SessionStore,
+    Turn,
+)
+from gateway_sessions.adapters import MessageKind
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.queue.inbound import Disposition, InboundMessage, MessageKind, Rejected
-from gateway_sessions.core.transcript.messages import STEERED
-from gateway_sessions.runtime.queue.turn import Turn
-from gateway_sessions.storage.transactions.upkeep import consistency
+from gateway_sessions.queue import Disposition
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import (
     ALICE,
@@ -32,7 +40,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
-from gateway_sessions.testing.inside import queue_of
+from gateway_sessions.testing.inside import STEERED, consistency, queue_of
 
 PRIVATE: Final = "my password is hunter2"
 ROOM: Final = SessionSource(

@@ -9,7 +9,6 @@ from typing import Final
 import pytest
 
 from gateway_sessions import InvalidInputError, SessionSource, SessionState, SessionStore
-from gateway_sessions.core.usage.usage_events import make_usage
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import (
     COLLECTING,
@@ -26,6 +25,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
+from gateway_sessions.testing.inside import make_usage
 from gateway_sessions.transcripts import Hidden
 
 STARTED: Final = [("user", "one"), ("assistant", "let me see")]

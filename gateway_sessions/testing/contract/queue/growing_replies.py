@@ -8,14 +8,11 @@ from typing import Final
 
 import pytest
 
-from gateway_sessions import SessionStore
+from gateway_sessions import Accepted, BusyRules, SessionStore
+from gateway_sessions.adapters import MessageKind
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.delivery.outbound_messages import Growing
-from gateway_sessions.core.notices.notice_texts import GIVEN_UP, UNFINISHED
-from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
-from gateway_sessions.core.queue.inbound import Accepted, MessageKind
 from gateway_sessions.errors import FencedError
-from gateway_sessions.storage.transactions.queue.outbox import SentReply, all_sent
+from gateway_sessions.queue import DropPolicy
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import (
     COLLECTING,
@@ -29,7 +26,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     reply,
     said,
 )
-from gateway_sessions.testing.inside import queue_of
+from gateway_sessions.testing.inside import GIVEN_UP, UNFINISHED, Growing, SentReply, all_sent, queue_of
 
 SHOWN: Final = Growing(number=1, message_id="shown-1")
 ROOM_FOR_ONE: Final = BusyRules(max_queued=1, debounce=timedelta(), drop=DropPolicy.DROP_OLDEST)

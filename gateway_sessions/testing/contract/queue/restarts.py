@@ -9,6 +9,8 @@ from typing import Final
 import pytest
 
 from gateway_sessions import (
+    Accepted,
+    Duplicate,
     ResetMode,
     SessionBusyError,
     SessionResetPolicy,
@@ -17,15 +19,10 @@ from gateway_sessions import (
     SessionStore,
     build_session_key,
 )
+from gateway_sessions.adapters import MessageKind
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.notices.notice_texts import cut_off_notice
-from gateway_sessions.core.queue.inbound import Accepted, Duplicate, MessageKind
-from gateway_sessions.core.queue.items import ItemKind
-from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.errors import FencedError
-from gateway_sessions.storage.transactions.queue import clock_set_back
-from gateway_sessions.storage.transactions.queue.admit import Noted
-from gateway_sessions.storage.transactions.queue.outbox import retry
+from gateway_sessions.sessions import ResumeReason
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import (
     ALICE,
@@ -46,7 +43,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
-from gateway_sessions.testing.inside import queue_of
+from gateway_sessions.testing.inside import ItemKind, Noted, clock_set_back, cut_off_notice, outbox, queue_of
 
 SELDOM: Final = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=100_000)
 """Sessions expire, but none of these tests lasts that long."""
@@ -211,7 +208,7 @@ class LedgerRestartsContract(StoreContract):
             async with await begin(store, OTHER_LANE) as turn:
                 await turn.commit(replies=[owed("well")])
             (owed_reply,) = await replies(store, clock)
-            await store.db.write(lambda: retry(owed_reply, clock.now(), "no power", unclear=0))
+            await store.db.write(lambda: outbox.retry(owed_reply, clock.now(), "no power", unclear=0))
             clock.step(timedelta(days=-1))
             assert await store.claim() is None
             assert await replies(store, clock) == []

@@ -22,14 +22,10 @@ from gateway_sessions import (
     SessionSource,
     SessionState,
     SessionStore,
+    Turn,
 )
-from gateway_sessions.core.queue.inbound import MessageKind
-from gateway_sessions.core.usage.usage_events import make_usage
+from gateway_sessions.adapters import MessageKind
 from gateway_sessions.errors import FencedError, TurnEndedError
-from gateway_sessions.runtime.queue.listener import QueueListener
-from gateway_sessions.runtime.queue.turn import Turn
-from gateway_sessions.storage.transactions.queue import outbox
-from gateway_sessions.storage.transactions.upkeep import status
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import (
     ALICE,
@@ -50,7 +46,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
-from gateway_sessions.testing.inside import queue_of
+from gateway_sessions.testing.inside import QueueListener, make_usage, outbox, queue_of, status
 
 OPERATOR: Final = Scope.operator()
 OWNER: Final = "main:telegram:user:alice"

@@ -10,20 +10,17 @@ from functools import partial
 import msgspec
 import pytest
 
-from gateway_sessions import InvalidInputError, SessionSource, SessionStore
-from gateway_sessions.core.queue.inbound import (
+from gateway_sessions import (
     Accepted,
-    Disposition,
     Duplicate,
     InboundMessage,
-    MessageKind,
+    InvalidInputError,
     Rejected,
-    RejectReason,
+    SessionSource,
+    SessionStore,
 )
-from gateway_sessions.core.queue.items import ItemKind, Outcome
-from gateway_sessions.storage.transactions.queue import admit, edits, outbox
-from gateway_sessions.storage.transactions.queue.admit import Noted
-from gateway_sessions.storage.transactions.queue.edits import Reworded
+from gateway_sessions.adapters import MessageKind
+from gateway_sessions.queue import Disposition, RejectReason
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import (
     APART,
@@ -43,7 +40,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
-from gateway_sessions.testing.inside import queue_of
+from gateway_sessions.testing.inside import ItemKind, Noted, Outcome, Reworded, admit, edits, outbox, queue_of
 
 ROOM = SessionSource(platform="telegram", chat_type="group", chat_id="room", user_id="alice")
 
