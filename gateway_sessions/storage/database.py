@@ -36,8 +36,8 @@ from gateway_sessions.storage.listener import DatabaseListener
 from gateway_sessions.storage.ownership import Ownership
 from gateway_sessions.storage.search.protocol import SearchIndex
 from gateway_sessions.storage.search.search import Search
-from gateway_sessions.storage.search.server_index import ColumnReader, ServerSearchIndex
-from gateway_sessions.storage.search.sqlite_index import INDEX_FILE, IndexReader, SqliteSearchIndex
+from gateway_sessions.storage.search.server_index import ServerIndexReader, ServerSearchIndex
+from gateway_sessions.storage.search.sqlite_index import INDEX_FILE, SqliteIndexReader, SqliteSearchIndex
 from gateway_sessions.storage.search.stemming import ReadersStems, StoreStems
 from gateway_sessions.storage.tables import meta
 
@@ -114,7 +114,7 @@ class SessionDB(
         self._stems = self._stems_of(stemming)
         self._search = Search(engine, self._index)
         self.ownership: Ownership = Ownership(
-            engine, clock, cluster, wait=wait, listener=listener, on_joined=self._stems.follow
+            engine, clock, cluster, wait=wait, listener=listener, on_joined=self._stems.use_stems_of
         )
         self.writes_begun: int = 0
         """The number of writing transactions that this process has begun."""
@@ -278,7 +278,7 @@ class SessionDB(
         with ownership.retry.while_opening():
             await ownership.retry.run_with_retries(partial(self._start_engine, tasks, cleanup))
             await ownership.begin_epoch()
-            await self._stems.choose(ownership)
+            await self._stems.choose_stems(ownership)
             ownership.start(tasks)
         opening = ownership.opening
         self.generation.go_on_from(opening.generation + (not opening.settled))
@@ -303,9 +303,9 @@ class _ReadingDB(SessionDB):
 
     def _index_of(self, engine: Engine, listener: DatabaseListener) -> SearchIndex:
         if engine.index_language is not None:
-            return ColumnReader(engine, engine.index_language)
+            return ServerIndexReader(engine, engine.index_language)
         place = engine.path.with_name(INDEX_FILE)
-        return IndexReader(place, engine, self._clock, listener.hear_index_fault)
+        return SqliteIndexReader(place, engine, self._clock, listener.hear_index_fault)
 
     def _stems_of(self, asked: Stemming | str | None) -> StoreStems:
         return ReadersStems(self._engine, self._index, asked)

@@ -89,7 +89,7 @@ GUARDS: dict[tuple[str, str], str] = {
     ("storage/engines/registry.py", "load_provider"): "raised again as what is wrong with the package",
     (
         "storage/search/sqlite_index.py",
-        "SqliteSearchIndex._run",
+        "SqliteSearchIndex._run_duty",
     ): "reported; what is wrong with the index stops nobody",
     ("storage/search/sqlite_file.py", "IndexFile.connect"): "the file is let go of, then it is raised again",
     ("storage/transfer/export_files.py", "writing"): "the new file is abandoned, then it is raised again",

@@ -12,18 +12,18 @@ from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 from gateway_sessions.core.search.near_words import NearWords
-from gateway_sessions.core.search.query import Branch, Phrase, SearchQuery, matches, parse_query
-from gateway_sessions.core.search.ranking import READ_CHARACTERS, Counter, Features, counter_of
+from gateway_sessions.core.search.query import Branch, Phrase, SearchQuery, document_matches, parse_query
+from gateway_sessions.core.search.ranking import READ_CHARACTERS, Counter, ScoreFeatures, feature_counter
 from gateway_sessions.core.search.results import Finder, marks_of_literal, marks_of_query
 from gateway_sessions.core.search.stems import FORM, NO_STEMS, Stems
 from gateway_sessions.core.search.tokenizer import (
     CharacterKind,
-    bare,
     fold,
     folded_words,
     join_fields,
-    pieces,
-    runs,
+    token_runs,
+    tokens_of_run,
+    without_accents,
     words_of_folded,
 )
 
@@ -38,40 +38,40 @@ class Words:
     query: SearchQuery
     stems: Stems = NO_STEMS
 
-    def found_in(self, fields: Sequence[str]) -> bool:
+    def matches_fields(self, fields: Sequence[str]) -> bool:
         """Return whether a message with these texts matches."""
         document = join_fields(fields)
-        if self._stems and not (self._only_requires and matches(self.query, document)):
-            document += self.stems.among(set[str]().union(*map(folded_words, fields)), self._stems)
-        return matches(self.query, document)
+        if self._stems and not (self._excludes_nothing and document_matches(self.query, document)):
+            document += self.stems.words_with_stems(set[str]().union(*map(folded_words, fields)), self._stems)
+        return document_matches(self.query, document)
 
-    def promising(self, texts: Sequence[str]) -> list[int]:
+    def preselect(self, texts: Sequence[str]) -> list[int]:
         """Return the indexes of the texts with all letters of a match: a hundredth of the test's cost.
 
         The texts are searched as one text, because a step of Python takes longer than reading a text.
         """
         folded = fold(SEPARATOR.join(texts))
-        page = bare(folded)
-        sides = self._sides_in(page, folded)
+        page = without_accents(folded)
+        sides = self._token_groups_in(page, folded)
         if not sides:
             return []
         parts = page.split(SEPARATOR)
         if len(parts) != len(texts):  # one of the texts contains the separator
-            parts = [bare(fold(text)) for text in texts]
-        return sorted(set[int]().union(*(_having_all(side, parts) for side in sides)))
+            parts = [without_accents(fold(text)) for text in texts]
+        return sorted(set[int]().union(*(_texts_with_all(side, parts) for side in sides)))
 
-    def _sides_in(self, page: str, folded: str) -> list[_Side]:
+    def _token_groups_in(self, page: str, folded: str) -> list[_Side]:
         """Return the tokens of each side that may be in the page; of each group, one is needed."""
         forms = self._forms_in(folded)
         sides = [
-            [[one for one in group if one in page] for group in _groups(branch, forms)]
+            [[one for one in group if one in page] for group in _token_groups(branch, forms)]
             for branch in self.query.branches
         ]
         return [side for side in sides if all(side)]
 
     def _forms_in(self, folded: str) -> Mapping[str, set[str]]:
         """Return the words of a page that have one of the query's stems, by stem."""
-        return self.stems.among(words_of_folded(folded), self._stems) if self._stems else {}
+        return self.stems.words_with_stems(words_of_folded(folded), self._stems) if self._stems else {}
 
     @cached_property
     def _stems(self) -> frozenset[str]:
@@ -80,14 +80,14 @@ class Words:
         return frozenset(one for one in others if one.startswith(FORM))
 
     @cached_property
-    def _only_requires(self) -> bool:
+    def _excludes_nothing(self) -> bool:
         """Whether further tokens can never make a matching message fail."""
         return not any(branch.excluded for branch in self.query.branches)
 
     @cached_property
     def features(self) -> Counter:
         """The counter of the features that order the matches."""
-        return counter_of(self.query)
+        return feature_counter(self.query)
 
     @property
     def finder(self) -> Finder:
@@ -110,22 +110,22 @@ class Literal:
 
     needle: str
 
-    def found_in(self, fields: Sequence[str]) -> bool:
+    def matches_fields(self, fields: Sequence[str]) -> bool:
         """Return whether a message with these texts matches."""
         needle = self.folded
         return any(needle in fold(field) for field in fields)
 
-    def promising(self, texts: Sequence[str]) -> list[int]:
+    def preselect(self, texts: Sequence[str]) -> list[int]:
         """Return the indexes of the texts that contain the literal."""
         folded = fold(SEPARATOR.join(texts))
         if self.folded not in folded:
             return []
         return [at for at, text in enumerate(texts) if self.folded in fold(text)]
 
-    def features(self, texts: Sequence[str]) -> list[Features]:
+    def features(self, texts: Sequence[str]) -> list[ScoreFeatures]:
         """Return the features that order the matches."""
         folded = [fold(text[:READ_CHARACTERS]) for text in texts]
-        return [Features((text.count(self.folded),), len(text)) for text in folded]
+        return [ScoreFeatures((text.count(self.folded),), len(text)) for text in folded]
 
     @property
     def finder(self) -> Finder:
@@ -149,27 +149,29 @@ class Vocabulary:
 
     near: NearWords
 
-    def found_in(self, fields: Sequence[str]) -> bool:
+    def matches_fields(self, fields: Sequence[str]) -> bool:
         """Collect the words of these texts, and match."""
         for text in fields:
-            self.near.read({bare(word) for word in folded_words(text)})
+            self.near.compare_words({without_accents(word) for word in folded_words(text)})
         return True
 
-    def promising(self, texts: Sequence[str]) -> list[int]:
+    def preselect(self, texts: Sequence[str]) -> list[int]:
         """Return the indexes of all texts."""
         return list(range(len(texts)))
 
-    def features(self, texts: Sequence[str]) -> list[Features]:
+    def features(self, texts: Sequence[str]) -> list[ScoreFeatures]:
         """Return equal features: no order is needed."""
         return [_ANY] * len(texts)
 
 
-_ANY: Final = Features((), 0)
-Wanted: TypeAlias = Words | Literal
+_ANY: Final = ScoreFeatures((), 0)
+Criterion: TypeAlias = Words | Literal
 _Side: TypeAlias = list[list[str]]
 
 
-def wanted_of(text: str, *, literal: bool, stems: Stems = NO_STEMS, fuzzy: bool = False) -> Wanted | None:
+def criterion_of(
+    text: str, *, literal: bool, stems: Stems = NO_STEMS, fuzzy: bool = False
+) -> Criterion | None:
     """Return the criterion of a query; None for a blank one. A query without words is taken as a literal."""
     query = parse_query(text, stems, fuzzy=fuzzy)  # parsing also refuses a query that is too long
     if not text.strip():
@@ -179,7 +181,7 @@ def wanted_of(text: str, *, literal: bool, stems: Stems = NO_STEMS, fuzzy: bool 
     return Words(query, stems) if query.branches else Literal(text.strip())
 
 
-def _groups(branch: Branch, forms: Mapping[str, set[str]]) -> Iterator[Iterable[str]]:
+def _token_groups(branch: Branch, forms: Mapping[str, set[str]]) -> Iterator[Iterable[str]]:
     """Yield groups of tokens; a message needs one token of each group."""
     for phrase in branch.required:
         if phrase.others:
@@ -188,7 +190,7 @@ def _groups(branch: Branch, forms: Mapping[str, set[str]]) -> Iterator[Iterable[
             yield from ((token,) for token in phrase.tokens)
 
 
-def _having_all(side: _Side, texts: Sequence[str]) -> list[int]:
+def _texts_with_all(side: _Side, texts: Sequence[str]) -> list[int]:
     """Return the indexes of the texts with a token of each group; the first group leaves few to test."""
     left = list(range(len(texts)))
     for first, *others in side:
@@ -210,25 +212,25 @@ class WordPart(NamedTuple):
         return f"{self.letters} " if self.at_end else self.letters
 
 
-class Certain(NamedTuple):
+class CertainTerms(NamedTuple):
     """The tokens and letters that every match is certain to have."""
 
     query: SearchQuery | None = None
     part: WordPart | None = None
 
 
-def certain_of(wanted: Wanted | Vocabulary) -> Certain:
+def certain_terms_of(wanted: Criterion | Vocabulary) -> CertainTerms:
     """Return the query's words, of which every match has one branch, or the certain tokens of a literal."""
     match wanted:
         case Words():
-            return Certain(wanted.query)
+            return CertainTerms(wanted.query)
         case Literal():
-            return certain_of_literal(wanted.needle)
+            return certain_terms_of_literal(wanted.needle)
         case Vocabulary():
-            return Certain()
+            return CertainTerms()
 
 
-def certain_of_literal(needle: str) -> Certain:
+def certain_terms_of_literal(needle: str) -> CertainTerms:
     """Return the tokens and letters of every message that contains *needle*.
 
     The tokens of *needle* stand next to each other in the message as well, with two exceptions: letters at
@@ -238,18 +240,18 @@ def certain_of_literal(needle: str) -> Certain:
     part: WordPart | None = None
     tokens: list[str] = []
     prefix = False
-    for start, end, kind in runs(folded):
-        found, is_last = pieces(folded[start:end], kind), end == len(folded)
+    for start, end, kind in token_runs(folded):
+        found, is_last = tokens_of_run(folded[start:end], kind), end == len(folded)
         if kind is CharacterKind.WORD and start == 0:
-            part = WordPart(bare(folded[start:end]), not is_last) if found else None
+            part = WordPart(without_accents(folded[start:end]), not is_last) if found else None
             continue
         if kind is CharacterKind.PAIRED and is_last and found[1:]:
             found.pop()
         elif found:
             prefix = is_last and kind is not CharacterKind.SIGN
         tokens += found
-    return Certain(_of_phrase(Phrase(tuple(tokens), prefix)) if tokens else None, part)
+    return CertainTerms(_query_of_phrase(Phrase(tuple(tokens), prefix)) if tokens else None, part)
 
 
-def _of_phrase(phrase: Phrase) -> SearchQuery:
+def _query_of_phrase(phrase: Phrase) -> SearchQuery:
     return SearchQuery((Branch((phrase,)),))

@@ -20,7 +20,7 @@ import msgspec
 
 from gateway_sessions.core.instants import clamp_to_calendar
 from gateway_sessions.core.search.stems import NO_STEMS, Stems
-from gateway_sessions.core.search.tokenizer import GAP, LONGEST_WORD, join_fields, long_words, words_among
+from gateway_sessions.core.search.tokenizer import GAP, LONGEST_WORD, join_fields, long_words, whole_words
 
 LONGEST_INDEXED: Final = 1 << 20
 """The characters of a text that are indexed; the rest of a longer message is not found."""
@@ -52,7 +52,7 @@ class IndexedMessage(NamedTuple):
     @property
     def fields(self) -> tuple[str, ...]:
         """The texts that are searched."""
-        return texts_of(self.content, self.tool_name, self.tool_calls)
+        return searched_texts(self.content, self.tool_name, self.tool_calls)
 
 
 class Document(NamedTuple):
@@ -95,22 +95,22 @@ class IndexWork:
         return len(self.messages) + len(self.changed)
 
 
-def texts_of(content: str | None, tool_name: str | None, tool_calls: str | None) -> tuple[str, ...]:
+def searched_texts(content: str | None, tool_name: str | None, tool_calls: str | None) -> tuple[str, ...]:
     """Return the searched texts of a message."""
-    calls = calls_text(tool_calls) if tool_calls else ""
+    calls = tool_calls_text(tool_calls) if tool_calls else ""
     return tuple(text[:LONGEST_INDEXED] for text in (content, tool_name, calls) if text)
 
 
-def text_of(content: str | None, tool_name: str | None, tool_calls: str | None) -> str:
+def searched_text(content: str | None, tool_name: str | None, tool_calls: str | None) -> str:
     """Return the searched texts of a message as one text."""
     if content and not (tool_name or tool_calls):  # as most messages are
         return content[:LONGEST_INDEXED]
-    return "\n".join(texts_of(content, tool_name, tool_calls))
+    return "\n".join(searched_texts(content, tool_name, tool_calls))
 
 
-def calls_text(tool_calls: str) -> str:
+def tool_calls_text(tool_calls: str) -> str:
     """Return the words in the tool calls of a message: names, arguments, values."""
-    return "\n".join(_strings(_decoded(tool_calls)))
+    return "\n".join(_strings_in_json(_decode_json(tool_calls)))
 
 
 def tokens_of(message: IndexedMessage) -> list[str]:
@@ -120,7 +120,11 @@ def tokens_of(message: IndexedMessage) -> list[str]:
 
 def document_of(message: IndexedMessage, stems: Stems = NO_STEMS) -> Document:
     """Return the form in which the index keeps a message."""
-    tokens, labels, forms = tokens_of(message), labels_of(message), tuple(stems.of_texts(message.fields))
+    tokens, labels, forms = (
+        tokens_of(message),
+        labels_of(message),
+        tuple(stems.stem_tokens_of_texts(message.fields)),
+    )
     if max(map(len, tokens), default=0) < LONGEST_WORD:
         return Document(message.message_id, labels, tokens, stems=forms)
     found = frozenset(word for field in message.fields for word in long_words(field))
@@ -130,9 +134,9 @@ def document_of(message: IndexedMessage, stems: Stems = NO_STEMS) -> Document:
     return Document(message.message_id, labels, tokens, listed, forms)
 
 
-def words_of(documents: Sequence[Document]) -> set[str]:
+def listed_words(documents: Sequence[Document]) -> set[str]:
     """Return the words of all documents, without words that are too long to be listed."""
-    found = words_among(chain.from_iterable(one.tokens for one in documents))
+    found = whole_words(chain.from_iterable(one.tokens for one in documents))
     return found.union(*(one.long_words for one in documents))
 
 
@@ -173,7 +177,7 @@ def year_label(year: int) -> str:
     return f"yr{year:04}"
 
 
-def _decoded(text: str) -> object:
+def _decode_json(text: str) -> object:
     try:
         found: object = msgspec.json.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -181,22 +185,22 @@ def _decoded(text: str) -> object:
     return found
 
 
-def _strings(value: object) -> Iterator[str]:
+def _strings_in_json(value: object) -> Iterator[str]:
     """Yield every text and number in JSON, and in JSON inside its texts."""
     match value:
         case str():
-            inner = _decoded(value) if value[:1] in {"{", "["} else value
+            inner = _decode_json(value) if value[:1] in {"{", "["} else value
             if isinstance(inner, str):
                 yield inner
             else:
-                yield from _strings(inner)
+                yield from _strings_in_json(inner)
         case dict():
             for name, one in cast("dict[str, object]", value).items():
                 yield name
-                yield from _strings(one)
+                yield from _strings_in_json(one)
         case list():
             for one in cast("list[object]", value):
-                yield from _strings(one)
+                yield from _strings_in_json(one)
         case bool() | None:
             return
         case _:
@@ -240,7 +244,7 @@ class Searchable(NamedTuple):
         return len(self.content or "") + len(self.tool_calls or "")
 
 
-class Asked(NamedTuple):
+class DatabaseCondition(NamedTuple):
     """A condition in the language of a database's search."""
 
     text: str
@@ -270,8 +274,8 @@ def lexemes_of(message: Searchable, stems: Stems = NO_STEMS) -> Lexemes:
         *whose,
         *where,
     )
-    texts = texts_of(message.content, message.tool_name, message.tool_calls)
-    return Lexemes(join_fields(texts), labels, tuple(stems.of_texts(texts)))
+    texts = searched_texts(message.content, message.tool_name, message.tool_calls)
+    return Lexemes(join_fields(texts), labels, tuple(stems.stem_tokens_of_texts(texts)))
 
 
 def tsvector_of(message: Lexemes) -> str:

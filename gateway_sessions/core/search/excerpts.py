@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from gateway_sessions.core.search.criteria import Wanted
+from gateway_sessions.core.search.criteria import Criterion
 from gateway_sessions.core.search.results import snippet
 from gateway_sessions.core.transcript.messages import Message
 
@@ -33,7 +33,7 @@ class Passage:
     started_at: datetime
 
 
-def transcript(messages: Iterable[Message], wanted: Wanted, budget: int) -> str:
+def excerpt_of_transcript(messages: Iterable[Message], wanted: Criterion, budget: int) -> str:
     """Return messages in order, one line each, in about *budget* characters; the first ones have priority."""
     chosen: dict[tuple[str, int], str] = {}
     left = budget
@@ -41,26 +41,26 @@ def transcript(messages: Iterable[Message], wanted: Wanted, budget: int) -> str:
         place = (message.session_id, message.seq)
         if place in chosen or not message.text:
             continue
-        line = f"{message.role}: {_shortened(message.text, wanted, min(left, LONGEST_MESSAGE))}"
+        line = f"{message.role}: {_shorten_around_match(message.text, wanted, min(left, LONGEST_MESSAGE))}"
         if len(line) > left:
             break
         chosen[place] = line
         left -= len(line) + 1
-    return "\n".join(_with_gaps(sorted(chosen), chosen))
+    return "\n".join(_lines_with_gaps(sorted(chosen), chosen))
 
 
-def highlights(messages: Sequence[Message], wanted: Wanted) -> tuple[str, ...]:
+def matching_places(messages: Sequence[Message], wanted: Criterion) -> tuple[str, ...]:
     """Return the matching places of messages, each once."""
     found = (snippet(message.text, wanted.finder, wanted.hints) for message in messages[: 2 * MOST_LINES])
     return tuple(dict.fromkeys(one for one in found if one))[:MOST_LINES]
 
 
-def extract(passage: Passage) -> str:
+def extractive_summary(passage: Passage) -> str:
     """Return a summary without a model: the matching places."""
     return "\n".join(f"- {line}" for line in passage.highlights)
 
 
-def _shortened(text: str, wanted: Wanted, limit: int) -> str:
+def _shorten_around_match(text: str, wanted: Criterion, limit: int) -> str:
     if len(text) <= limit:
         return text
     lowered = text.lower()
@@ -71,7 +71,7 @@ def _shortened(text: str, wanted: Wanted, limit: int) -> str:
     return f"{before}{text[start : start + max(limit - 2 * len(ELLIPSIS), 0)]}{ELLIPSIS}"
 
 
-def _with_gaps(places: Sequence[tuple[str, int]], lines: dict[tuple[str, int], str]) -> Iterable[str]:
+def _lines_with_gaps(places: Sequence[tuple[str, int]], lines: dict[tuple[str, int], str]) -> Iterable[str]:
     last: tuple[str, int] | None = None
     for place in places:
         if last is not None and place != (last[0], last[1] + 1):

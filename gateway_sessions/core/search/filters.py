@@ -76,7 +76,7 @@ class SearchFilter:
         )
 
 
-def words_of(name: str, given: Sequence[str] | None) -> frozenset[str] | None:
+def filter_words(name: str, given: Sequence[str] | None) -> frozenset[str] | None:
     """Return a filter as a set of words; a single word is not taken apart into letters."""
     if given is None:
         return None
@@ -95,7 +95,7 @@ FAR_YEAR: Final = EARLY_YEAR + 2 * MOST_YEARS
 """The year from which on a bound counts as none: the list of all months before it would be too long."""
 
 
-def narrowing(wanted: SearchFilter) -> Iterator[list[Phrase]]:
+def required_label_groups(wanted: SearchFilter) -> Iterator[list[Phrase]]:
     """Yield groups of labels; a message must have one label of each group."""
     scope = wanted.scope
     if not scope.sees_everything:
@@ -108,48 +108,48 @@ def narrowing(wanted: SearchFilter) -> Iterator[list[Phrase]]:
     for kind, values in (("source", wanted.sources), ("role", wanted.roles)):
         if values is not None:
             yield _labels(kind, values)
-    yield from _times(wanted.since, wanted.until)
+    yield from _period_labels(wanted.since, wanted.until)
 
 
-def excluding(wanted: SearchFilter) -> Iterator[list[Phrase]]:
+def excluded_label_groups(wanted: SearchFilter) -> Iterator[list[Phrase]]:
     """Yield groups of labels; a message must have no label of any group."""
     if wanted.exclude_sources:
         yield _labels("source", wanted.exclude_sources)
     if wanted.until is not None and wanted.until.year >= FAR_YEAR:
-        yield _months_from(_month(wanted.until) + 1)
+        yield _months_from(_month_number(wanted.until) + 1)
 
 
 def _labels(kind: str, values: Iterable[str]) -> list[Phrase]:
     return [Phrase((label(kind, one),)) for one in sorted(values)]
 
 
-def _month(moment: datetime) -> int:
+def _month_number(moment: datetime) -> int:
     """Return the number of a month, counted through all years."""
     return moment.year * 12 + moment.month - 1
 
 
-def _times(since: datetime | None, until: datetime | None) -> Iterator[list[Phrase]]:
+def _period_labels(since: datetime | None, until: datetime | None) -> Iterator[list[Phrase]]:
     """Yield the labels of a period: month by month for a short one, by its two ends for a long one."""
     if since is not None and until is not None and until.year - since.year <= MOST_YEARS:
-        first, last = _month(since), _month(until)
-        yield _between(first, max(first, last) + 1)
+        first, last = _month_number(since), _month_number(until)
+        yield _labels_between(first, max(first, last) + 1)
         return
     if since is not None:
-        yield _months_from(_month(since))
+        yield _months_from(_month_number(since))
     if until is not None and until.year < FAR_YEAR:
-        yield _months_until(_month(until) + 1)
+        yield _months_until(_month_number(until) + 1)
 
 
-def _between(first: int, end: int) -> list[Phrase]:
+def _labels_between(first: int, end: int) -> list[Phrase]:
     """Return the labels of the months in a period, with one label for each whole year."""
     years = range(-(-first // 12), end // 12)
     if not years:
-        return _months(first, end)
+        return _month_labels(first, end)
     whole = [Phrase((year_label(year),)) for year in years]
-    return [*_months(first, years.start * 12), *whole, *_months(years.stop * 12, end)]
+    return [*_month_labels(first, years.start * 12), *whole, *_month_labels(years.stop * 12, end)]
 
 
-def _months(first: int, end: int) -> list[Phrase]:
+def _month_labels(first: int, end: int) -> list[Phrase]:
     return [Phrase((month_label(at // 12, at % 12 + 1),)) for at in range(first, end)]
 
 
@@ -157,14 +157,14 @@ def _months_from(first: int) -> list[Phrase]:
     """Return the labels of that month and all later ones; years in the far future share prefixes."""
     year = first // 12 + MOST_YEARS
     later = [Phrase((beginning,), prefix=True) for beginning in _years_from(year)]
-    return _between(first, year * 12) + later
+    return _labels_between(first, year * 12) + later
 
 
 def _months_until(end: int) -> list[Phrase]:
     """Return the labels of all months before that one; years with hardly any message share prefixes."""
     year = min(end // 12, EARLY_YEAR)
     earlier = [Phrase((beginning,), prefix=True) for beginning in _years_before(year)]
-    return earlier + _between(year * 12, end)
+    return earlier + _labels_between(year * 12, end)
 
 
 def _years_from(year: int) -> Iterator[str]:

@@ -26,7 +26,7 @@ class NearWords:
     """Collects the words of texts that are near some words."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        self._wanted = {one: groups(one) for one in words if can_be_missed(one)}
+        self._wanted = {one: trigrams(one) for one in words if has_near_words(one)}
         self._near: dict[str, dict[str, float]] = {one: {} for one in self._wanted}
         self._read: set[str] = set()
 
@@ -35,22 +35,22 @@ class NearWords:
         """Whether the limit of compared words is reached."""
         return len(self._read) >= MOST_READ
 
-    def read(self, words: Collection[str]) -> None:
+    def compare_words(self, words: Collection[str]) -> None:
         """Compare those of the words that were not compared yet."""
         if self.is_full:
             return
         for word in set(words) - self._read:
-            if can_be_missed(word):
-                self._compare(word)
+            if has_near_words(word):
+                self._compare_word(word)
         self._read.update(words)
 
     @property
     def found(self) -> Mapping[str, tuple[str, ...]]:
         """The near words of each word that has any, the most similar first."""
-        return {word: tuple(_likest(near)) for word, near in self._near.items() if near}
+        return {word: tuple(_most_similar(near)) for word, near in self._near.items() if near}
 
-    def _compare(self, word: str) -> None:
-        own = groups(word)
+    def _compare_word(self, word: str) -> None:
+        own = trigrams(word)
         for searched, theirs in self._wanted.items():
             common = len(own & theirs)
             if common and word != searched:
@@ -60,12 +60,12 @@ class NearWords:
                     self._near[searched][word] = likeness
 
 
-def can_be_missed(word: str) -> bool:
+def has_near_words(word: str) -> bool:
     """Return whether a word has meaningful near words: a short word or a number has none."""
     return len(word) >= SHORTEST and not word.isdecimal()
 
 
-def groups(word: str) -> frozenset[str]:
+def trigrams(word: str) -> frozenset[str]:
     """Return the groups of three letters of a word, padded with two spaces before it and one after it."""
     padded = f"  {word} "
     return frozenset(padded[at : at + _GROUP] for at in range(len(padded) - _GROUP + 1))
@@ -75,13 +75,13 @@ def is_one_slip(one: str, other: str) -> bool:
     """Return whether a single slip turns one word into the other."""
     if abs(len(one) - len(other)) > 1:
         return False
-    start = _common(one, other)
-    end = _common(one[start:][::-1], other[start:][::-1])
+    start = _common_prefix_length(one, other)
+    end = _common_prefix_length(one[start:][::-1], other[start:][::-1])
     one, other = one[start : len(one) - end], other[start : len(other) - end]
     return max(len(one), len(other)) <= 1 or (len(one) == len(other) == len("ab") and one == other[::-1])
 
 
-def _common(one: str, other: str) -> int:
+def _common_prefix_length(one: str, other: str) -> int:
     """Return the number of letters with which both words begin."""
     at = 0
     while at < min(len(one), len(other)) and one[at] == other[at]:
@@ -89,5 +89,5 @@ def _common(one: str, other: str) -> int:
     return at
 
 
-def _likest(near: Mapping[str, float]) -> list[str]:
+def _most_similar(near: Mapping[str, float]) -> list[str]:
     return sorted(near, key=lambda word: (-near[word], word))[:MOST_NEAR]

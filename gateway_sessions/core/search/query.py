@@ -22,9 +22,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from gateway_sessions.core.search.near_words import can_be_missed
+from gateway_sessions.core.search.near_words import has_near_words
 from gateway_sessions.core.search.stems import NO_STEMS, Stems
-from gateway_sessions.core.search.tokenizer import is_pair, is_unspaced, tokens
+from gateway_sessions.core.search.tokenizer import is_pair, is_unspaced, tokens_of_text
 from gateway_sessions.errors import InvalidInputError
 
 # More is a pasted text, not a query.
@@ -105,7 +105,7 @@ class _Side:
     required: list[Phrase] = field(default_factory=list[Phrase])
     excluded: list[Phrase] = field(default_factory=list[Phrase])
 
-    def branch(self) -> Branch:
+    def make_branch(self) -> Branch:
         if not self.required:
             return Branch(tuple(dict.fromkeys(self.excluded)))
         return Branch(tuple(dict.fromkeys(self.required)), tuple(dict.fromkeys(self.excluded)))
@@ -125,30 +125,30 @@ def parse_query(text: str, stems: Stems = NO_STEMS, *, fuzzy: bool = False) -> S
     if len(text) > MAX_CHARACTERS:
         problem = f"the query has {len(text)} characters, {MAX_CHARACTERS} are allowed"
         raise InvalidInputError(problem)
-    lexemes = list(_lexemes(text))
-    if not any(_phrase(one, stems) for one in lexemes if not one.operator):
+    lexemes = list(_split_lexemes(text))
+    if not any(_parse_phrase(one, stems) for one in lexemes if not one.operator):
         lexemes = [_Lexeme(one.text) for one in lexemes]
-    sides = _sides(lexemes, stems, fuzzy=fuzzy)
-    query = SearchQuery(tuple(side.branch() for side in sides if side.required or side.excluded))
-    _check_size(query)
+    sides = _parse_sides(lexemes, stems, fuzzy=fuzzy)
+    query = SearchQuery(tuple(side.make_branch() for side in sides if side.required or side.excluded))
+    _check_query_size(query)
     return query
 
 
-def matches(query: SearchQuery, document: Sequence[str]) -> bool:
+def document_matches(query: SearchQuery, document: Sequence[str]) -> bool:
     """Return whether a document of these tokens matches: every database's answer must agree with this."""
     return any(
-        all(occurs(phrase, document) for phrase in branch.required)
-        and not any(occurs(phrase, document) for phrase in branch.excluded)
+        all(phrase_occurs(phrase, document) for phrase in branch.required)
+        and not any(phrase_occurs(phrase, document) for phrase in branch.excluded)
         for branch in query.branches
     )
 
 
-def occurs(phrase: Phrase, document: Sequence[str]) -> bool:
+def phrase_occurs(phrase: Phrase, document: Sequence[str]) -> bool:
     """Return whether a phrase is somewhere in a document."""
-    return next(occurrences(phrase, document), None) is not None
+    return next(phrase_positions(phrase, document), None) is not None
 
 
-def occurrences(phrase: Phrase, document: Sequence[str]) -> Iterator[int]:
+def phrase_positions(phrase: Phrase, document: Sequence[str]) -> Iterator[int]:
     """Yield the positions at which a phrase begins."""
     if phrase.others:
         alternatives = {*phrase.tokens, *phrase.others}
@@ -156,7 +156,7 @@ def occurrences(phrase: Phrase, document: Sequence[str]) -> Iterator[int]:
         return
     *whole, last = phrase.tokens
     length = len(whole)
-    for at in _positions(whole[0] if whole else None, phrase, document):
+    for at in _possible_positions(whole[0] if whole else None, phrase, document):
         end = at + length
         if end >= len(document) or any(document[at + i] != whole[i] for i in range(length)):
             continue
@@ -164,15 +164,15 @@ def occurrences(phrase: Phrase, document: Sequence[str]) -> Iterator[int]:
             yield at
 
 
-def _positions(first: str | None, phrase: Phrase, document: Sequence[str]) -> Iterable[int]:
+def _possible_positions(first: str | None, phrase: Phrase, document: Sequence[str]) -> Iterable[int]:
     """Return the positions at which a phrase could begin."""
     if first is None and phrase.prefix:
         return range(len(document))
     token = phrase.tokens[0] if first is None else first
-    return _places_of(token, document)
+    return _positions_of_token(token, document)
 
 
-def _places_of(token: str, document: Sequence[str]) -> Iterator[int]:
+def _positions_of_token(token: str, document: Sequence[str]) -> Iterator[int]:
     at = -1
     while True:
         try:
@@ -182,7 +182,7 @@ def _places_of(token: str, document: Sequence[str]) -> Iterator[int]:
         yield at
 
 
-def _lexemes(text: str) -> Iterator[_Lexeme]:
+def _split_lexemes(text: str) -> Iterator[_Lexeme]:
     for found in _LEXEME.finditer(text.translate(_QUOTES)):
         if found["phrase"] is not None:
             minus, star = bool(found["minus"]), bool(found["star"])
@@ -190,23 +190,23 @@ def _lexemes(text: str) -> Iterator[_Lexeme]:
         elif found["word"] in _OPERATORS:
             yield _Lexeme(found["word"], operator=True)
         else:
-            yield _word(found["word"])
+            yield _word_lexeme(found["word"])
 
 
-def _word(word: str) -> _Lexeme:
-    minus = word[0] == "-" and len(word) > 1 and bool(tokens(word[1]))
+def _word_lexeme(word: str) -> _Lexeme:
+    minus = word[0] == "-" and len(word) > 1 and bool(tokens_of_text(word[1]))
     stars = re.search(r"\*[^\w]*$", word)
     return _Lexeme(word.removeprefix("-") if minus else word, excluded=minus, prefix=stars is not None)
 
 
-def _sides(lexemes: Iterable[_Lexeme], stems: Stems, *, fuzzy: bool) -> list[_Side]:
+def _parse_sides(lexemes: Iterable[_Lexeme], stems: Stems, *, fuzzy: bool) -> list[_Side]:
     sides = [_Side()]
     excluding = starting = False
     for one in lexemes:
         if one.operator:
             excluding |= one.text == "NOT"
             starting |= one.text == "OR"
-        elif phrase := _phrase(one, stems, fuzzy=fuzzy and not (excluding or one.excluded)):
+        elif phrase := _parse_phrase(one, stems, fuzzy=fuzzy and not (excluding or one.excluded)):
             if starting:
                 sides.append(_Side())
             (sides[-1].excluded if excluding or one.excluded else sides[-1].required).append(phrase)
@@ -214,21 +214,23 @@ def _sides(lexemes: Iterable[_Lexeme], stems: Stems, *, fuzzy: bool) -> list[_Si
     return sides
 
 
-def _phrase(lexeme: _Lexeme, stems: Stems, *, fuzzy: bool = False) -> Phrase | None:
-    found = tokens(lexeme.text)
+def _parse_phrase(lexeme: _Lexeme, stems: Stems, *, fuzzy: bool = False) -> Phrase | None:
+    found = tokens_of_text(lexeme.text)
     if not found:
         return None
     last = found[-1]
     if not is_unspaced(last):
         if lexeme.prefix or lexeme.quoted or len(found) > 1:  # these mean what is written
             return Phrase(tuple(found), lexeme.prefix)
-        return Phrase(tuple(found), others=stems.others(lexeme.text), fuzzy=fuzzy and can_be_missed(last))
+        return Phrase(
+            tuple(found), others=stems.other_forms(lexeme.text), fuzzy=fuzzy and has_near_words(last)
+        )
     if len(found) > 1 and is_pair(found[-2]) and found[-2][1] == last:
         return Phrase(tuple(found[:-1]))  # what follows the last pair does not matter
     return Phrase(tuple(found), prefix=True)
 
 
-def _check_size(query: SearchQuery) -> None:
+def _check_query_size(query: SearchQuery) -> None:
     phrases = list(query.all_phrases)
     if len(phrases) > MAX_PHRASES:
         problem = f"the query has {len(phrases)} words and phrases, {MAX_PHRASES} are allowed"

@@ -24,7 +24,7 @@ SATURATION: Final = 1.2
 LENGTH_WEIGHT: Final = 0.75
 
 
-class Features(msgspec.Struct, frozen=True, gc=False):
+class ScoreFeatures(msgspec.Struct, frozen=True, gc=False):
     """The numbers that a score is made from."""
 
     counts: tuple[int, ...]
@@ -33,25 +33,25 @@ class Features(msgspec.Struct, frozen=True, gc=False):
     """The length of the counted text, in characters."""
 
 
-Counter: TypeAlias = Callable[[Sequence[str]], list[Features]]
+Counter: TypeAlias = Callable[[Sequence[str]], list[ScoreFeatures]]
 
 
-def counter_of(query: SearchQuery) -> Counter:
+def feature_counter(query: SearchQuery) -> Counter:
     """Return a counter of a query's phrases in texts.
 
     It counts column by column, so that each step of Python goes through thousands of texts.
     """
     phrases = query.phrases
 
-    def count(texts: Sequence[str]) -> list[Features]:
+    def count(texts: Sequence[str]) -> list[ScoreFeatures]:
         folded = [fold(text[:READ_CHARACTERS]) for text in texts]
-        columns = (_counts(phrase, folded) for phrase in phrases)
-        return list(map(Features, zip(*columns, strict=True), map(len, folded)))
+        columns = (_phrase_counts(phrase, folded) for phrase in phrases)
+        return list(map(ScoreFeatures, zip(*columns, strict=True), map(len, folded)))
 
     return count
 
 
-def scores(found: Sequence[Features]) -> list[float]:
+def bm25_scores(found: Sequence[ScoreFeatures]) -> list[float]:
     """Return the score of each message; the higher, the better the match."""
     if not found:
         return []
@@ -62,22 +62,22 @@ def scores(found: Sequence[Features]) -> list[float]:
         sum(times for one, times in kinds.items() if one.counts[at]) for at in range(len(found[0].counts))
     ]
     weights = [math.log(1 + (total - df + 0.5) / (df + 0.5)) for df in containing]
-    known = {one: _score(one, weights, mean) for one in kinds}
+    known = {one: _bm25_score(one, weights, mean) for one in kinds}
     return [known[one] for one in found]
 
 
-def _counts(phrase: Phrase, texts: Sequence[str]) -> list[int]:
+def _phrase_counts(phrase: Phrase, texts: Sequence[str]) -> list[int]:
     """Return the number of occurrences of a phrase in each text.
 
     A word counts twice where it stands as written in the query: most forms of a word begin with its stem, and
     so does the word itself.
     """
     columns = [_least_counts(phrase.tokens, texts)]
-    columns += [[text.count(other) for text in texts] for other in _written(phrase)]
+    columns += [[text.count(other) for text in texts] for other in _written_form(phrase)]
     return list(map(sum, zip(*columns, strict=True))) if phrase.others else columns[0]
 
 
-def _written(phrase: Phrase) -> set[str]:
+def _written_form(phrase: Phrase) -> set[str]:
     return {other.removeprefix(FORM) for other in phrase.others}
 
 
@@ -87,7 +87,7 @@ def _least_counts(tokens: Sequence[str], texts: Sequence[str]) -> list[int]:
     return list(map(min, first, *others)) if others else first
 
 
-def _score(one: Features, weights: Sequence[float], mean: float) -> float:
+def _bm25_score(one: ScoreFeatures, weights: Sequence[float], mean: float) -> float:
     norm = SATURATION * (1 - LENGTH_WEIGHT + LENGTH_WEIGHT * one.length / mean)
     return sum(
         weight * count * (SATURATION + 1) / (count + norm)

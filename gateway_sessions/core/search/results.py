@@ -9,9 +9,9 @@ from datetime import datetime
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
-from gateway_sessions.core.search.query import Phrase, SearchQuery, occurrences
+from gateway_sessions.core.search.query import Phrase, SearchQuery, phrase_positions
 from gateway_sessions.core.search.stems import NO_STEMS, Stems
-from gateway_sessions.core.search.tokenizer import Token, aligned, fold, located
+from gateway_sessions.core.search.tokenizer import Token, fold, fold_with_places, tokens_with_places
 from gateway_sessions.core.transcript.messages import Hidden
 
 
@@ -139,7 +139,7 @@ def marks_of_query(query: SearchQuery, stems: Stems = NO_STEMS) -> Finder:
             places = (
                 _places_of_forms(phrase, text, tokens, stems)
                 if phrase.others
-                else occurrences(phrase, document)
+                else phrase_positions(phrase, document)
             )
             for at in islice(places, most):
                 last = min(at + phrase.characters, len(tokens)) - 1
@@ -154,7 +154,7 @@ def _places_of_forms(phrase: Phrase, text: str, tokens: Sequence[Token], stems: 
     alternatives = {*phrase.tokens, *phrase.others}
     for at, token in enumerate(tokens):
         if token.text in alternatives or not alternatives.isdisjoint(
-            stems.of_word(fold(text[token.start : token.end]))
+            stems.stem_tokens_of_word(fold(text[token.start : token.end]))
         ):
             yield at
 
@@ -164,7 +164,7 @@ def marks_of_literal(needle: str) -> Finder:
     folded_needle = fold(needle)
 
     def find(text: str, _tokens: Sequence[Token]) -> list[Mark]:
-        folded, places = aligned(text)
+        folded, places = fold_with_places(text)
         found: list[Mark] = []
         at = folded.find(folded_needle)
         while at >= 0 and folded_needle and len(found) < MOST_MARKS:
@@ -180,24 +180,24 @@ def snippet(text: str, find: Finder, hints: Sequence[str] = ()) -> str | None:
 
     *hints* are tokens that find the place in a very long text.
     """
-    text = _surroundings(text, hints)
-    tokens = located(text)
+    text = _text_around_hints(text, hints)
+    tokens = tokens_with_places(text)
     marks = find(text, tokens)
     if not marks:
         return None
-    start, end = _window(text, tokens, marks)
-    return _marked(text, start, end, [one for one in marks if one.start < end and one.end > start])
+    start, end = _snippet_bounds(text, tokens, marks)
+    return _mark_matches(text, start, end, [one for one in marks if one.start < end and one.end > start])
 
 
-def beginning(text: str) -> str:
+def text_beginning(text: str) -> str:
     """Return the beginning of a text, as long as a snippet."""
     text = text[:LONGEST_READ]
-    tokens = located(text)
+    tokens = tokens_with_places(text)
     end = tokens[SIZE - 1].end if len(tokens) > SIZE else len(text)
-    return _marked(text, 0, min(end, MOST_CHARACTERS), [])
+    return _mark_matches(text, 0, min(end, MOST_CHARACTERS), [])
 
 
-def _surroundings(text: str, hints: Sequence[str]) -> str:
+def _text_around_hints(text: str, hints: Sequence[str]) -> str:
     if len(text) <= LONGEST_READ:
         return text
     lowered = text.lower()
@@ -206,21 +206,21 @@ def _surroundings(text: str, hints: Sequence[str]) -> str:
     return text[start : start + LONGEST_READ]
 
 
-def _window(text: str, tokens: Sequence[Token], marks: Sequence[Mark]) -> tuple[int, int]:
+def _snippet_bounds(text: str, tokens: Sequence[Token], marks: Sequence[Mark]) -> tuple[int, int]:
     """Return the begin and end of the snippet with the most different matches."""
-    lead = max(marks, key=lambda mark: (_different_from(text, mark, marks, tokens), -mark.start))
-    start, end = _around(text, tokens, lead.start)
+    lead = max(marks, key=lambda mark: (_count_different_matches(text, mark, marks, tokens), -mark.start))
+    start, end = _bounds_around(text, tokens, lead.start)
     start = max(min(start, lead.start), lead.start - MOST_CHARACTERS // 3)
     return start, min(max(end, lead.end), start + MOST_CHARACTERS)
 
 
-def _different_from(text: str, mark: Mark, marks: Sequence[Mark], tokens: Sequence[Token]) -> int:
+def _count_different_matches(text: str, mark: Mark, marks: Sequence[Mark], tokens: Sequence[Token]) -> int:
     """Return the number of different matches in a snippet around *mark*."""
-    start, end = _around(text, tokens, mark.start)
+    start, end = _bounds_around(text, tokens, mark.start)
     return len({one.what for one in marks if start <= one.start and one.end <= end})
 
 
-def _around(text: str, tokens: Sequence[Token], place: int) -> tuple[int, int]:
+def _bounds_around(text: str, tokens: Sequence[Token], place: int) -> tuple[int, int]:
     """Return the begin and end of `SIZE` tokens around a place."""
     if not tokens:
         return place, place + MOST_CHARACTERS
@@ -230,10 +230,10 @@ def _around(text: str, tokens: Sequence[Token], place: int) -> tuple[int, int]:
     return (tokens[first].start if first else 0), end
 
 
-def _marked(text: str, start: int, end: int, marks: Sequence[Mark]) -> str:
+def _mark_matches(text: str, start: int, end: int, marks: Sequence[Mark]) -> str:
     parts: list[str] = []
     at = start
-    for first, last in _merged(marks):
+    for first, last in _merge_places(marks):
         parts += [text[at : max(first, at)], BEGIN, text[max(first, at) : min(last, end)], END]
         at = min(last, end)
     parts.append(text[at:end])
@@ -242,7 +242,7 @@ def _marked(text: str, start: int, end: int, marks: Sequence[Mark]) -> str:
     return before + " ".join("".join(parts).split()) + after
 
 
-def _merged(marks: Sequence[Mark]) -> list[tuple[int, int]]:
+def _merge_places(marks: Sequence[Mark]) -> list[tuple[int, int]]:
     """Return the places of matches, with places that overlap or touch merged."""
     found: list[tuple[int, int]] = []
     for mark in sorted(marks):

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import Final, Protocol
 
-from gateway_sessions.core.search.tokenizer import LONGEST_WORD, bare, folded_words
+from gateway_sessions.core.search.tokenizer import LONGEST_WORD, folded_words, without_accents
 from gateway_sessions.errors import InvalidInputError
 
 FORM: Final = "\ue001"
@@ -94,7 +94,9 @@ class Stems:
 
     def __init__(self, stemming: Stemming = Stemming.OFF) -> None:
         self.stemming = stemming
-        self._kept: Callable[[str], frozenset[str]] = lru_cache(maxsize=MOST_KNOWN)(self._find_kept)
+        self._kept: Callable[[str], frozenset[str]] = lru_cache(maxsize=MOST_KNOWN)(
+            self._stem_tokens_beside_word
+        )
 
     @property
     def are_off(self) -> bool:
@@ -106,15 +108,19 @@ class Stems:
         """The rules by which an index was built, as text."""
         return str(self.stemming) if self.are_off else f"{self.stemming} {SNOWBALL}"
 
-    def of_texts(self, texts: Iterable[str]) -> list[str]:
+    def stem_tokens_of_texts(self, texts: Iterable[str]) -> list[str]:
         """Return the stem tokens of the words of these texts, each once."""
-        return [] if self.are_off else sorted(self.of_words(set[str]().union(*map(folded_words, texts))))
+        return (
+            []
+            if self.are_off
+            else sorted(self.stem_tokens_of_words(set[str]().union(*map(folded_words, texts))))
+        )
 
-    def of_words(self, words: Iterable[str]) -> set[str]:
+    def stem_tokens_of_words(self, words: Iterable[str]) -> set[str]:
         """Return the stem tokens of folded words."""
         return set[str]().union(*map(self._kept, words))
 
-    def among(self, words: Iterable[str], stems: frozenset[str]) -> dict[str, set[str]]:
+    def words_with_stems(self, words: Iterable[str], stems: frozenset[str]) -> dict[str, set[str]]:
         """Return the folded words that have one of these stems, without accents, by stem.
 
         In languages where a word and its stem begin alike, only words with a matching first letter are
@@ -122,48 +128,48 @@ class Stems:
         """
         letters = {one[len(FORM)] for one in stems}
         if self.stemming not in CHANGE_BEGINNINGS:
-            words = (word for word in words if bare(word)[:1] in letters)
+            words = (word for word in words if without_accents(word)[:1] in letters)
         found: dict[str, set[str]] = {}
         for word in words:
             for stem in self._kept(word) & stems:
-                found.setdefault(stem, set()).add(bare(word))
+                found.setdefault(stem, set()).add(without_accents(word))
         return found
 
-    def of_word(self, folded: str) -> frozenset[str]:
+    def stem_tokens_of_word(self, folded: str) -> frozenset[str]:
         """Return the stem tokens of one folded word."""
         return frozenset() if self.are_off else self._kept(folded)
 
-    def others(self, text: str) -> tuple[str, ...]:
+    def other_forms(self, text: str) -> tuple[str, ...]:
         """Return the further tokens by which the forms of a word are found; none for several words."""
         words = set[str]() if self.are_off else folded_words(text)
         if len(words) != 1:
             return ()
         (word,) = words
-        stems, token = self._stems(word), bare(word)
-        whole = {one for one in stems if one != token and self._stem(one) == one}
+        stems, token = self._stems_of(word), without_accents(word)
+        whole = {one for one in stems if one != token and self._stem_of(one) == one}
         return tuple(sorted({FORM + one for one in stems} | whole))
 
-    def _find_kept(self, word: str) -> frozenset[str]:
+    def _stem_tokens_beside_word(self, word: str) -> frozenset[str]:
         """Return the stem tokens of a word, without one that equals the word: its own token finds it."""
-        token, stems = bare(word), self._stems(word)
-        if token in stems and (word == token or self._stem(token) == token):
+        token, stems = without_accents(word), self._stems_of(word)
+        if token in stems and (word == token or self._stem_of(token) == token):
             stems = stems - {token}
         return frozenset(FORM + one for one in stems)
 
-    def _stems(self, word: str) -> set[str]:
-        token = bare(word)
+    def _stems_of(self, word: str) -> set[str]:
+        token = without_accents(word)
         # A long word may be cut into several tokens, and a word with a digit is a name or a number: neither
         # is stemmed.
         if len(token) >= LONGEST_WORD or not _LETTERS.fullmatch(word):
             return set()
-        return {bare(self._stem(one)) for one in {word, token}} - {""}
+        return {without_accents(self._stem_of(one)) for one in {word, token}} - {""}
 
-    def _stem(self, word: str) -> str:
+    def _stem_of(self, word: str) -> str:
         # A stemmer keeps the word that it works on: each call makes its own, since several threads call.
-        return self._stemmer().stemWord(word)
+        return self._make_stemmer().stemWord(word)
 
     @cached_property
-    def _stemmer(self) -> Callable[[], _Stemmer]:
+    def _make_stemmer(self) -> Callable[[], _Stemmer]:
         # The language's own module is imported: the package would import all languages, or a compiled stemmer
         # with other rules.
         module = import_module(f"snowballstemmer.{self.stemming}_stemmer")

@@ -131,7 +131,7 @@ class _Classes(_Table):
 
     def of(self, codepoint: int) -> str:
         kind = unicodedata.category(chr(codepoint))
-        unspaced = _within(codepoint, _UNSPACED)
+        unspaced = _is_in_ranges(codepoint, _UNSPACED)
         if kind[0] in "LM" or kind == "Nl":
             return CharacterKind.PAIRED if unspaced else CharacterKind.WORD
         if kind[0] == "N":
@@ -150,7 +150,7 @@ class _Spelling(_Table):
     def of(self, codepoint: int) -> str:
         char = chr(codepoint)
         kind = unicodedata.category(char)
-        if kind == "Cf" or _within(codepoint, _INVISIBLE):
+        if kind == "Cf" or _is_in_ranges(codepoint, _INVISIBLE):
             return ""
         return f" {char} " if kind == "So" else char
 
@@ -172,12 +172,12 @@ def fold(text: str) -> str:
     """Return the text in the form for comparisons: one case, one Unicode form, no invisible characters."""
     if text.isascii():
         return text.lower()
-    spelled = _composed(_narrowed(text) if _PLAIN.fullmatch(text) else text.translate(_spelling))
+    spelled = _in_nfkc(_ascii_forms(text) if _PLAIN.fullmatch(text) else text.translate(_spelling))
     folded = spelled.casefold()
-    return spelled if folded == spelled else _composed(folded)
+    return spelled if folded == spelled else _in_nfkc(folded)
 
 
-def _narrowed(text: str) -> str:
+def _ascii_forms(text: str) -> str:
     """Return the text with plain ASCII characters in place of their wide forms."""
     end = 0
     while found := _WIDE.search(text, end):
@@ -186,19 +186,23 @@ def _narrowed(text: str) -> str:
     return text
 
 
-def _composed(text: str) -> str:
+def _in_nfkc(text: str) -> str:
     """Return the text in form NFKC; testing whether it is in that form takes a hundredth of converting it."""
     return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
 
 
-def tokens(text: str) -> list[str]:
+def tokens_of_text(text: str) -> list[str]:
     """Return the tokens of a text in order, one position each."""
     folded = fold(text)
     if not folded.isascii():
-        return [piece for start, end, kind in runs(folded) for piece in pieces(folded[start:end], kind)]
+        return [
+            piece
+            for start, end, kind in token_runs(folded)
+            for piece in tokens_of_run(folded[start:end], kind)
+        ]
     words = folded.translate(_ASCII_APART).split()
     if max(map(len, words), default=0) > LONGEST_WORD:
-        return [piece for word in words for piece in pieces(word, CharacterKind.WORD)]
+        return [piece for word in words for piece in tokens_of_run(word, CharacterKind.WORD)]
     return words
 
 
@@ -216,18 +220,20 @@ def words_of_folded(folded: str) -> set[str]:
         if part.isascii():
             found.add(part)
         else:
-            found.update(part[start:end] for start, end, kind in runs(part) if kind == CharacterKind.WORD)
+            found.update(
+                part[start:end] for start, end, kind in token_runs(part) if kind == CharacterKind.WORD
+            )
     return found - {""}
 
 
-def located(text: str) -> list[Token]:
+def tokens_with_places(text: str) -> list[Token]:
     """Return the tokens of a text with their places in the text."""
     if text.isascii():
-        return [one for run in _ASCII_WORDS.finditer(text.lower()) for one in _located_word(run)]
-    folded, places = aligned(text)
+        return [one for run in _ASCII_WORDS.finditer(text.lower()) for one in _word_with_place(run)]
+    folded, places = fold_with_places(text)
     found: list[Token] = []
-    for start, end, kind in runs(folded):
-        parts = pieces(folded[start:end], kind)
+    for start, end, kind in token_runs(folded):
+        parts = tokens_of_run(folded[start:end], kind)
         for number, piece in enumerate(parts):
             first, last = (
                 (start + number, start + number) if kind == CharacterKind.PAIRED else (start, end - 1)
@@ -236,13 +242,13 @@ def located(text: str) -> list[Token]:
     return found
 
 
-def _located_word(run: re.Match[str]) -> list[Token]:
+def _word_with_place(run: re.Match[str]) -> list[Token]:
     if run.end() - run.start() <= LONGEST_WORD:
         return [Token(run[0], run.start(), run.end())]
-    return [Token(piece, run.start(), run.end()) for piece in pieces(run[0], CharacterKind.WORD)]
+    return [Token(piece, run.start(), run.end()) for piece in tokens_of_run(run[0], CharacterKind.WORD)]
 
 
-def aligned(text: str) -> tuple[str, list[tuple[int, int]]]:
+def fold_with_places(text: str) -> tuple[str, list[tuple[int, int]]]:
     """Return the folded text, and for each of its characters the place that it comes from."""
     folded = fold(text)
     if len(folded) == len(text) and _PLAIN.fullmatch(text):
@@ -250,7 +256,7 @@ def aligned(text: str) -> tuple[str, list[tuple[int, int]]]:
         return folded, list(itertools.pairwise(range(len(text) + 1)))
     parts: list[str] = []
     places: list[tuple[int, int]] = []
-    for start, end in _clusters(text):
+    for start, end in _character_clusters(text):
         part = fold(text[start:end])
         parts.append(part)
         places += [(start, end)] * len(part)
@@ -276,26 +282,26 @@ def join_fields(fields: Sequence[str]) -> list[str]:
     found: list[str] = []
     for field in fields:
         if field:
-            found += [GAP, *tokens(field)] if found else tokens(field)
+            found += [GAP, *tokens_of_text(field)] if found else tokens_of_text(field)
     return found
 
 
-def runs(folded: str) -> Iterator[tuple[int, int, CharacterKind]]:
+def token_runs(folded: str) -> Iterator[tuple[int, int, CharacterKind]]:
     """Yield the runs of a folded text that have tokens: begin, end and class of each."""
     classes = folded.translate(_classes)
     for run in _RUNS.finditer(classes):
         yield run.start(), run.end(), CharacterKind(classes[run.start()])
 
 
-def pieces(run: str, kind: CharacterKind) -> list[str]:
+def tokens_of_run(run: str, kind: CharacterKind) -> list[str]:
     """Return the tokens of a run."""
     if kind == CharacterKind.PAIRED:
         return [*map("".join, itertools.pairwise(run)), run[-1]]
-    word = bare(run)
+    word = without_accents(run)
     return [word[at : at + LONGEST_WORD] for at in range(0, len(word), LONGEST_WORD)]
 
 
-def bare(text: str) -> str:
+def without_accents(text: str) -> str:
     """Return a folded text without accents; each letter by itself, so that a part of a word stays a part.
 
     A text has few different letters with accents, and each of them is replaced wherever it stands: ten times
@@ -303,20 +309,20 @@ def bare(text: str) -> str:
     """
     if text.isascii():
         return text
-    accented, at = _accented(), 0
+    accented, at = _accented_pattern(), 0
     while found := accented.search(text, at):
         text, at = text.replace(found[0], _bare[ord(found[0])]), found.start()
     return text
 
 
 @cache
-def _accented() -> re.Pattern[str]:
+def _accented_pattern() -> re.Pattern[str]:
     """Return the pattern of the characters with accents in folded text."""
     every = map(chr, range(_FIRST_ACCENTED, _LAST_ACCENTED + 1))
     return re.compile(f"[{''.join(one for one in every if _bare[ord(one)] != one)}]")
 
 
-def words_among(tokens: Iterable[str]) -> set[str]:
+def whole_words(tokens: Iterable[str]) -> set[str]:
     """Return the tokens that are whole words: no pieces, signs or characters of a script without spaces."""
     return {
         one
@@ -328,27 +334,31 @@ def words_among(tokens: Iterable[str]) -> set[str]:
 def long_words(text: str) -> set[str]:
     """Return the words of a text that are cut into several tokens."""
     folded = fold(text)
-    words = (bare(folded[start:end]) for start, end, kind in runs(folded) if kind == CharacterKind.WORD)
+    words = (
+        without_accents(folded[start:end])
+        for start, end, kind in token_runs(folded)
+        if kind == CharacterKind.WORD
+    )
     return {word for word in words if len(word) >= LONGEST_WORD}
 
 
-def _clusters(text: str) -> Iterator[tuple[int, int]]:
+def _character_clusters(text: str) -> Iterator[tuple[int, int]]:
     """Yield the begin and end of each character together with the marks on it."""
     start = 0
     for at in range(1, len(text)):
-        if not _continues(text[at]):
+        if not _continues_cluster(text[at]):
             yield start, at
             start = at
     if text:
         yield start, len(text)
 
 
-def _continues(char: str) -> bool:
+def _continues_cluster(char: str) -> bool:
     point = ord(char)
     if point <= _LAST_ASCII:
         return False
-    return unicodedata.category(char)[0] == "M" or _within(point, _CONTINUING)
+    return unicodedata.category(char)[0] == "M" or _is_in_ranges(point, _CONTINUING)
 
 
-def _within(codepoint: int, ranges: Sequence[tuple[int, int]]) -> bool:
+def _is_in_ranges(codepoint: int, ranges: Sequence[tuple[int, int]]) -> bool:
     return any(first <= codepoint <= last for first, last in ranges)

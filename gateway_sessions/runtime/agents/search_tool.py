@@ -13,8 +13,13 @@ from typing import Any, ClassVar, Final, TypeAlias
 import anyio
 
 from gateway_sessions.core.identity.scope import Scope
-from gateway_sessions.core.search.criteria import Wanted, wanted_of
-from gateway_sessions.core.search.excerpts import Passage, extract, highlights, transcript
+from gateway_sessions.core.search.criteria import Criterion, criterion_of
+from gateway_sessions.core.search.excerpts import (
+    Passage,
+    excerpt_of_transcript,
+    extractive_summary,
+    matching_places,
+)
 from gateway_sessions.core.search.results import SearchHit, SessionMatch
 from gateway_sessions.core.sessions.record import SessionSummary
 from gateway_sessions.core.transcript.messages import Message
@@ -86,7 +91,7 @@ class SessionSearch:
             if not 0 < limit <= MOST_SESSIONS:
                 problem = f"limit must be from 1 to {MOST_SESSIONS}"
                 raise InvalidInputError(problem)
-            wanted = wanted_of(query, literal=False, stems=await self.db.search_stems())
+            wanted = criterion_of(query, literal=False, stems=await self.db.search_stems())
             if wanted is None:
                 return await self._browse(limit)
             return await self._look_for(query, wanted, limit, sort)
@@ -103,7 +108,7 @@ class SessionSearch:
         results = [_overview(one) for one in recent if one.session_id not in own][:limit]
         return {"success": True, "mode": "browse", "count": len(results), "results": results}
 
-    async def _look_for(self, query: str, wanted: Wanted, limit: int, sort: str | None) -> dict[str, Any]:
+    async def _look_for(self, query: str, wanted: Criterion, limit: int, sort: str | None) -> dict[str, Any]:
         found = await self.db.search_sessions(
             query,
             scope=self.scope,
@@ -137,7 +142,7 @@ class SessionSearch:
         }
 
     async def _describe(
-        self, query: str, wanted: Wanted, match: SessionMatch, result: dict[str, Any]
+        self, query: str, wanted: Criterion, match: SessionMatch, result: dict[str, Any]
     ) -> None:
         best = match.best
         around, anchors = await self._surroundings(match)
@@ -152,7 +157,7 @@ class SessionSearch:
             "started_at": best.session_started.isoformat(),
             "said_at": best.timestamp.isoformat(),
             "matches": match.matches,
-            "summary": summary or extract(passage),
+            "summary": summary or extractive_summary(passage),
             "summarised": summary is not None,
             "snippet": best.snippet,
             "message_id": best.id,
@@ -174,12 +179,12 @@ class SessionSearch:
         return around, anchors
 
     def _passage(
-        self, query: str, wanted: Wanted, best: SearchHit, around: list[Message], anchors: list[Message]
+        self, query: str, wanted: Criterion, best: SearchHit, around: list[Message], anchors: list[Message]
     ) -> Passage:
         return Passage(
             query=query,
-            text=transcript(around, wanted, self.characters),
-            highlights=highlights(anchors, wanted) or (best.snippet,),
+            text=excerpt_of_transcript(around, wanted, self.characters),
+            highlights=matching_places(anchors, wanted) or (best.snippet,),
             session_id=best.session_id,
             source=best.source,
             title=best.title,

@@ -9,8 +9,8 @@ from typing import Final, TypedDict, TypeVar, Unpack
 
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.instants import parse_instant
-from gateway_sessions.core.search.criteria import Wanted, wanted_of
-from gateway_sessions.core.search.filters import SearchFilter, words_of
+from gateway_sessions.core.search.criteria import Criterion, criterion_of
+from gateway_sessions.core.search.filters import SearchFilter, filter_words
 from gateway_sessions.core.search.results import SearchResult, SessionSearchResult
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.errors import InvalidInputError
@@ -61,7 +61,7 @@ class SearchMethods(TransactionRunner):
 
     async def search_stems(self) -> Stems:
         """Return the stems by which words are found in all their forms."""
-        return await self._stems.current()
+        return await self._stems.read_current()
 
     async def search_messages(
         self, query: str, *, scope: Scope, limit: int = 20, offset: int = 0, **options: Unpack[SearchOptions]
@@ -71,7 +71,7 @@ class SearchMethods(TransactionRunner):
         wanted, shown, order = _meant(query, scope, options, await self.search_stems())
         if wanted is None:
             return SearchResult()
-        return await self._search.messages(wanted, shown, order, offset=offset, limit=limit)
+        return await self._search.search_messages(wanted, shown, order, offset=offset, limit=limit)
 
     async def search_sessions(
         self, query: str, *, scope: Scope, limit: int = 10, **options: Unpack[SearchOptions]
@@ -81,7 +81,7 @@ class SearchMethods(TransactionRunner):
         wanted, shown, order = _meant(query, scope, options, await self.search_stems())
         if wanted is None:
             return SessionSearchResult()
-        return await self._search.sessions(wanted, shown, order, limit=limit)
+        return await self._search.search_sessions(wanted, shown, order, limit=limit)
 
     @property
     def search_index(self) -> IndexReport:
@@ -103,12 +103,12 @@ class SearchMethods(TransactionRunner):
 
 def _meant(
     query: str, scope: Scope, options: SearchOptions, stems: Stems
-) -> tuple[Wanted | None, SearchFilter, Order]:
+) -> tuple[Criterion | None, SearchFilter, Order]:
     shown = SearchFilter(
         scope=scope,
-        sources=words_of("source_filter", options.get("source_filter")),
-        exclude_sources=words_of("exclude_sources", options.get("exclude_sources")) or frozenset(),
-        roles=words_of("role_filter", options.get("role_filter")),
+        sources=filter_words("source_filter", options.get("source_filter")),
+        exclude_sources=filter_words("exclude_sources", options.get("exclude_sources")) or frozenset(),
+        roles=filter_words("role_filter", options.get("role_filter")),
         session_id=options.get("session_id"),
         session_key=options.get("session_key"),
         since=parse_instant("since", options.get("since")),
@@ -122,7 +122,9 @@ def _meant(
     if fuzzy and mode is SearchMode.SUBSTRING:
         problem = "fuzzy looks for words like those of the query, so it goes with mode 'words' only"
         raise InvalidInputError(problem)
-    wanted = wanted_of(query, literal=mode is SearchMode.SUBSTRING, stems=stems, fuzzy=_flag("fuzzy", fuzzy))
+    wanted = criterion_of(
+        query, literal=mode is SearchMode.SUBSTRING, stems=stems, fuzzy=_flag("fuzzy", fuzzy)
+    )
     return wanted, shown, order
 
 

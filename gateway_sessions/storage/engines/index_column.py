@@ -11,9 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from gateway_sessions.core.search.boolean_query import boolean_of, words_of
-from gateway_sessions.core.search.criteria import Certain
-from gateway_sessions.core.search.documents import Asked, Lexemes, Searchable, lexemes_of, tsvector_of
+from gateway_sessions.core.search.boolean_query import boolean_query_of, boolean_words_of
+from gateway_sessions.core.search.criteria import CertainTerms
+from gateway_sessions.core.search.documents import (
+    DatabaseCondition,
+    Lexemes,
+    Searchable,
+    lexemes_of,
+    tsvector_of,
+)
 from gateway_sessions.core.search.filters import SearchFilter
 from gateway_sessions.core.search.stems import NO_STEMS, Stems
 from gateway_sessions.core.search.tsquery import tsquery_of
@@ -26,7 +32,7 @@ class TokenLanguage:
     """Writes search tokens and search queries in the form that one kind of database understands."""
 
     spelled: Callable[[Lexemes], str]
-    query: Callable[[Certain, SearchFilter], Asked | None]
+    query: Callable[[CertainTerms, SearchFilter], DatabaseCondition | None]
 
     names_session: bool
     """True if the database needs the id of the session beside the tokens of a message."""
@@ -43,7 +49,7 @@ class TokenLanguage:
 
 
 TSVECTOR: Final = TokenLanguage(tsvector_of, tsquery_of, names_session=True, keeps_moments=True)
-FULLTEXT: Final = TokenLanguage(words_of, boolean_of, names_session=False, keeps_moments=False)
+FULLTEXT: Final = TokenLanguage(boolean_words_of, boolean_query_of, names_session=False, keeps_moments=False)
 
 
 QUICKLY_READ: Final = 4_000

@@ -191,7 +191,7 @@ def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
         for _ in range(LOOKS):
             index.connect(run_transaction(truth, queries, scan.identity()), IndexPosition())
             samples = run_transaction(truth, queries, scan.samples(index.position.watermark, SAMPLES))
-            problem = index.check(samples)
+            problem = index.find_fault(samples)
             index.close()
             if problem is None:
                 break

@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeAlias
 
 from msgspec import structs
 
-from gateway_sessions.core.search.criteria import Vocabulary, Wanted, Words
+from gateway_sessions.core.search.criteria import Criterion, Vocabulary, Words
 from gateway_sessions.core.search.filters import SearchFilter
 from gateway_sessions.core.search.near_words import NearWords
 from gateway_sessions.core.search.results import SearchResult, SessionSearchResult
@@ -39,7 +39,7 @@ MOST_FOUND: Final = 50_000
 """The most candidates of the index that one search checks in the database."""
 NOT_ALL_CHANGED: Final = "the search index is behind; not all changed messages were looked at"
 
-Look: TypeAlias = Callable[[int, int], Transaction[Scanned]]
+ScanStep: TypeAlias = Callable[[int, int], Transaction[Scanned]]
 """Makes the transaction that scans so many messages before an id."""
 
 
@@ -50,7 +50,7 @@ class SearchProgress:
     candidates: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
     problem: str | None = None
 
-    def add(self, candidates: list[Candidate]) -> None:
+    def add_matches(self, candidates: list[Candidate]) -> None:
         """Add these matches."""
         self.candidates.update((one.message_id, one) for one in candidates)
 
@@ -59,13 +59,13 @@ class SearchProgress:
 class SearchRequest:
     """States what a search looks for, and how many matches are enough to rank."""
 
-    wanted: Wanted | Vocabulary
+    wanted: Criterion | Vocabulary
     shown: SearchFilter
     order: Order
     enough: int
 
     @property
-    def most(self) -> int:
+    def most_checked(self) -> int:
         """Return how many candidates of the index are checked: fewer if their whole text is compared."""
         return MOST_FOUND if isinstance(self.wanted, Words) else MOST_SCANNED
 
@@ -77,13 +77,13 @@ class SearchRequest:
         """
         return BEYOND if self.order is Order.OLDEST else self.enough
 
-    def end_at(self, checked: int) -> str:
+    def early_end_notice(self, checked: int) -> str:
         """Return the sentence that tells that the search stopped after that many candidates."""
         end = "oldest" if self.order is Order.OLDEST else "newest"
         return f"of what may match only the {checked} {end} messages were looked at"
 
 
-async def select(
+async def check_candidates(
     truth: Reader,
     progress: SearchProgress,
     message_ids: Sequence[int],
@@ -100,29 +100,29 @@ async def select(
         transaction = partial(
             message_scan.select, message_ids[at : at + step], request.wanted, request.shown, sure=sure
         )
-        progress.add(await truth.read(transaction))
+        progress.add_matches(await truth.read(transaction))
 
 
-async def scan(truth: Reader, request: SearchRequest) -> SearchProgress:
+async def scan_messages(truth: Reader, request: SearchRequest) -> SearchProgress:
     """Scan messages one by one, without an index."""
     progress = SearchProgress()
-    await look_at(truth, progress, _between(0, request), enough=request.enough_of_newest)
+    await scan_newest_first(truth, progress, _scan_after(0, request), enough=request.enough_of_newest)
     return progress
 
 
-async def look_behind(
+async def scan_newer_than_index(
     truth: Reader, progress: SearchProgress, request: SearchRequest, after: int, newest: Scanned
 ) -> None:
     """Go on behind the *newest* messages after an id, until there are enough matches."""
     enough = request.enough_of_newest
     if len(progress.candidates) < enough:
-        await look_at(truth, progress, _between(after, request), newest=newest, enough=enough)
+        await scan_newest_first(truth, progress, _scan_after(after, request), newest=newest, enough=enough)
 
 
-async def look_at(
+async def scan_newest_first(
     truth: Reader,
     progress: SearchProgress,
-    look: Look,
+    look: ScanStep,
     *,
     newest: Scanned | None = None,
     enough: int = BEYOND,
@@ -130,11 +130,11 @@ async def look_at(
     """Scan messages, the newest first, until there are enough matches or `MOST_SCANNED` is reached."""
     looked, last = 0, newest
     while looked < MOST_SCANNED:
-        size = min(_size_after(last), MOST_SCANNED - looked)
+        size = min(_next_scan_size(last), MOST_SCANNED - looked)
         before = BEYOND if last is None or last.last is None else last.last
         last = await truth.read(partial(look, before, size))
         looked += size
-        progress.add(last.candidates)
+        progress.add_matches(last.candidates)
         if last.last is None or len(progress.candidates) >= enough:
             return
     progress.problem = (
@@ -142,14 +142,14 @@ async def look_at(
     )
 
 
-def _size_after(last: Scanned | None) -> int:
+def _next_scan_size(last: Scanned | None) -> int:
     """Return how many messages to scan next, so that about `STEP` of them need a closer look."""
     if last is None or not last.light:
         return STEP
     return MANY if last.closer * MANY <= STEP else int(STEP / last.closer)
 
 
-def _between(after: int, request: SearchRequest) -> Look:
+def _scan_after(after: int, request: SearchRequest) -> ScanStep:
     def look(before: int, size: int) -> Transaction[Scanned]:
         return message_scan.scan(after, before, request.wanted, request.shown, size)
 
@@ -184,12 +184,12 @@ class Search:
         self._truth = truth
         self._index = index
 
-    async def messages(
-        self, wanted: Wanted, shown: SearchFilter, order: Order, *, offset: int, limit: int
+    async def search_messages(
+        self, wanted: Criterion, shown: SearchFilter, order: Order, *, offset: int, limit: int
     ) -> SearchResult:
         """Return a page of the messages that match and may be shown."""
         request = SearchRequest(wanted, shown, order, max(WINDOW, offset + limit))
-        progress, wanted, near = await self._search_widely(request, wanted)
+        progress, wanted, near = await self._search_with_near_words(request, wanted)
         found = list(progress.candidates.values())
         hits = await self._truth.read(partial(search_hits.page_of, found, wanted, order, offset, limit))
         return SearchResult(
@@ -201,11 +201,11 @@ class Search:
             near_words=near,
         )
 
-    async def sessions(
-        self, wanted: Wanted, shown: SearchFilter, order: Order, *, limit: int
+    async def search_sessions(
+        self, wanted: Criterion, shown: SearchFilter, order: Order, *, limit: int
     ) -> SessionSearchResult:
         """Return the sessions in which a message matches and may be shown."""
-        progress, wanted, near = await self._search_widely(
+        progress, wanted, near = await self._search_with_near_words(
             SearchRequest(wanted, shown, order, WINDOW), wanted
         )
         found = list(progress.candidates.values())
@@ -218,28 +218,28 @@ class Search:
             near_words=near,
         )
 
-    async def _search_widely(
-        self, request: SearchRequest, wanted: Wanted
-    ) -> tuple[SearchProgress, Wanted, tuple[str, ...]]:
+    async def _search_with_near_words(
+        self, request: SearchRequest, wanted: Criterion
+    ) -> tuple[SearchProgress, Criterion, tuple[str, ...]]:
         """Search, and once more with the near words of a fuzzy query.
 
         Return the matches, the widened query and the near words.
         """
-        progress = await self._search(request)
+        progress = await self._search_once(request)
         if not isinstance(wanted, Words) or not wanted.query.fuzzy_words:
             return progress, wanted, ()
-        near, problem = await self._near_words(request, wanted.query.fuzzy_words)
+        near, problem = await self._find_near_words(request, wanted.query.fuzzy_words)
         progress.problem = progress.problem or problem
         if not near:
             return progress, wanted, ()
         widened = Words(wanted.query.widened(near), wanted.stems)
-        more = await self._search(replace(request, wanted=widened))
+        more = await self._search_once(replace(request, wanted=widened))
         progress.problem = progress.problem or more.problem
         others = [one for at, one in more.candidates.items() if at not in progress.candidates]
-        progress.add([structs.replace(one, near=True) for one in others])
+        progress.add_matches([structs.replace(one, near=True) for one in others])
         return progress, widened, tuple(dict.fromkeys(chain.from_iterable(near.values())))
 
-    async def _near_words(
+    async def _find_near_words(
         self, request: SearchRequest, words: frozenset[str]
     ) -> tuple[Mapping[str, tuple[str, ...]], str | None]:
         """Return the words near to these in the newest messages, and a problem if others may be missing.
@@ -247,13 +247,13 @@ class Search:
         A server has no list of its words, and to compare all words of all messages would take too long.
         """
         vocabulary = Vocabulary(NearWords(words))
-        looked = await self._search(
+        looked = await self._search_once(
             replace(request, wanted=vocabulary, order=Order.NEWEST, enough=MOST_SCANNED_FOR_WORDS)
         )
         partly = looked.problem is not None or len(looked.candidates) >= MOST_SCANNED_FOR_WORDS
         return vocabulary.near.found, NOT_ALL_WORDS if partly or vocabulary.near.is_full else None
 
-    async def _search(self, request: SearchRequest) -> SearchProgress:
+    async def _search_once(self, request: SearchRequest) -> SearchProgress:
         """Return enough matches to rank."""
         if request.shown.sees_nothing:
             return SearchProgress()
@@ -261,7 +261,7 @@ class Search:
             if (progress := await self._index.run_query(request)) is not None:
                 return progress
         # A scan of all messages misses none, so it is a problem only if it had to stop.
-        scanned = await scan(self._truth, request)
+        scanned = await scan_messages(self._truth, request)
         if scanned.problem is not None:
             scanned.problem = f"{UNAVAILABLE}; {scanned.problem}"
         return scanned

@@ -29,7 +29,7 @@ from gateway_sessions.core.search.documents import (
     IndexPosition,
     IndexWork,
     document_of,
-    words_of,
+    listed_words,
 )
 from gateway_sessions.core.search.stems import NO_STEMS, Stems
 from gateway_sessions.errors import StorageUnavailableError, UnsupportedStorageError
@@ -41,7 +41,7 @@ from gateway_sessions.storage.files.private_files import (
     prepare_to_read,
     replace_file,
 )
-from gateway_sessions.storage.search.sqlite_match import Match, parts_of
+from gateway_sessions.storage.search.sqlite_match import Fts5Match, containing_expression
 from gateway_sessions.storage.tables.sql_files import Query, load_migrations, load_queries
 
 MOST_KNOWN: Final = 30_000
@@ -57,7 +57,7 @@ class WordList:
         self._known: set[str] = set()
         self._added: set[str] = set()
 
-    def add(self, connection: sqlite3.Connection, words: Iterable[str]) -> None:
+    def add_words(self, connection: sqlite3.Connection, words: Iterable[str]) -> None:
         """List these words, in the transaction of the documents that have them."""
         self._added = set(words) - self._known
         if self._added:
@@ -65,25 +65,25 @@ class WordList:
             connection.execute(self._sql("add_words"), (msgspec.json.encode(list(self._added)).decode(),))
             connection.execute(self._sql("add_parts"), (last,))
 
-    def keep(self) -> None:
+    def remember_added(self) -> None:
         """Remember the added words as listed: the transaction was committed."""
         if len(self._known) > MOST_KNOWN:
             self._known = set()
         self._known |= self._added
         self._added = set()
 
-    def having(self, connection: sqlite3.Connection, part: WordPart, most: int) -> list[str] | None:
+    def words_containing(self, connection: sqlite3.Connection, part: WordPart, most: int) -> list[str] | None:
         """Return the words that contain a part; None if there are more than *most*."""
-        parts = parts_of(part.letters)
+        parts = containing_expression(part.letters)
         if parts is None:
             rows = connection.execute(self._sql("words_with"), (part.text, most + 1)).fetchall()
         else:
             rows = connection.execute(self._sql("words_with_parts"), (parts, part.text, most + 1)).fetchall()
         return [row[0] for row in rows] if len(rows) <= most else None
 
-    def has(self, connection: sqlite3.Connection, word: str) -> bool:
+    def finds_by_parts(self, connection: sqlite3.Connection, word: str) -> bool:
         """Return True if a word is found by its parts, or is too short to have any."""
-        parts = parts_of(word)
+        parts = containing_expression(word)
         if parts is None:
             return True
         return connection.execute(self._sql("probe_word"), (parts, word)).fetchone() is not None
@@ -164,22 +164,22 @@ class IndexFile:
         self._queries = load_queries("sqlite", DIALECT)
         self._words = WordList(self._queries)
         try:
-            with _damage_seen():
+            with _raising_damage():
                 if self._read_only:
                     self._prepare_to_read()
                     self._reader = self._connect("ro")
-                    self._adopt(self._inspect(self._reader), identity)
+                    self._check_identity(self._read_facts(self._reader), identity)
                 else:
                     self._open_to_write(identity, start)
         except BaseException:
             self.close()
             raise
 
-    def apply(self, work: IndexWork) -> None:
+    def apply_work(self, work: IndexWork) -> None:
         """Write documents for new and changed messages, all of them or none."""
-        documents = _documents(work, self._stems)
-        with self._filling, _damage_seen():
-            connection = self._writing()
+        documents = _documents_of_work(work, self._stems)
+        with self._filling, _raising_damage():
+            connection = self._in_write_transaction()
             connection.execute("BEGIN IMMEDIATE")
             try:
                 revisions = [(change_id, message_id) for change_id, message_id, _ in work.changed]
@@ -188,17 +188,17 @@ class IndexFile:
                     (one.message_id, one.labels, " ".join((*one.tokens, *one.stems))) for one in documents
                 )
                 connection.executemany(self._sql("add_document"), rows)
-                self._words.add(connection, words_of(documents))
-                _set_state(connection, self._sql("set_state"), work.position)
+                self._words.add_words(connection, listed_words(documents))
+                _write_position(connection, self._sql("set_state"), work.position)
                 connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-            self._words.keep()
+            self._words.remember_added()
         self.position = work.position
 
-    def find(
-        self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
+    def find_candidates(
+        self, match: Fts5Match, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> IndexMatches:
         """Return a page of the messages that match, behind the last document of the page before."""
         sql = self._sql("find_oldest" if oldest_first else "find_newest")
@@ -208,24 +208,24 @@ class IndexFile:
         def look(reader: sqlite3.Connection) -> IndexMatches:
             state = dict(reader.execute(self._sql("get_state")).fetchall())
             position = IndexPosition(int(state["watermark"]), int(state["changes"]))
-            words = None if part is None else self._words.having(reader, part, match.most_words)
-            if (expression := match.expression(words)) is None:
+            words = None if part is None else self._words.words_containing(reader, part, match.most_words)
+            if (expression := match.fts5_expression(words)) is None:
                 return IndexMatches(position, (), None, is_answer=False)
             rows = reader.execute(sql, (expression, start, limit)).fetchall()
             last = int(rows[-1][0]) if len(rows) == limit else None
             return IndexMatches(position, tuple(row[1] for row in rows), last)
 
-        return self._read(look)
+        return self._read_snapshot(look)
 
-    def check(self, samples: Sequence[IndexedMessage]) -> str | None:
+    def find_fault(self, samples: Sequence[IndexedMessage]) -> str | None:
         """Return what is wrong with the index, or None; *samples* are messages that it must find."""
         try:
             if not self._read_only:
-                with self._filling, _damage_seen():
+                with self._filling, _raising_damage():
                     for name in ("check_structure", "check_parts"):
-                        self._writing().execute(self._sql(name))
-            problem = self._read(_page_problem)
-            missing = [one.message_id for one in samples if not self._finds(one)]
+                        self._in_write_transaction().execute(self._sql(name))
+            problem = self._read_snapshot(_integrity_fault)
+            missing = [one.message_id for one in samples if not self._finds_message(one)]
         except UnusableIndexError as error:
             return str(error)
         if problem is not None:
@@ -234,8 +234,8 @@ class IndexFile:
 
     def dead_share(self) -> float:
         """Return the share of documents whose text has changed or is gone."""
-        dead = self._count("count_revisions")
-        return dead / self._count("count_documents") if dead >= FEW_DEAD else 0.0
+        dead = self._count_documents("count_revisions")
+        return dead / self._count_documents("count_documents") if dead >= FEW_DEAD else 0.0
 
     def is_gone(self) -> bool:
         """Return True if the file was removed or replaced since it was opened."""
@@ -253,18 +253,18 @@ class IndexFile:
             self._reader = self._writer = None
 
     def _open_to_write(self, identity: str, start: IndexPosition) -> None:
-        self._prepare()
+        self._check_or_create()
         self._writer = self._connect("rwc")
-        state = self._inspect(self._writer)
+        state = self._read_facts(self._writer)
         self._configure(self._writer)
         self.is_new = state is None
         if state is None:
-            self._create(self._writer, identity, start)
-        self._adopt(state if state is not None else self._inspect(self._writer), identity)
+            self._create_tables(self._writer, identity, start)
+        self._check_identity(state if state is not None else self._read_facts(self._writer), identity)
         self._reader = self._connect("ro")
         self._inode = self.path.stat().st_ino
 
-    def _prepare(self) -> None:
+    def _check_or_create(self) -> None:
         try:
             prepare_database_file(self.path, APPLICATION_ID)
         except UnsupportedStorageError as error:  # a link, or no file at all
@@ -288,7 +288,7 @@ class IndexFile:
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         return connection
 
-    def _inspect(self, connection: sqlite3.Connection) -> dict[str, Any] | None:
+    def _read_facts(self, connection: sqlite3.Connection) -> dict[str, Any] | None:
         """Return the facts in the file; None if it is new."""
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -301,7 +301,7 @@ class IndexFile:
             raise UnusableIndexError(IndexFault.OUTDATED, f"format {version}, ours is {FORMAT}")
         return dict(connection.execute(self._sql("get_state")).fetchall())
 
-    def _adopt(self, state: dict[str, Any] | None, identity: str) -> None:
+    def _check_identity(self, state: dict[str, Any] | None, identity: str) -> None:
         if state is None:
             raise UnusableIndexError(IndexFault.GONE, "it is empty")
         if state.get("identity") != identity:
@@ -315,14 +315,14 @@ class IndexFile:
         # A power cut may lose the last documents: they are made again from the database.
         connection.execute("PRAGMA synchronous = NORMAL")
 
-    def _create(self, connection: sqlite3.Connection, identity: str, start: IndexPosition) -> None:
+    def _create_tables(self, connection: sqlite3.Connection, identity: str, start: IndexPosition) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
             for step in load_migrations(DIALECT):
                 for statement in split_statements(step.script):
                     connection.execute(statement)
             connection.execute(self._sql("set_state"), ("identity", identity))
-            _set_state(connection, self._sql("set_state"), start)
+            _write_position(connection, self._sql("set_state"), start)
             connection.execute(f"PRAGMA user_version = {FORMAT}")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute("COMMIT")
@@ -330,28 +330,28 @@ class IndexFile:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
-    def _count(self, name: str) -> int:
-        return self._read(lambda reader: int(reader.execute(self._sql(name)).fetchone()[0]))
+    def _count_documents(self, name: str) -> int:
+        return self._read_snapshot(lambda reader: int(reader.execute(self._sql(name)).fetchone()[0]))
 
-    def _finds(self, message: IndexedMessage) -> bool:
+    def _finds_message(self, message: IndexedMessage) -> bool:
         """Return True if a message is found by its first tokens and labels, and its longest word by parts."""
         wanted = document_of(message, self._stems)
         tokens = " ".join(wanted.tokens[:8])
         match = " AND ".join(f'{{labels}} : "{one}"' for one in wanted.labels.split())
         match = f'({match}) AND {{text}} : "{tokens}"' if tokens else match
-        word = max(words_of([wanted]), key=len, default="")
+        word = max(listed_words([wanted]), key=len, default="")
 
         def look(reader: sqlite3.Connection) -> bool:
             row = reader.execute(self._sql("newest_revision"), (message.message_id,)).fetchone()
             document = message.message_id if row[0] is None else row[0]
             found = reader.execute(self._sql("probe_document"), (match, document)).fetchone()
-            return found is not None and self._words.has(reader, word)
+            return found is not None and self._words.finds_by_parts(reader, word)
 
-        return self._read(look)
+        return self._read_snapshot(look)
 
-    def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _read_snapshot(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run *work* in one snapshot of the index."""
-        with self._reading, _damage_seen():
+        with self._reading, _raising_damage():
             if self._reader is None:
                 raise UnusableIndexError(IndexFault.GONE, "it is closed")
             self._reader.execute("BEGIN")
@@ -361,7 +361,7 @@ class IndexFile:
                 if self._reader.in_transaction:
                     self._reader.execute("ROLLBACK")
 
-    def _writing(self) -> sqlite3.Connection:
+    def _in_write_transaction(self) -> sqlite3.Connection:
         if self._writer is None:
             raise UnusableIndexError(IndexFault.GONE, "it is closed")
         if self.is_gone():
@@ -378,7 +378,7 @@ def is_damage(error: sqlite3.Error) -> bool:
     return isinstance(code, int) and code & _PRIMARY in _DAMAGED
 
 
-def _documents(work: IndexWork, stems: Stems) -> list[Document]:
+def _documents_of_work(work: IndexWork, stems: Stems) -> list[Document]:
     """Return the documents to write; that of a changed message has the id of the change."""
     changed = [
         document_of(message, stems)._replace(message_id=change_id)
@@ -388,17 +388,17 @@ def _documents(work: IndexWork, stems: Stems) -> list[Document]:
     return [*changed, *(document_of(one, stems) for one in work.messages)]
 
 
-def _set_state(connection: sqlite3.Connection, sql: str, position: IndexPosition) -> None:
+def _write_position(connection: sqlite3.Connection, sql: str, position: IndexPosition) -> None:
     connection.executemany(sql, [("watermark", position.watermark), ("changes", position.changes)])
 
 
-def _page_problem(connection: sqlite3.Connection) -> str | None:
+def _integrity_fault(connection: sqlite3.Connection) -> str | None:
     (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     return None if answer == "ok" else f"damaged: {answer}"
 
 
 @contextmanager
-def _damage_seen() -> Generator[None]:
+def _raising_damage() -> Generator[None]:
     """Raise `UnusableIndexError` for errors of a damaged file, and pass all others on."""
     try:
         yield
@@ -416,14 +416,14 @@ ASIDE: Final = ".aside"
 SIDECARS: Final = ("", "-wal", "-shm")
 
 
-def put_aside(path: Path, fault: IndexFault, stamp: str) -> Path | None:
+def set_index_aside(path: Path, fault: IndexFault, stamp: str) -> Path | None:
     """Move the file away: a foreign one to the quarantine, an index in place of the last one set aside."""
     if fault is IndexFault.FOREIGN:
         place = path.parent / QUARANTINE / f"{path.name}.{stamp}"
         make_private_directory(place.parent)
     else:
         place = path.with_name(path.name + ASIDE)
-        _remove(place)
+        _remove_with_sidecars(place)
     # The log goes before the database: after a crash in between, a left-over log must not meet a new file.
     moved = False
     for sidecar in reversed(SIDECARS):
@@ -436,10 +436,10 @@ def put_aside(path: Path, fault: IndexFault, stamp: str) -> Path | None:
 
 def remove_index(path: Path) -> None:
     """Remove the index, and one that was set aside."""
-    _remove(path)
-    _remove(path.with_name(path.name + ASIDE))
+    _remove_with_sidecars(path)
+    _remove_with_sidecars(path.with_name(path.name + ASIDE))
 
 
-def _remove(path: Path) -> None:
+def _remove_with_sidecars(path: Path) -> None:
     for sidecar in SIDECARS:
         path.with_name(path.name + sidecar).unlink(missing_ok=True)

@@ -23,7 +23,7 @@ from typing import Final, NoReturn, Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway_sessions.core.search.criteria import certain_of
+from gateway_sessions.core.search.criteria import certain_terms_of
 from gateway_sessions.core.search.documents import IndexPosition
 from gateway_sessions.core.search.stems import NO_STEMS, Stems
 from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
@@ -42,19 +42,19 @@ from gateway_sessions.storage.search.search import (
     STEP,
     SearchProgress,
     SearchRequest,
-    look_behind,
-    scan,
-    select,
+    check_candidates,
+    scan_messages,
+    scan_newer_than_index,
 )
 from gateway_sessions.storage.search.sqlite_file import (
     IndexFault,
     IndexFile,
     IndexMatches,
     UnusableIndexError,
-    put_aside,
     remove_index,
+    set_index_aside,
 )
-from gateway_sessions.storage.search.sqlite_match import Match, match_of
+from gateway_sessions.storage.search.sqlite_match import Fts5Match, fts5_match_of
 from gateway_sessions.storage.transactions.search import scan as message_scan
 from gateway_sessions.storage.transactions.search.hits import Order
 from gateway_sessions.storage.transactions.search.scan import ScanLimits
@@ -63,58 +63,62 @@ PAGE: Final = 2_000
 """Candidates that are read from the index at once."""
 
 
-class Answering(Protocol):
+class CandidateSource(Protocol):
     """Answers queries about the words of messages."""
 
-    async def find(
-        self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
+    async def find_candidates(
+        self, match: Fts5Match, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> IndexMatches | None:
         """Return a page of candidates; None if the index cannot be used now."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _IndexQuery:
     """Holds a query to the index."""
 
-    match: Match
+    match: Fts5Match
     request: SearchRequest
     seen: SearchProgress | None = None
     """The matches of a scan, if the index could not narrow the query at first."""
 
-    async def page(self, index: Answering, after: int | None) -> IndexMatches | None:
+    async def next_page(self, index: CandidateSource, after: int | None) -> IndexMatches | None:
         """Return the next page of candidates."""
         oldest_first = self.request.order is Order.OLDEST
-        return await index.find(self.match, after, PAGE, oldest_first=oldest_first)
+        return await index.find_candidates(self.match, after, PAGE, oldest_first=oldest_first)
 
 
-async def ask(truth: Reader, index: Answering, request: SearchRequest) -> SearchProgress | None:
+async def search_index_and_rest(
+    truth: Reader, index: CandidateSource, request: SearchRequest
+) -> SearchProgress | None:
     """Return the matches of the index and of messages behind it; None if it is missing or has changed."""
-    match = match_of(certain_of(request.wanted), request.shown)
+    match = fts5_match_of(certain_terms_of(request.wanted), request.shown)
     if match is None:
-        return await scan(truth, request)
-    return await _ask(truth, index, _Question(match, request))
+        return await scan_messages(truth, request)
+    return await _search_by_index(truth, index, _IndexQuery(match, request))
 
 
-async def _ask(truth: Reader, index: Answering, question: _Question) -> SearchProgress | None:
-    found, request = await question.page(index, None), question.request
+async def _search_by_index(
+    truth: Reader, index: CandidateSource, question: _IndexQuery
+) -> SearchProgress | None:
+    found, request = await question.next_page(index, None), question.request
     if found is None:
         return None
     if not found.is_answer:
-        return question.seen or await _look_instead(truth, index, question)
+        return question.seen or await _scan_then_search_again(truth, index, question)
     start = found.position
-    progress, stale = await _tail(truth, start, request)
+    progress, stale = await _scan_unindexed(truth, start, request)
     checked = 0
     while found.position.changes == start.changes:
         known = [one for one in found.message_ids if one not in stale]
-        await select(truth, progress, known, request, enough=request.enough_of_newest)
+        await check_candidates(truth, progress, known, request, enough=request.enough_of_newest)
         checked += len(found.message_ids)
         if found.last_document is None or len(progress.candidates) >= request.enough:
             break
-        if checked >= request.most:
-            progress.problem = request.end_at(checked)
+        if checked >= request.most_checked:
+            progress.problem = request.early_end_notice(checked)
             break
-        found = await question.page(index, found.last_document)
+        found = await question.next_page(index, found.last_document)
         if found is None or not found.is_answer:
             return None
     # Notes of changes that were cleared meanwhile are missing in the tail: then all is asked again.
@@ -123,26 +127,30 @@ async def _ask(truth: Reader, index: Answering, question: _Question) -> SearchPr
     return progress if fits else None
 
 
-async def _tail(
+async def _scan_unindexed(
     truth: Reader, position: IndexPosition, request: SearchRequest
 ) -> tuple[SearchProgress, frozenset[int]]:
     """Return the matches that the index lacks, and the messages in it that have changed since."""
     progress = SearchProgress()
     fresh = await truth.read(partial(message_scan.fresh, position, request.wanted, request.shown, STEP))
-    progress.add([*fresh.changed.candidates, *fresh.later.candidates])
+    progress.add_matches([*fresh.changed.candidates, *fresh.later.candidates])
     if not fresh.changed.complete:
         progress.problem = NOT_ALL_CHANGED
     if fresh.later.last is not None:
-        await look_behind(truth, progress, request, position.watermark, fresh.later)
+        await scan_newer_than_index(truth, progress, request, position.watermark, fresh.later)
     return progress, fresh.changed.stale
 
 
-async def _look_instead(truth: Reader, index: Answering, question: _Question) -> SearchProgress | None:
+async def _scan_then_search_again(
+    truth: Reader, index: CandidateSource, question: _IndexQuery
+) -> SearchProgress | None:
     """Scan messages; if the newest are not enough, let the index look for more words."""
-    seen = await scan(truth, question.request)
+    seen = await scan_messages(truth, question.request)
     if seen.problem is None:
         return seen
-    return await _ask(truth, index, replace(question, match=replace(question.match, patient=True), seen=seen))
+    return await _search_by_index(
+        truth, index, replace(question, match=replace(question.match, patient=True), seen=seen)
+    )
 
 
 logger: Final = logging.getLogger(__name__)
@@ -224,25 +232,25 @@ class SqliteSearchIndex:
         self._highest = highest
         self._check_at = asyncio.get_running_loop().time() + (CHECK_SECONDS if orderly else SOON_SECONDS)
         self._serving = True
-        tasks.start_soon(self._run)
+        tasks.start_soon(self._run_duty)
 
-    async def _run(self) -> None:
+    async def _run_duty(self) -> None:
         failures = 0
         try:
             while True:
                 try:
-                    await self._round()
+                    await self._index_and_wait()
                     failures = 0
                 except StoreStoppedError:
                     return
                 except Exception as error:  # noqa: BLE001 -- reported; what is wrong with the index stops nobody
-                    self._fail(error)
-                    await self._rest(INDEXING_BACKOFF.after(failures).total_seconds())
+                    self._report_failure(error)
+                    await self._pause(INDEXING_BACKOFF.after(failures).total_seconds())
                     failures += 1
         finally:
             self._serving = False
             self._opening_tried.set()
-            self._answer(StoreStoppedError(NAME))
+            self._fail_waiters(StoreStoppedError(NAME))
             await self._close_file()
 
     async def run_query(self, request: SearchRequest) -> SearchProgress | None:
@@ -250,37 +258,39 @@ class SqliteSearchIndex:
         self._searches += 1
         self._calm.clear()
         try:
-            return await ask(self._truth, self, request)
+            return await search_index_and_rest(self._truth, self, request)
         finally:
             self._searches -= 1
             if not self._searches:
                 self._calm.set()
 
-    async def find(
-        self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
+    async def find_candidates(
+        self, match: Fts5Match, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> IndexMatches | None:
         """Return a page of candidates; None if the index cannot be used now."""
-        await self._first_look()
+        await self._wait_until_opened()
         file = self._file
         if self._fault is not None or (file is None and self._report.state is IndexState.UNAVAILABLE):
             return None
         if file is None:
             return IndexMatches(IndexPosition(), (), None)
         try:
-            return await in_thread(partial(file.find, match, after, limit, oldest_first=oldest_first))
+            return await in_thread(
+                partial(file.find_candidates, match, after, limit, oldest_first=oldest_first)
+            )
         except UnusableIndexError as error:
-            self._give_up_later(file, error)
+            self._report_fault(file, error)
         except sqlite3.Error as error:
-            self._fail(error)
+            self._report_failure(error)
         return None
 
     async def catch_up(self) -> None:
         """Wait until all messages that were stored before are in the index; raise what prevents that."""
-        await self._ask(self._catch_up_waiters)
+        await self._wait_for_duty(self._catch_up_waiters)
 
     async def rebuild(self) -> None:
         """Remove the index from the disk, and make it anew in the background."""
-        await self._ask(self._rebuild_waiters)
+        await self._wait_for_duty(self._rebuild_waiters)
 
     async def forget_removed(self) -> None:
         """Make the index anew: its file keeps words of deleted messages."""
@@ -288,23 +298,23 @@ class SqliteSearchIndex:
 
     async def check(self) -> IndexReport:
         """Verify the index, and look up messages that it must have; a bad one is made anew."""
-        await self._first_look()
+        await self._wait_until_opened()
         if (file := self._file) is not None:
             watermark = file.position.watermark
             sample = await self._truth.read(partial(message_scan.samples, watermark, SAMPLES))
-            if problem := await in_thread(partial(file.check, sample)):
-                self._give_up_later(file, UnusableIndexError(IndexFault.DAMAGED, problem))
+            if problem := await in_thread(partial(file.find_fault, sample)):
+                self._report_fault(file, UnusableIndexError(IndexFault.DAMAGED, problem))
         return self._report
 
-    async def _ask(self, queue: list[asyncio.Future[None]]) -> None:
+    async def _wait_for_duty(self, queue: list[asyncio.Future[None]]) -> None:
         """Join a queue of the duty, and wait until it was served."""
         self._check_serving()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue.append(waiter)
-        self._hurry()
+        self._wake_at_once()
         await waiter
 
-    async def _first_look(self) -> None:
+    async def _wait_until_opened(self) -> None:
         """Wait until the duty has tried to open the file."""
         self._check_serving()
         await self._opening_tried.wait()
@@ -314,52 +324,52 @@ class SqliteSearchIndex:
         if not self._serving:
             raise StoreStoppedError(NAME)
 
-    def _hurry(self) -> None:
+    def _wake_at_once(self) -> None:
         self._hurried.set()
         self._woken.set()
 
-    async def _round(self) -> None:
+    async def _index_and_wait(self) -> None:
         """Index all new messages, then wait until there may be more."""
         waiting = len(self._catch_up_waiters)
         self._woken.clear()
         self._hurried.clear()
-        while not await self._advance():
-            await self._rest(self._step_seconds)
-            await self._let_searches_pass()
-        _wake(self._catch_up_waiters, waiting)
+        while not await self._take_step():
+            await self._pause(self._step_seconds)
+            await self._wait_for_searches()
+        _wake_first(self._catch_up_waiters, waiting)
         if not self._catch_up_waiters:
             with anyio.move_on_after(self._check_at - asyncio.get_running_loop().time()):
                 await self._woken.wait()
-            await self._rest(GATHER_SECONDS)
-            await self._check_in_time()
+            await self._pause(GATHER_SECONDS)
+            await self._check_if_due()
 
-    async def _check_in_time(self) -> None:
+    async def _check_if_due(self) -> None:
         now = asyncio.get_running_loop().time()
         if now >= self._check_at:
             self._check_at = now + CHECK_SECONDS
             await self.check()
 
-    async def _advance(self) -> bool:
+    async def _take_step(self) -> bool:
         """Take one step; return True if nothing is left to do."""
         try:
             if self._rebuild_waiters:
-                await self._discard()
-            return await self._take_in(self._file or await self._open())
+                await self._remove_for_rebuild()
+            return await self._index_some_messages(self._file or await self._open_file())
         except UnusableIndexError as error:
-            await self._set_aside(error)
+            await self._set_file_aside(error)
             return False
         finally:
             self._opening_tried.set()
 
-    async def _discard(self) -> None:
+    async def _remove_for_rebuild(self) -> None:
         waiting = len(self._rebuild_waiters)
         await self._close_file()
         await in_thread(partial(remove_index, self.path))
         self._fault = None
         self._report = replace(self._report, state=IndexState.BUILDING, watermark=0)
-        _wake(self._rebuild_waiters, waiting)
+        _wake_first(self._rebuild_waiters, waiting)
 
-    async def _open(self) -> IndexFile | None:
+    async def _open_file(self) -> IndexFile | None:
         """Open the index, or create it; return None while there is no message."""
         limits = await self._truth.read(message_scan.limits)
         if not limits.highest and not await in_thread(self.path.exists):
@@ -367,7 +377,7 @@ class SqliteSearchIndex:
         file = IndexFile(self.path, stems=self._stems)
         identity = await self._truth.read(message_scan.identity)
         await in_thread(partial(file.connect, identity, IndexPosition(changes=limits.last_change)))
-        if not file.is_new and (fault := self._misplaced(file.position, limits)):
+        if not file.is_new and (fault := self._mismatch_with_database(file.position, limits)):
             await in_thread(file.close)
             raise UnusableIndexError(IndexFault.MISPLACED, fault)
         self._highest = None
@@ -375,7 +385,7 @@ class SqliteSearchIndex:
         self._report = replace(self._report, state=IndexState.BUILDING, watermark=file.position.watermark)
         return file
 
-    def _misplaced(self, position: IndexPosition, limits: ScanLimits) -> str | None:
+    def _mismatch_with_database(self, position: IndexPosition, limits: ScanLimits) -> str | None:
         """Return the reason why the index does not belong to the database; None if it does."""
         highest = limits.highest if self._highest is None else self._highest
         if max(position.watermark, position.changes) > highest:
@@ -384,7 +394,7 @@ class SqliteSearchIndex:
             return "it has missed changes of messages"
         return None
 
-    async def _take_in(self, file: IndexFile | None) -> bool:
+    async def _index_some_messages(self, file: IndexFile | None) -> bool:
         if file is None:
             return True
         if self._fault is not None:
@@ -392,16 +402,16 @@ class SqliteSearchIndex:
         started = asyncio.get_running_loop().time()
         work = await self._truth.read(partial(message_scan.work_after, file.position, self._size))
         if work.position != file.position:
-            await in_thread(partial(file.apply, work))
+            await in_thread(partial(file.apply_work, work))
             self._step_seconds = asyncio.get_running_loop().time() - started
-            self._adapt(self._step_seconds)
+            self._adapt_step_size(self._step_seconds)
         if work.complete and work.position.changes > self._cleared:
-            await self._clear(file)
+            await self._clear_change_notes(file)
         state = IndexState.READY if work.complete else IndexState.BUILDING
         self._report = replace(self._report, state=state, watermark=file.position.watermark)
         return work.complete
 
-    async def _clear(self, file: IndexFile) -> None:
+    async def _clear_change_notes(self, file: IndexFile) -> None:
         """Remove the notes of indexed changes, or make the index anew if most of it is dead."""
         if await in_thread(file.dead_share) > MOST_DEAD:
             raise UnusableIndexError(
@@ -411,11 +421,11 @@ class SqliteSearchIndex:
         await self._truth.write(partial(message_scan.clear_changes, changes))
         self._cleared = changes
 
-    async def _set_aside(self, error: UnusableIndexError) -> None:
+    async def _set_file_aside(self, error: UnusableIndexError) -> None:
         await self._close_file()
         self._fault = None
         stamp = stamp_of(self._clock.now())
-        place = await in_thread(partial(put_aside, self.path, error.fault, stamp))
+        place = await in_thread(partial(set_index_aside, self.path, error.fault, stamp))
         self._report = IndexReport(IndexState.BUILDING, problem=str(error), rebuilt=self._report.rebuilt + 1)
         logger.warning(
             "the search index cannot be used and is made anew",
@@ -424,14 +434,14 @@ class SqliteSearchIndex:
         if error.fault is not IndexFault.OUTDATED:
             self._on_fault(str(error), place)
 
-    def _give_up_later(self, file: IndexFile, error: UnusableIndexError) -> None:
+    def _report_fault(self, file: IndexFile, error: UnusableIndexError) -> None:
         """Let the duty set the file aside, unless it has done so already."""
         if self._file is file:
             self._fault = error
             self._report = replace(self._report, state=IndexState.UNAVAILABLE, problem=str(error))
-            self._hurry()
+            self._wake_at_once()
 
-    def _fail(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception) -> None:
         self._report = replace(self._report, state=IndexState.UNAVAILABLE, problem=str(error))
         logger.warning(
             "the search index cannot be used now",
@@ -439,7 +449,7 @@ class SqliteSearchIndex:
         )
         failed = StorageUnavailableError(str(self.path), str(error))
         failed.__cause__ = error
-        self._answer(failed)
+        self._fail_waiters(failed)
 
     async def _close_file(self) -> None:
         file, self._file = self._file, None
@@ -447,23 +457,23 @@ class SqliteSearchIndex:
             with anyio.CancelScope(shield=True):
                 await in_thread(file.close)
 
-    async def _rest(self, seconds: float) -> None:
+    async def _pause(self, seconds: float) -> None:
         """Pause, unless a caller waits for the index."""
         if not self._catch_up_waiters and not self._rebuild_waiters:
             with anyio.move_on_after(seconds):
                 await self._hurried.wait()
 
-    async def _let_searches_pass(self) -> None:
+    async def _wait_for_searches(self) -> None:
         """Wait for the end of running searches, for a short time and if no caller waits."""
         if not self._catch_up_waiters and not self._rebuild_waiters:
             with anyio.move_on_after(POLITE_SECONDS):
                 await self._calm.wait()
 
-    def _adapt(self, took: float) -> None:
+    def _adapt_step_size(self, took: float) -> None:
         wanted = int(self._size * STEP_SECONDS / max(took, STEP_SECONDS / 2))
         self._size = min(max(wanted, SMALLEST_STEP), LARGEST_STEP)
 
-    def _answer(self, problem: StorageError) -> None:
+    def _fail_waiters(self, problem: StorageError) -> None:
         for queue in (self._catch_up_waiters, self._rebuild_waiters):
             for waiter in queue:
                 if not waiter.done():
@@ -471,7 +481,7 @@ class SqliteSearchIndex:
             queue.clear()
 
 
-def _wake(queue: list[asyncio.Future[None]], count: int) -> None:
+def _wake_first(queue: list[asyncio.Future[None]], count: int) -> None:
     """Wake the first *count* callers of a queue."""
     served, queue[:] = queue[:count], queue[count:]
     for waiter in served:
@@ -479,11 +489,11 @@ def _wake(queue: list[asyncio.Future[None]], count: int) -> None:
             waiter.set_result(None)
 
 
-class IndexReader(SqliteSearchIndex):
+class SqliteIndexReader(SqliteSearchIndex):
     """Opens the file for each query: its owner may have made it anew since the last one."""
 
-    async def find(
-        self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
+    async def find_candidates(
+        self, match: Fts5Match, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> IndexMatches | None:
         """Return a page of candidates; None if the index cannot be used now."""
         identity = await self._truth.read(message_scan.identity)
@@ -492,7 +502,7 @@ class IndexReader(SqliteSearchIndex):
             file = IndexFile(self.path, read_only=True)
             file.connect(identity, IndexPosition())
             try:
-                return file.find(match, after, limit, oldest_first=oldest_first)
+                return file.find_candidates(match, after, limit, oldest_first=oldest_first)
             finally:
                 file.close()
 

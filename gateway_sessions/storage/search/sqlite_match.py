@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway_sessions.core.search.criteria import Certain
+from gateway_sessions.core.search.criteria import CertainTerms
 from gateway_sessions.core.search.documents import UNLISTED
-from gateway_sessions.core.search.filters import SearchFilter, excluding, narrowing
+from gateway_sessions.core.search.filters import SearchFilter, excluded_label_groups, required_label_groups
 from gateway_sessions.core.search.query import Branch, Phrase, SearchQuery
-from gateway_sessions.core.search.tokenizer import CharacterKind, pieces
+from gateway_sessions.core.search.tokenizer import CharacterKind, tokens_of_run
 
 PART: Final = 3
 """The length of the parts of words that the index lists; longer ones are found without reading all words."""
@@ -25,10 +25,10 @@ MANY_WORDS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class Fts5Match:
     """Holds a query in the terms of the index; the index knows which words have the wanted part."""
 
-    certain: Certain
+    certain: CertainTerms
     labels: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     patient: bool = False
@@ -41,55 +41,61 @@ class Match:
             return FEW_WORDS
         return MANY_WORDS if self.patient else SOME_WORDS
 
-    def expression(self, words: Sequence[str] | None = None) -> str | None:
+    def fts5_expression(self, words: Sequence[str] | None = None) -> str | None:
         """Return the FTS5 expression with these *words* (None: too many); None if it would be empty."""
         query, part = self.certain
-        found = [*self.labels] if query is None else [f"({{text}} : {_any_branch(query)})", *self.labels]
+        found = (
+            [*self.labels] if query is None else [f"({{text}} : {_query_expression(query)})", *self.labels]
+        )
         if part is not None and words is not None:
-            found.append(_one_of(words))
+            found.append(_any_word_expression(words))
         if not found:
             return None
         together = " AND ".join(found)
         return f"({together}) NOT ({' OR '.join(self.excluded)})" if self.excluded else together
 
 
-def match_of(certain: Certain, wanted: SearchFilter) -> Match | None:
+def fts5_match_of(certain: CertainTerms, wanted: SearchFilter) -> Fts5Match | None:
     """Return the query for the index, narrowed by the labels of sessions; None if it would be empty."""
-    labels = tuple(map(_any_of, narrowing(wanted)))
-    if certain == Certain() and not labels:
+    labels = tuple(map(_any_label_expression, required_label_groups(wanted)))
+    if certain == CertainTerms() and not labels:
         return None
-    return Match(certain, labels, tuple(map(_any_of, excluding(wanted))))
+    return Fts5Match(certain, labels, tuple(map(_any_label_expression, excluded_label_groups(wanted))))
 
 
-def parts_of(word: str) -> str | None:
+def containing_expression(word: str) -> str | None:
     """Return the expression for words that contain *word*; None if *word* is shorter than a part."""
     parts = dict.fromkeys(word[at : at + PART] for at in range(len(word) - PART + 1))
     return " AND ".join(f'"{one}"' for one in list(parts)[:MOST_PARTS]) or None
 
 
-def _any_branch(query: SearchQuery) -> str:
-    return f"({' OR '.join(map(_branch, query.branches))})"
+def _query_expression(query: SearchQuery) -> str:
+    return f"({' OR '.join(map(_branch_expression, query.branches))})"
 
 
-def _branch(branch: Branch) -> str:
-    required = f"({' AND '.join(map(_phrase, branch.required))})"
+def _branch_expression(branch: Branch) -> str:
+    required = f"({' AND '.join(map(_phrase_expression, branch.required))})"
     if not branch.excluded:
         return required
-    return f"({required} NOT ({' OR '.join(map(_phrase, branch.excluded))}))"
+    return f"({required} NOT ({' OR '.join(map(_phrase_expression, branch.excluded))}))"
 
 
-def _phrase(phrase: Phrase) -> str:
+def _phrase_expression(phrase: Phrase) -> str:
     if phrase.others:
-        return f"({' OR '.join(_phrase(Phrase((one,))) for one in (*phrase.tokens, *phrase.others))})"
+        return (
+            f"({' OR '.join(_phrase_expression(Phrase((one,))) for one in (*phrase.tokens, *phrase.others))})"
+        )
     return f'"{" ".join(phrase.tokens)}"{" *" if phrase.prefix else ""}'
 
 
-def _one_of(words: Iterable[str]) -> str:
+def _any_word_expression(words: Iterable[str]) -> str:
     """Return the expression for any of these words, or for a message whose words are not listed."""
-    found = " OR ".join(_phrase(Phrase(tuple(pieces(word, CharacterKind.WORD)))) for word in words)
+    found = " OR ".join(
+        _phrase_expression(Phrase(tuple(tokens_of_run(word, CharacterKind.WORD)))) for word in words
+    )
     unlisted = f'({{labels}} : "{UNLISTED}")'
     return f"(({{text}} : ({found})) OR {unlisted})" if found else unlisted
 
 
-def _any_of(labels: Iterable[Phrase]) -> str:
-    return f"({{labels}} : ({' OR '.join(map(_phrase, labels))}))"
+def _any_label_expression(labels: Iterable[Phrase]) -> str:
+    return f"({{labels}} : ({' OR '.join(map(_phrase_expression, labels))}))"

@@ -27,15 +27,15 @@ class StoreStems:
         self._asked = None if asked is None else stemming_of(asked)
         self._stems = NO_STEMS
 
-    async def current(self) -> Stems:
+    async def read_current(self) -> Stems:
         """Return the stems of the store."""
         return self._stems
 
-    def follow(self, opening: meta.StoreOpening) -> None:
+    def use_stems_of(self, opening: meta.StoreOpening) -> None:
         """Use the stems that a store was found to have."""
         self._use(stems_by(opening.stemming, self._engine.place))
 
-    async def choose(self, ownership: Ownership) -> None:
+    async def choose_stems(self, ownership: Ownership) -> None:
         """Change the stems as asked for, unless other nodes have the store open: then use theirs."""
         stems = stems_by(ownership.opening.stemming, self._engine.place)
         asked = stems if self._asked is None else Stems(self._asked)
@@ -50,10 +50,12 @@ class StoreStems:
                     "asked": str(asked.stemming),
                 }
                 logger.warning("other nodes have the store open, so its search.stemming stays", extra=facts)
-        await self._load(stems)
+        await self._load_and_use(stems)
 
-    async def _load(self, stems: Stems) -> None:
-        await in_thread(partial(stems.of_word, ""))  # in a thread, because the import of its rules takes long
+    async def _load_and_use(self, stems: Stems) -> None:
+        await in_thread(
+            partial(stems.stem_tokens_of_word, "")
+        )  # in a thread, because the import of its rules takes long
         self._use(stems)
 
     def _use(self, stems: Stems) -> None:
@@ -66,9 +68,9 @@ class StoreStems:
 class ReadersStems(StoreStems):
     """Reads the stems before each search, because the owner of the store may have changed them."""
 
-    async def current(self) -> Stems:
+    async def read_current(self) -> Stems:
         """Return the stems that the store has now."""
         rules = await self._engine.read(meta.stored_stemming)
         if rules != self._stems.made_by:
-            await self._load(stems_by(rules, self._engine.place))
+            await self._load_and_use(stems_by(rules, self._engine.place))
         return self._stems

@@ -94,9 +94,9 @@ async def test_messages_of_an_earlier_version_are_found_at_once_and_told_of(db: 
 async def test_what_is_edited_while_its_tokens_are_made_is_told_of_again(db: SessionDB):
     await db.append_message("s", "user", "walrus", platform_message_id="1")
     await db.edit_message("s", "1", "seal")
-    work = await db.read(partial(server_index.untold, 10))
+    work = await db.read(partial(server_index.read_missing_tokens, 10))
     await db.edit_message("s", "1", "otter")
-    await db.write(partial(server_index.tell, work, server_index.told(work, FULLTEXT)))
+    await db.write(partial(server_index.write_tokens, work, server_index.token_rows(work, FULLTEXT)))
     for _ in range(2):
         assert [await found(db, word) for word in ("walrus", "seal", "otter")] == [[], [], [0]]
         await db.catch_up_search_index()
@@ -111,20 +111,20 @@ async def test_what_is_told_anew_during_a_search_is_found_all_the_same(
     for number in range(5):
         await db.append_message("s", "user", f"walrus {number}", platform_message_id=str(number))
     await db.catch_up_search_index()
-    look, left = server_index._look_at_unknown, iter(range(times))  # noqa: SLF001 -- the moment between two questions
+    look, left = server_index._scan_unindexed, iter(range(times))  # noqa: SLF001 -- the moment between two questions
 
     async def look_and_let_it_change(*arguments: Any) -> None:
         await look(*arguments)
         if next(left, None) is None:
             return
         if what == "forgotten":
-            await db.write(partial(server_index.forget, -1, 1_000))
+            await db.write(partial(server_index.remove_page_of_tokens, -1, 1_000))
         else:
             await db.edit_message("s", "1", "walrus again")
-            work = await db.read(partial(server_index.untold, 10))
-            await db.write(partial(server_index.tell, work, server_index.told(work, FULLTEXT)))
+            work = await db.read(partial(server_index.read_missing_tokens, 10))
+            await db.write(partial(server_index.write_tokens, work, server_index.token_rows(work, FULLTEXT)))
 
-    monkeypatch.setattr(server_index, "_look_at_unknown", look_and_let_it_change)
+    monkeypatch.setattr(server_index, "_scan_unindexed", look_and_let_it_change)
     assert sorted(await found(db, "walrus")) == [0, 1, 2, 3, 4]
 
 

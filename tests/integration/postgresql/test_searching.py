@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from gateway_sessions import Scope, SessionDB
-from gateway_sessions.core.search.tokenizer import tokens
+from gateway_sessions.core.search.tokenizer import tokens_of_text
 from gateway_sessions.errors import StorageError, StorageUnavailableError
 from gateway_sessions.storage.engines.index_column import TSVECTOR
 from gateway_sessions.storage.engines.postgresql.locks import lock_number
@@ -131,9 +131,9 @@ async def test_tokens_of_another_tokeniser_are_made_anew(dsn: str, tmp_path: Pat
 async def test_what_is_edited_while_its_tokens_are_made_is_told_of_again(db: SessionDB):
     await db.append_message("slow", "user", "walrus", platform_message_id="1")
     await db.edit_message("slow", "1", "seal")
-    work = await db.read(partial(server_index.untold, 10))
+    work = await db.read(partial(server_index.read_missing_tokens, 10))
     await db.edit_message("slow", "1", "otter")
-    await db.write(partial(server_index.tell, work, server_index.told(work, TSVECTOR)))
+    await db.write(partial(server_index.write_tokens, work, server_index.token_rows(work, TSVECTOR)))
     for word, there in (("walrus", []), ("seal", []), ("otter", ["slow"])):
         assert await found(db, word) == there
     await db.catch_up_search_index()
@@ -168,7 +168,7 @@ async def test_long_messages_are_found_like_others(db: SessionDB, mode: str):
     await db.append_message("slow", "user", long)
     await db.append_message("quick", "user", vast)
     await db.append_message("quick", "user", "four three")
-    assert len(tokens(vast)) == 100_000
+    assert len(tokens_of_text(vast)) == 100_000
     quoted = '"{}"'.format if mode == "words" else str
     assert await found(db, quoted("three four"), mode=mode) == ["slow"]
     assert await found(db, quoted("two three"), mode=mode) == ["slow"]
@@ -248,6 +248,6 @@ async def test_what_takes_the_server_too_long_is_looked_for_in_messages(
     async def never(*_: object) -> None:
         raise StorageUnavailableError("PostgreSQL", "QueryCanceledError 57014")
 
-    monkeypatch.setattr("gateway_sessions.storage.search.server_index.ask", never)
+    monkeypatch.setattr("gateway_sessions.storage.search.server_index.search_index_and_rest", never)
     result = await db.search_messages("walrus", scope=EVERYTHING)
     assert (len(result.hits), result.problem) == (1, TOO_LONG)

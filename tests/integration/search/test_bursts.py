@@ -10,14 +10,14 @@ import pytest
 
 from gateway_sessions import SessionDB
 from gateway_sessions.core.search import criteria
-from gateway_sessions.core.search.criteria import Words, wanted_of
+from gateway_sessions.core.search.criteria import Words, criterion_of
 from gateway_sessions.core.search.filters import SearchFilter
 from gateway_sessions.core.search.tokenizer import fold
 from gateway_sessions.ports import Reader, TransactionFactory
 from gateway_sessions.storage.search import search, sqlite_index
-from gateway_sessions.storage.search.search import SearchRequest, scan
+from gateway_sessions.storage.search.search import SearchRequest, scan_messages
 from gateway_sessions.storage.search.sqlite_file import IndexFile
-from gateway_sessions.storage.search.sqlite_index import SqliteSearchIndex, ask
+from gateway_sessions.storage.search.sqlite_index import SqliteSearchIndex, search_index_and_rest
 from gateway_sessions.storage.transactions.search.hits import Order
 from tests.integration.search.conftest import EVERYTHING, database, found, say
 
@@ -34,13 +34,13 @@ def not_indexed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def closer_looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many messages were cut into words by searches."""
-    looks, found_in = [0], Words.found_in
+    looks, found_in = [0], Words.matches_fields
 
     def counted(self: Words, fields: object) -> bool:
         looks[0] += 1
         return found_in(self, fields)  # type: ignore[arg-type] -- handed on as it came
 
-    monkeypatch.setattr(Words, "found_in", counted)
+    monkeypatch.setattr(Words, "matches_fields", counted)
     return looks
 
 
@@ -70,13 +70,13 @@ async def test_no_more_is_looked_at_than_it_takes_to_choose_from(
 
 async def test_the_index_waits_for_searches_but_not_for_ever(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
     steps: list[None] = []
-    apply = IndexFile.apply
+    apply = IndexFile.apply_work
 
     def counted(self: IndexFile, work: object) -> None:
         steps.append(None)
         apply(self, work)  # type: ignore[arg-type] -- handed on as it came
 
-    monkeypatch.setattr(IndexFile, "apply", counted)
+    monkeypatch.setattr(IndexFile, "apply_work", counted)
     monkeypatch.setattr(sqlite_index, "FIRST_STEP", 10)
     monkeypatch.setattr(sqlite_index, "LARGEST_STEP", 10)
     monkeypatch.setattr(sqlite_index, "POLITE_SECONDS", 0.4)
@@ -115,12 +115,12 @@ async def test_a_burst_of_ten_thousand_is_looked_at_in_few_goes_and_all_of_it(
         await say(db, "s", "the first remark, a walrus", *(f"remark {n} " * 5 for n in range(9_998)))
         await say(db, "t", "a last walrus, I remark")
         truth = Counting(db._engine)  # noqa: SLF001 -- as a search asks it
-        wanted = wanted_of(query, literal=False)
+        wanted = criterion_of(query, literal=False)
         assert wanted is not None
         request = SearchRequest(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000)
         kept = db._index  # noqa: SLF001 -- the same
         assert isinstance(kept, SqliteSearchIndex)
-        progress = await ask(truth, kept, request)
+        progress = await search_index_and_rest(truth, kept, request)
         assert progress is not None
         assert (len(progress.candidates), progress.problem) == (expected, None)
         assert truth.reads <= 8
@@ -132,9 +132,11 @@ async def test_where_a_third_of_a_burst_matches_it_is_looked_at_in_few_goes_as_w
     async with database(tmp_path) as db:
         await say(db, "s", *(f"a walrus {n}" if n % 3 == 0 else f"a remark {n}" for n in range(9_000)))
         truth = Counting(db._engine)  # noqa: SLF001 -- as a search asks it
-        wanted = wanted_of("walrus", literal=False)
+        wanted = criterion_of("walrus", literal=False)
         assert wanted is not None
-        progress = await scan(truth, SearchRequest(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000))
+        progress = await scan_messages(
+            truth, SearchRequest(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000)
+        )
         assert 2_000 <= len(progress.candidates) <= 2_000 + search.STEP
         assert truth.reads == 5
 
@@ -175,8 +177,10 @@ async def test_long_messages_are_looked_at_few_at_a_time(tmp_path: Path, not_ind
     async with database(tmp_path) as db:
         await say(db, "s", *(f"remark {n} " * 200 for n in range(1_999)), "walrus")
         truth = Counting(db._engine)  # noqa: SLF001 -- as a search asks it
-        wanted = wanted_of("walrus", literal=False)
+        wanted = criterion_of("walrus", literal=False)
         assert wanted is not None
-        progress = await scan(truth, SearchRequest(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000))
+        progress = await scan_messages(
+            truth, SearchRequest(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000)
+        )
         assert (len(progress.candidates), progress.problem) == (1, None)
         assert truth.reads == 2_000 // search.STEP + 1

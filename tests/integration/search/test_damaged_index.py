@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionDB
-from gateway_sessions.core.search.criteria import Certain
+from gateway_sessions.core.search.criteria import CertainTerms
 from gateway_sessions.core.search.documents import IndexPosition
 from gateway_sessions.core.search.query import parse_query
 from gateway_sessions.errors import StorageCorruptError, StoreStoppedError
 from gateway_sessions.storage.search import sqlite_index as index_module
 from gateway_sessions.storage.search.sqlite_file import IndexFault, IndexFile, UnusableIndexError
 from gateway_sessions.storage.search.sqlite_index import IndexState
-from gateway_sessions.storage.search.sqlite_match import Match
+from gateway_sessions.storage.search.sqlite_match import Fts5Match
 from tests.integration.search.conftest import EVERYTHING, FaultListener, database, found, say
 from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import open_store
@@ -348,7 +348,7 @@ def test_a_closed_file_is_not_read(tmp_path: Path):
     file.connect("x", IndexPosition())
     file.close()
     with pytest.raises(UnusableIndexError) as raised:
-        file.find(Match(Certain(parse_query("x"))), None, 1)
+        file.find_candidates(Fts5Match(CertainTerms(parse_query("x"))), None, 1)
     assert raised.value.fault is IndexFault.GONE
     with pytest.raises(sqlite3.OperationalError):
         IndexFile(tmp_path / "nowhere.db", read_only=True).connect("x", IndexPosition())

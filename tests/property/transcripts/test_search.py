@@ -18,21 +18,28 @@ from snowballstemmer.english_stemmer import EnglishStemmer
 from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.search.criteria import (
-    Certain,
+    CertainTerms,
+    Criterion,
     Literal,
-    Wanted,
     Words,
-    certain_of_literal,
-    wanted_of,
+    certain_terms_of_literal,
+    criterion_of,
 )
 from gateway_sessions.core.search.documents import IndexedMessage, IndexPosition, IndexWork, tokens_of
 from gateway_sessions.core.search.filters import SearchFilter
-from gateway_sessions.core.search.query import matches, parse_query
-from gateway_sessions.core.search.results import beginning, snippet
+from gateway_sessions.core.search.query import document_matches, parse_query
+from gateway_sessions.core.search.results import snippet, text_beginning
 from gateway_sessions.core.search.stems import NO_STEMS, Stemming, Stems
-from gateway_sessions.core.search.tokenizer import bare, fold, is_pair, is_unspaced, located, tokens
+from gateway_sessions.core.search.tokenizer import (
+    fold,
+    is_pair,
+    is_unspaced,
+    tokens_of_text,
+    tokens_with_places,
+    without_accents,
+)
 from gateway_sessions.storage.search.sqlite_file import IndexFile
-from gateway_sessions.storage.search.sqlite_match import Match, match_of
+from gateway_sessions.storage.search.sqlite_match import Fts5Match, fts5_match_of
 
 EVERYTHING = SearchFilter(scope=Scope.operator())
 
@@ -132,7 +139,7 @@ def likes(words: Iterable[str], texts: Iterable[str]) -> dict[str, tuple[str, ..
     said = {
         one
         for text in texts
-        for one in tokens(text)
+        for one in tokens_of_text(text)
         if one.isalnum() and not is_unspaced(one[0]) and len(one) < 64
     }
     found: dict[str, tuple[str, ...]] = {}
@@ -169,22 +176,22 @@ class Shelf:
         self.file.connect("property", IndexPosition())
         self.last = 0
 
-    def found(self, texts: list[str], match: Match) -> set[int]:
+    def found(self, texts: list[str], match: Fts5Match) -> set[int]:
         """The texts among these that match."""
         first = self.last + 1
         self.last += len(texts)
         return self._found(first, match, [message(first + at, text) for at, text in enumerate(texts)])
 
-    def sent(self, moments: list[datetime], match: Match) -> set[int]:
+    def sent(self, moments: list[datetime], match: Fts5Match) -> set[int]:
         """The moments among these at which something was sent that matches."""
         first = self.last + 1
         self.last += len(moments)
         said = [message(first + at, "x", to_micros(moment)) for at, moment in enumerate(moments)]
         return self._found(first, match, said)
 
-    def _found(self, first: int, match: Match, messages: list[IndexedMessage]) -> set[int]:
-        self.file.apply(IndexWork(IndexPosition(self.last, 0), tuple(messages)))
-        found = self.file.find(match, self.last + 1, 1_000)
+    def _found(self, first: int, match: Fts5Match, messages: list[IndexedMessage]) -> set[int]:
+        self.file.apply_work(IndexWork(IndexPosition(self.last, 0), tuple(messages)))
+        found = self.file.find_candidates(match, self.last + 1, 1_000)
         assert found.is_answer
         return {one - first for one in found.message_ids if one >= first}
 
@@ -202,11 +209,13 @@ def shelf(folder: Path) -> Iterator[Shelf]:
 @example(texts=["a b", "b a"], query='"a b"')
 @example(texts=["docker", "dock"], query="dock* NOT docker")
 def test_the_index_finds_what_the_evaluator_finds(shelf: Shelf, texts: list[str], query: str):
-    wanted = wanted_of(query, literal=False)
+    wanted = criterion_of(query, literal=False)
     if isinstance(wanted, Words):
-        match = match_of(Certain(wanted.query), EVERYTHING)
+        match = fts5_match_of(CertainTerms(wanted.query), EVERYTHING)
         assert match is not None
-        expected = {at for at, text in enumerate(texts) if matches(wanted.query, tokens(text))}
+        expected = {
+            at for at, text in enumerate(texts) if document_matches(wanted.query, tokens_of_text(text))
+        }
         assert shelf.found(texts, match) == expected
 
 
@@ -224,15 +233,15 @@ def shelf_with_stems(folder: Path) -> Iterator[Shelf]:
 def test_with_stems_the_index_finds_what_the_evaluator_finds(
     shelf_with_stems: Shelf, texts: list[str], query: str, fuzzy: bool
 ):
-    wanted = wanted_of(query, literal=False, stems=STEMS, fuzzy=fuzzy)
+    wanted = criterion_of(query, literal=False, stems=STEMS, fuzzy=fuzzy)
     if isinstance(wanted, Words):
         if fuzzy:
             wanted = Words(wanted.query.widened(likes(wanted.query.fuzzy_words, texts)), STEMS)
-        match = match_of(Certain(wanted.query), EVERYTHING)
+        match = fts5_match_of(CertainTerms(wanted.query), EVERYTHING)
         assert match is not None
-        expected = {at for at, text in enumerate(texts) if wanted.found_in([text])}
+        expected = {at for at, text in enumerate(texts) if wanted.matches_fields([text])}
         assert shelf_with_stems.found(texts, match) == expected
-        assert expected <= set(wanted.promising(texts))
+        assert expected <= set(wanted.preselect(texts))
         shown = {at: snippet(texts[at], wanted.finder, wanted.hints) for at in expected}
         assert all(cut is not None and ">>>" in cut for cut in shown.values())
 
@@ -241,11 +250,12 @@ def test_with_stems_the_index_finds_what_the_evaluator_finds(
 @settings(max_examples=150, deadline=None)
 def test_words_find_each_other_if_they_share_a_stem(word: str, other: str):
     stems = [
-        {bare(EnglishStemmer().stemWord(one)) for one in (fold(it), bare(fold(it)))} for it in (word, other)
+        {without_accents(EnglishStemmer().stemWord(one)) for one in (fold(it), without_accents(fold(it)))}
+        for it in (word, other)
     ]
-    wanted = wanted_of(word, literal=False, stems=STEMS)
+    wanted = criterion_of(word, literal=False, stems=STEMS)
     assert wanted is not None
-    assert wanted.found_in([f"x {other} y"]) is not stems[0].isdisjoint(stems[1])
+    assert wanted.matches_fields([f"x {other} y"]) is not stems[0].isdisjoint(stems[1])
 
 
 @given(texts=st.lists(TEXT | FORMS, min_size=1, max_size=5), query=QUERY | FORMS)
@@ -254,10 +264,10 @@ def test_words_find_each_other_if_they_share_a_stem(word: str, other: str):
 @example(texts=["x", "\uff21\uff22", "é"], query="ab OR e")
 def test_texts_that_are_looked_at_together_are_all_looked_at(texts: list[str], query: str):
     for literal in (False, True):
-        wanted = wanted_of(query, literal=literal, stems=STEMS)
+        wanted = criterion_of(query, literal=literal, stems=STEMS)
         if wanted is not None:
-            found = {at for at, text in enumerate(texts) if wanted.found_in([text])}
-            assert found <= set(wanted.promising(texts)) <= set(range(len(texts)))
+            found = {at for at, text in enumerate(texts) if wanted.matches_fields([text])}
+            assert found <= set(wanted.preselect(texts)) <= set(range(len(texts)))
 
 
 @given(texts=st.lists(TEXT, min_size=1, max_size=3), query=QUERY)
@@ -268,9 +278,9 @@ def test_texts_that_are_looked_at_together_are_all_looked_at(texts: list[str], q
 @example(texts=["a", "b"], query="b a")
 @example(texts=["longest" * 20], query="longest" * 10 + "*")
 def test_whatever_is_wanted_passes_the_quick_look(texts: list[str], query: str):
-    wanted = wanted_of(query, literal=False)
-    if wanted is not None and wanted.found_in(texts):
-        assert wanted.promising(["\n".join(texts)]) == [0]
+    wanted = criterion_of(query, literal=False)
+    if wanted is not None and wanted.matches_fields(texts):
+        assert wanted.preselect(["\n".join(texts)]) == [0]
 
 
 @given(texts=st.lists(TEXT, min_size=1, max_size=5), data=st.data())
@@ -281,8 +291,8 @@ def test_nothing_that_contains_a_text_is_missing_from_what_may_contain_it(
     whole = data.draw(st.sampled_from(texts))
     start = data.draw(st.integers(0, max(len(whole) - 1, 0)))
     needle = whole[start : start + data.draw(st.sampled_from([1, 2, 3, 4, 5, 6, 80]))]
-    if (match := match_of(certain_of_literal(needle), EVERYTHING)) is not None:
-        containing = {at for at, text in enumerate(texts) if Literal(needle).found_in([text])}
+    if (match := fts5_match_of(certain_terms_of_literal(needle), EVERYTHING)) is not None:
+        containing = {at for at, text in enumerate(texts) if Literal(needle).matches_fields([text])}
         assert containing <= shelf.found(texts, match)
 
 
@@ -304,7 +314,7 @@ def test_nothing_that_was_sent_in_time_is_missing_from_what_may_have_been(
     shelf: Shelf, moments: list[datetime], since: datetime | None, until: datetime | None
 ):
     wanted = SearchFilter(scope=Scope.operator(), since=since, until=until)
-    match = match_of(Certain(parse_query("x")), wanted)
+    match = fts5_match_of(CertainTerms(parse_query("x")), wanted)
     assert match is not None
     in_time = {
         at
@@ -324,50 +334,54 @@ def test_nothing_that_was_sent_in_time_is_missing_from_what_may_have_been(
 def test_words_without_spaces_are_found_wherever_a_look_at_every_character_finds_them(text: str, needle: str):
     haystack = text + needle[:2] + text
     query = parse_query(needle)
-    assert matches(query, tokens(haystack)) == (fold(needle) in fold(haystack))
+    assert document_matches(query, tokens_of_text(haystack)) == (fold(needle) in fold(haystack))
 
 
 @given(query=st.text(max_size=60))
 @settings(max_examples=200, deadline=None)
 def test_any_text_is_a_query(shelf: Shelf, query: str):
-    wanted = wanted_of(query, literal=False)
+    wanted = criterion_of(query, literal=False)
     if isinstance(wanted, Words):
-        match = match_of(Certain(wanted.query), EVERYTHING)
+        match = fts5_match_of(CertainTerms(wanted.query), EVERYTHING)
         assert match is not None
-        shelf.file.find(match, None, 1)
+        shelf.file.find_candidates(match, None, 1)
         assert wanted.query.branches
 
 
 @given(text=st.text(max_size=60))
 @settings(max_examples=200, deadline=None)
 def test_a_text_is_found_by_itself(text: str):
-    if tokens(text):
-        quoted = '"' + "".join(" " if tokens(one) == [] else one for one in text) + '"'
-        assert matches(parse_query(quoted), tokens(text)) or tokens(quoted) != tokens(text)
-    assert not text.strip() or Literal(text).found_in([text])
+    if tokens_of_text(text):
+        quoted = '"' + "".join(" " if tokens_of_text(one) == [] else one for one in text) + '"'
+        assert document_matches(parse_query(quoted), tokens_of_text(text)) or tokens_of_text(
+            quoted
+        ) != tokens_of_text(text)
+    assert not text.strip() or Literal(text).matches_fields([text])
 
 
 @given(text=st.text(max_size=80))
 @settings(max_examples=200, deadline=None)
 def test_tokens_hold_no_separators_and_know_their_places(text: str):
-    for one in located(text):
+    for one in tokens_with_places(text):
         assert one.text
         assert 0 <= one.start < one.end <= len(text)
         assert all(ord(char) > 127 or char.isdigit() or char.islower() for char in one.text)
         assert not is_pair(one.text) or is_unspaced(one.text[1])
-    assert [one.text for one in located(text)] == tokens(text) == tokens_of(message(1, text))
+    assert (
+        [one.text for one in tokens_with_places(text)] == tokens_of_text(text) == tokens_of(message(1, text))
+    )
 
 
 @given(text=TEXT, query=QUERY)
 @settings(max_examples=150, deadline=None)
 def test_what_is_found_can_be_shown(text: str, query: str):
-    wanted = wanted_of(query, literal=False)
-    if wanted is not None and wanted.found_in([text]):
+    wanted = criterion_of(query, literal=False)
+    if wanted is not None and wanted.matches_fields([text]):
         cut = snippet(text, wanted.finder, wanted.hints)
         assert cut is not None
         assert ">>>" in cut
         assert "<<<" in cut
-    assert len(beginning(text)) <= 2 * len(text) + 3
+    assert len(text_beginning(text)) <= 2 * len(text) + 3
 
 
 class Room:
@@ -400,7 +414,7 @@ class Room:
             result = await self._db.search_messages(query, scope=scope, mode=mode, limit=1_000, fuzzy=fuzzy)
             said = await self._db.get_messages(session_id)
             wanted = meant(query, mode, [one.text for one in said], fuzzy=fuzzy)
-            expected = {one.message_id for one in said if wanted and wanted.found_in([one.text])}
+            expected = {one.message_id for one in said if wanted and wanted.matches_fields([one.text])}
             assert not result.degraded
             assert {hit.id for hit in result.hits} == expected
             assert {hit.session_id for hit in result.hits} <= {session_id}
@@ -418,9 +432,9 @@ class Room:
                 await self._db.catch_up_search_index()
 
 
-def meant(query: str, mode: str, texts: list[str], *, fuzzy: bool) -> Wanted | None:
+def meant(query: str, mode: str, texts: list[str], *, fuzzy: bool) -> Criterion | None:
     """What is looked for among these texts."""
-    wanted = wanted_of(query, literal=mode == "substring", stems=STEMS, fuzzy=fuzzy)
+    wanted = criterion_of(query, literal=mode == "substring", stems=STEMS, fuzzy=fuzzy)
     if not isinstance(wanted, Words):
         return wanted
     return Words(wanted.query.widened(likes(wanted.query.fuzzy_words, texts)), STEMS)

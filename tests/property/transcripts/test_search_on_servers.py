@@ -16,13 +16,19 @@ from hypothesis import strategies as st
 
 from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.search.criteria import Certain, Literal, Words, certain_of_literal, wanted_of
+from gateway_sessions.core.search.criteria import (
+    CertainTerms,
+    Literal,
+    Words,
+    certain_terms_of_literal,
+    criterion_of,
+)
 from gateway_sessions.core.search.documents import Searchable
 from gateway_sessions.core.search.filters import SearchFilter
-from gateway_sessions.core.search.query import matches, parse_query
+from gateway_sessions.core.search.query import document_matches, parse_query
 from gateway_sessions.core.search.results import SearchResult
 from gateway_sessions.core.search.stems import Stemming
-from gateway_sessions.core.search.tokenizer import tokens
+from gateway_sessions.core.search.tokenizer import tokens_of_text
 from gateway_sessions.core.search.tsquery import tsquery_of
 from gateway_sessions.storage.engines.index_column import TSVECTOR, TokenLanguage
 from gateway_sessions.testing import FakeClock
@@ -88,12 +94,14 @@ LONG = st.sampled_from(["", "docker a " * 300])
 @example(texts=["a b", "b a"], long="", query='"a b"')
 @example(texts=["docker", "dock"], long="", query="dock* NOT docker")
 def test_the_server_finds_what_the_evaluator_finds(server: Server, texts: list[str], long: str, query: str):
-    wanted = wanted_of(query, literal=False)
+    wanted = criterion_of(query, literal=False)
     if isinstance(wanted, Words):
-        asked = tsquery_of(Certain(wanted.query), EVERYTHING)
+        asked = tsquery_of(CertainTerms(wanted.query), EVERYTHING)
         assert asked is not None
         said = [long + text for text in texts]
-        expected = {at for at, text in enumerate(said) if matches(wanted.query, tokens(text))}
+        expected = {
+            at for at, text in enumerate(said) if document_matches(wanted.query, tokens_of_text(text))
+        }
         found = server.found(said, asked.text)
         assert expected <= found if long else expected == found
 
@@ -106,9 +114,9 @@ def test_nothing_that_contains_a_text_is_missing_from_what_may_contain_it(
     whole = data.draw(st.sampled_from(texts))
     start = data.draw(st.integers(0, max(len(whole) - 1, 0)))
     needle = whole[start : start + data.draw(st.sampled_from([1, 2, 3, 4, 5, 6, 80]))]
-    if (asked := tsquery_of(certain_of_literal(needle), EVERYTHING)) is not None:
+    if (asked := tsquery_of(certain_terms_of_literal(needle), EVERYTHING)) is not None:
         said = [long + text for text in texts]
-        containing = {at for at, text in enumerate(said) if Literal(needle).found_in([text])}
+        containing = {at for at, text in enumerate(said) if Literal(needle).matches_fields([text])}
         assert containing <= server.found(said, asked.text)
 
 
@@ -121,7 +129,7 @@ def test_nothing_that_was_sent_in_time_is_missing_from_what_may_have_been(
     server: Server, moments: list[datetime], since: datetime | None, until: datetime | None
 ):
     shown = SearchFilter(scope=Scope.operator(), since=since, until=until)
-    asked = tsquery_of(Certain(parse_query("x")), shown)
+    asked = tsquery_of(CertainTerms(parse_query("x")), shown)
     assert asked is not None
     sent = [to_micros(moment) for moment in moments]
     in_time = {
@@ -236,11 +244,11 @@ def test_all_databases_answer_the_same_in_the_same_order(
 def test_with_stems_the_server_finds_what_the_evaluator_finds(
     server: Server, texts: list[str], long: str, query: str
 ):
-    wanted = wanted_of(query, literal=False, stems=STEMS)
+    wanted = criterion_of(query, literal=False, stems=STEMS)
     if isinstance(wanted, Words):
-        asked = tsquery_of(Certain(wanted.query), EVERYTHING)
+        asked = tsquery_of(CertainTerms(wanted.query), EVERYTHING)
         assert asked is not None
         said = [long + text for text in texts]
-        expected = {at for at, text in enumerate(said) if wanted.found_in([text])}
+        expected = {at for at, text in enumerate(said) if wanted.matches_fields([text])}
         found = server.found(said, asked.text, STEMMED)
         assert expected <= found if long else expected == found

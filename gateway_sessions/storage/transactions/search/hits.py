@@ -12,16 +12,16 @@ from typing import Final, NamedTuple
 import msgspec
 
 from gateway_sessions.core.instants import from_micros
-from gateway_sessions.core.search.criteria import Wanted
-from gateway_sessions.core.search.documents import texts_of
-from gateway_sessions.core.search.ranking import scores
+from gateway_sessions.core.search.criteria import Criterion
+from gateway_sessions.core.search.documents import searched_texts
+from gateway_sessions.core.search.ranking import bm25_scores
 from gateway_sessions.core.search.results import (
     ContextLine,
     FoundMessage,
     SearchHit,
     SessionMatch,
-    beginning,
     snippet,
+    text_beginning,
 )
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.transcript.messages import Hidden
@@ -92,7 +92,7 @@ class _Group:
 
 
 def page_of(
-    found: Sequence[Candidate], wanted: Wanted, order: Order, offset: int, limit: int
+    found: Sequence[Candidate], wanted: Criterion, order: Order, offset: int, limit: int
 ) -> Transaction[list[SearchHit]]:
     """Return the hits of one page."""
     page = list(islice(_in_order(found, order), offset, offset + limit))
@@ -100,7 +100,7 @@ def page_of(
 
 
 def sessions_of(
-    found: Sequence[Candidate], wanted: Wanted, order: Order, limit: int
+    found: Sequence[Candidate], wanted: Criterion, order: Order, limit: int
 ) -> Transaction[list[SessionMatch]]:
     """Return the conversations of the best hits, each with its best hit."""
     groups: dict[str, _Group] = {}
@@ -137,7 +137,7 @@ def _root(candidate: Candidate) -> Transaction[str]:
 
 def _in_order(found: Sequence[Candidate], order: Order) -> Iterator[MessagePlace]:
     if order is Order.BEST:
-        scored = _below_exact(found, scores([one.features for one in found]))
+        scored = _below_exact(found, bm25_scores([one.features for one in found]))
         exact = [not one.near for one in found]
         ids = [one.message_id for one in found]
         for _, score, _, one in sorted(zip(exact, scored, ids, found, strict=True), reverse=True):
@@ -158,7 +158,7 @@ def _below_exact(found: Sequence[Candidate], scored: Sequence[float]) -> Sequenc
     ]
 
 
-def _shown(placed: Sequence[MessagePlace], wanted: Wanted) -> Transaction[list[SearchHit]]:
+def _shown(placed: Sequence[MessagePlace], wanted: Criterion) -> Transaction[list[SearchHit]]:
     ids = msgspec.json.encode([one.candidate.message_id for one in placed]).decode()
     rows = yield Statement("search_hits", (ids,))
     around = yield Statement("said_around", (CONTEXT_CHARACTERS, CONTEXT_CHARACTERS, ids))
@@ -171,7 +171,7 @@ def _shown(placed: Sequence[MessagePlace], wanted: Wanted) -> Transaction[list[S
     ]
 
 
-def _hit(row: HitRow, placed: MessagePlace, wanted: Wanted, around: Surroundings) -> SearchHit:
+def _hit(row: HitRow, placed: MessagePlace, wanted: Criterion, around: Surroundings) -> SearchHit:
     try:
         if placed.candidate.alone:
             return _alone(_made_of(row, placed.score, wanted, None), row.from_lane)
@@ -180,8 +180,8 @@ def _hit(row: HitRow, placed: MessagePlace, wanted: Wanted, around: Surroundings
         raise_damaged(f"message {row.message_id} of session {row.session_id!r}", error)
 
 
-def _made_of(row: HitRow, score: float | None, wanted: Wanted, around: Surroundings | None) -> SearchHit:
-    fields = texts_of(row.content, row.tool_name, row.tool_calls)
+def _made_of(row: HitRow, score: float | None, wanted: Criterion, around: Surroundings | None) -> SearchHit:
+    fields = searched_texts(row.content, row.tool_name, row.tool_calls)
     lines = [(row.role, fields[0][:CONTEXT_CHARACTERS] if fields else "")]
     if around is not None and around.role_before is not None:
         lines.insert(0, (around.role_before, around.text_before or ""))
@@ -211,9 +211,9 @@ def _alone(hit: SearchHit, from_lane: str | None) -> SearchHit:
     return replace(hit, session_key=from_lane, title=None, model=None)
 
 
-def _snippet(fields: Sequence[str], wanted: Wanted) -> str:
+def _snippet(fields: Sequence[str], wanted: Criterion) -> str:
     """Return a snippet of the first text with a match; without one, the beginning of the first text."""
     for field in fields:
         if found := snippet(field, wanted.finder, wanted.hints):
             return found
-    return beginning(fields[0]) if fields else ""
+    return text_beginning(fields[0]) if fields else ""

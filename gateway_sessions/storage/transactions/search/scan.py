@@ -10,17 +10,17 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from gateway_sessions.core.search.criteria import Vocabulary, Wanted, Words
+from gateway_sessions.core.search.criteria import Criterion, Vocabulary, Words
 from gateway_sessions.core.search.documents import (
     LONGEST_INDEXED,
     IndexedMessage,
     IndexPosition,
     IndexWork,
-    text_of,
-    texts_of,
+    searched_text,
+    searched_texts,
 )
 from gateway_sessions.core.search.filters import SearchFilter
-from gateway_sessions.core.search.ranking import READ_CHARACTERS, Features
+from gateway_sessions.core.search.ranking import READ_CHARACTERS, ScoreFeatures
 from gateway_sessions.core.search.stems import NO_STEMS
 from gateway_sessions.core.search.tokenizer import TOKENISER
 from gateway_sessions.ports import Rows, Statement, Transaction
@@ -112,7 +112,7 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
     session_id: str
     relation: str | None
     sent_at: int
-    features: Features
+    features: ScoreFeatures
     alone: bool = False
     """True if the caller said it in another owner's session, of which no other fact may be shown."""
     near: bool = False
@@ -127,9 +127,9 @@ class Scanned:
     last: int | None
     """The id of the oldest message that was read; None: there are no older ones."""
     light: bool = False
-    """True if the texts are so short that the check of promising ones takes most of the time."""
+    """True if the texts are so short that the check of preselected ones takes most of the time."""
     closer: float = 1.0
-    """The share of the messages that looked promising and were checked."""
+    """The share of the messages that were preselected and checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def clear_changes(last: int) -> Transaction[None]:
 
 
 def changed(
-    position: IndexPosition, wanted: Wanted | Vocabulary, shown: SearchFilter
+    position: IndexPosition, wanted: Criterion | Vocabulary, shown: SearchFilter
 ) -> Transaction[ChangedMessages]:
     """Return the messages that changed since an index at that position read them."""
     rows = yield Statement("pending_changes", (position.changes, position.watermark, MOST_PENDING + 1))
@@ -214,7 +214,7 @@ def changed(
 
 
 def fresh(
-    position: IndexPosition, wanted: Wanted | Vocabulary, shown: SearchFilter, size: int
+    position: IndexPosition, wanted: Criterion | Vocabulary, shown: SearchFilter, size: int
 ) -> Transaction[Fresh]:
     """Return the messages that an index at that position lacks: later ones, and those changed since."""
     known = yield from changed(position, wanted, shown)
@@ -223,14 +223,14 @@ def fresh(
 
 
 def scan(
-    after: int, before: int, wanted: Wanted | Vocabulary, shown: SearchFilter, size: int
+    after: int, before: int, wanted: Criterion | Vocabulary, shown: SearchFilter, size: int
 ) -> Transaction[Scanned]:
     """Search a page of messages themselves, the newest first.
 
     Only the texts are read at first, because few messages match.
     """
     rows = [TextRow._make(row) for row in (yield Statement("texts_between", (after, before, size)))]
-    texts = [text_of(one.content, one.tool_name, one.tool_calls) for one in rows]
+    texts = [searched_text(one.content, one.tool_name, one.tool_calls) for one in rows]
     near = [rows[at].message_id for at in _promising(texts, wanted)]
     found: list[Candidate] = []
     if near:
@@ -241,7 +241,7 @@ def scan(
 
 
 def scan_without_tokens(
-    before: int, wanted: Wanted | Vocabulary, shown: SearchFilter, size: int
+    before: int, wanted: Criterion | Vocabulary, shown: SearchFilter, size: int
 ) -> Transaction[Scanned]:
     """Search a page of messages for which the index in the database has no tokens."""
     rows = yield Statement("without_tokens", (before, size))
@@ -253,7 +253,7 @@ def _last(rows: Sequence[TextRow | CandidateRow], size: int) -> int | None:
 
 
 def select(
-    message_ids: Sequence[int], wanted: Wanted | Vocabulary, shown: SearchFilter, *, sure: bool = True
+    message_ids: Sequence[int], wanted: Criterion | Vocabulary, shown: SearchFilter, *, sure: bool = True
 ) -> Transaction[list[Candidate]]:
     """Return those of the messages that match and may be shown; *sure*, the index has checked the words."""
     ids = msgspec.json.encode(message_ids).decode()
@@ -271,18 +271,18 @@ def _by_id(message_ids: Iterable[int]) -> Transaction[list[IndexedMessage]]:
     return [IndexedMessage._make(row) for row in (yield Statement("messages_to_index_again", which))]
 
 
-def _matching(rows: Rows, wanted: Wanted | Vocabulary, shown: SearchFilter) -> list[Candidate]:
+def _matching(rows: Rows, wanted: Criterion | Vocabulary, shown: SearchFilter) -> list[Candidate]:
     messages = [CandidateRow._make(row) for row in rows]
-    near = [messages[at] for at in _promising([text_of(*one.fields) for one in messages], wanted)]
-    found = [one for one in _showable(near, shown) if wanted.found_in(texts_of(*one.row.fields))]
+    near = [messages[at] for at in _promising([searched_text(*one.fields) for one in messages], wanted)]
+    found = [one for one in _showable(near, shown) if wanted.matches_fields(searched_texts(*one.row.fields))]
     return _candidates(found, wanted)
 
 
-def _promising(texts: Sequence[str], wanted: Wanted | Vocabulary) -> list[int]:
+def _promising(texts: Sequence[str], wanted: Criterion | Vocabulary) -> list[int]:
     """Return the places of texts that may match."""
     found: list[int] = []
     for places in _together(texts):
-        found += [places[at] for at in wanted.promising([texts[place] for place in places])]
+        found += [places[at] for at in wanted.preselect([texts[place] for place in places])]
     return sorted(found)
 
 
@@ -304,7 +304,7 @@ def _together(texts: Sequence[str]) -> Iterator[list[int]]:
     yield from filter(None, alike.values())
 
 
-def _candidates(found: Sequence[ShownRow], wanted: Wanted | Vocabulary) -> list[Candidate]:
+def _candidates(found: Sequence[ShownRow], wanted: Criterion | Vocabulary) -> list[Candidate]:
     texts = [row.content or row.tool_name or row.tool_calls or "" for row, _ in found]
     return [
         Candidate(row.message_id, row.session_id, row.relation, row.sent_at, features, alone)

@@ -7,13 +7,13 @@ import re
 import pytest
 
 from gateway_sessions import Scope
-from gateway_sessions.core.search.boolean_query import LONGEST, boolean_of, words_of
-from gateway_sessions.core.search.criteria import Certain
-from gateway_sessions.core.search.documents import Asked, Lexemes, label
+from gateway_sessions.core.search.boolean_query import LONGEST, boolean_query_of, boolean_words_of
+from gateway_sessions.core.search.criteria import CertainTerms
+from gateway_sessions.core.search.documents import DatabaseCondition, Lexemes, label
 from gateway_sessions.core.search.filters import SearchFilter
 from gateway_sessions.core.search.query import parse_query
 from gateway_sessions.core.search.stems import FORM, Stemming, Stems
-from gateway_sessions.core.search.tokenizer import GAP, tokens
+from gateway_sessions.core.search.tokenizer import GAP, tokens_of_text
 
 EVERYTHING = SearchFilter(scope=Scope.operator())
 
@@ -36,7 +36,9 @@ EVERYTHING = SearchFilter(scope=Scope.operator())
     ],
 )
 def test_words_and_phrases(query: str, expected: str, is_exact: bool):
-    assert boolean_of(Certain(parse_query(query)), EVERYTHING) == Asked(expected, is_exact)
+    assert boolean_query_of(CertainTerms(parse_query(query)), EVERYTHING) == DatabaseCondition(
+        expected, is_exact
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,26 +51,28 @@ def test_words_and_phrases(query: str, expected: str, is_exact: bool):
 )
 def test_a_word_is_asked_for_in_all_its_forms(query: str, expected: str):
     stems = Stems(Stemming.ENGLISH)
-    assert boolean_of(Certain(parse_query(query, stems)), EVERYTHING) == Asked(expected)
+    assert boolean_query_of(CertainTerms(parse_query(query, stems)), EVERYTHING) == DatabaseCondition(
+        expected
+    )
 
 
 def test_stems_come_last():
-    assert words_of(Lexemes(["a"], (), (f"{FORM}run",))).split(" ")[-2:] == ["zzta", "zzt__188xrun"]
+    assert boolean_words_of(Lexemes(["a"], (), (f"{FORM}run",))).split(" ")[-2:] == ["zzta", "zzt__188xrun"]
 
 
 def test_labels_narrow_what_is_asked_for():
     shown = SearchFilter(scope=Scope(owners=frozenset({"o"})), exclude_sources=frozenset({"cli"}))
     expected = f"+(zz{label('owner', 'o')}) -(zz{label('source', 'cli')})"
-    assert boolean_of(Certain(), shown) == Asked(expected)
+    assert boolean_query_of(CertainTerms(), shown) == DatabaseCondition(expected)
 
 
 def test_a_search_for_anything_by_anybody_is_no_question():
-    assert boolean_of(Certain(), EVERYTHING) is None
+    assert boolean_query_of(CertainTerms(), EVERYTHING) is None
 
 
 def test_words_are_letters_digits_and_underscores_of_a_length_that_is_kept():
-    said = Lexemes([*tokens("The é 部署 👍 of " + "щ" * 70), GAP, "x"], ("roab",))
-    words = words_of(said).split(" ")
+    said = Lexemes([*tokens_of_text("The é 部署 👍 of " + "щ" * 70), GAP, "x"], ("roab",))
+    words = boolean_words_of(said).split(" ")
     assert words[0] == "zzroab"
     assert words[-2:] == ["zzgap", "zztx"]
     assert all(re.fullmatch(r"zz[a-z0-9_]{2,78}", one) for one in words)

@@ -11,14 +11,14 @@ from gateway_sessions.core.search.documents import (
     LONGEST_LISTED,
     UNLISTED,
     IndexedMessage,
-    calls_text,
     document_of,
     label,
     labels_of,
+    listed_words,
     month_label,
-    texts_of,
+    searched_texts,
     tokens_of,
-    words_of,
+    tool_calls_text,
     year_label,
 )
 from gateway_sessions.core.search.tokenizer import GAP
@@ -46,7 +46,7 @@ def test_text_tool_and_calls_are_searched_apart_from_each_other():
     calls = json.dumps([{"function": {"name": "grep", "arguments": "{}"}}])
     expected = ["hello", GAP, "read", "file", GAP, "function", "name", "grep", "arguments"]
     assert tokens_of(message(tool_calls=calls)) == expected
-    assert texts_of(None, None, None) == ()
+    assert searched_texts(None, None, None) == ()
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,14 @@ def test_text_tool_and_calls_are_searched_apart_from_each_other():
     ],
 )
 def test_calls_are_read_as_deep_as_they_go(calls, words):
-    assert calls_text(calls).split("\n") == "\n".join(words).split("\n")
+    assert tool_calls_text(calls).split("\n") == "\n".join(words).split("\n")
 
 
 def test_the_rest_of_a_very_long_text_is_left_out():
-    assert [len(text) for text in texts_of("x" * (LONGEST_INDEXED + 5), "t", None)] == [LONGEST_INDEXED, 1]
+    assert [len(text) for text in searched_texts("x" * (LONGEST_INDEXED + 5), "t", None)] == [
+        LONGEST_INDEXED,
+        1,
+    ]
 
 
 def test_labels_are_single_tokens_that_tell_values_and_kinds_apart():
@@ -88,6 +91,6 @@ def test_words_are_listed_as_a_whole_but_for_those_that_are_files():
     short, long, longest = (document_of(message(content=text)) for text in ("Hello, 机器", name, file))
     assert (short.long_words, long.long_words, longest.long_words) == (set(), {name}, set())
     assert [UNLISTED in one.labels for one in (short, long, longest)] == [False, False, True]
-    assert words_of([short]) == {"hello", "read", "file"}
-    assert words_of([short, long]) == {"hello", "read", "file", name, name[64:]}
-    assert words_of([]) == set()
+    assert listed_words([short]) == {"hello", "read", "file"}
+    assert listed_words([short, long]) == {"hello", "read", "file", name, name[64:]}
+    assert listed_words([]) == set()

@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sessions import InvalidInputError, Scope
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.search.filters import SearchFilter, words_of
+from gateway_sessions.core.search.filters import SearchFilter, filter_words
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EVERYTHING = Scope.operator()
@@ -67,8 +67,8 @@ def test_a_scope_or_filter_without_anything_in_it_shows_nothing():
 
 
 def test_a_single_word_is_not_taken_apart():
-    assert words_of("source_filter", "cli") == {"cli"}
-    assert words_of("source_filter", ["cli", "cli", "irc"]) == {"cli", "irc"}
-    assert words_of("source_filter", None) is None
+    assert filter_words("source_filter", "cli") == {"cli"}
+    assert filter_words("source_filter", ["cli", "cli", "irc"]) == {"cli", "irc"}
+    assert filter_words("source_filter", None) is None
     with pytest.raises(InvalidInputError, match="source_filter must be words"):
-        words_of("source_filter", [1])
+        filter_words("source_filter", [1])

@@ -2,12 +2,12 @@
 
 import pytest
 
-from gateway_sessions.core.search.near_words import MOST_NEAR, MOST_READ, NearWords, groups, is_one_slip
+from gateway_sessions.core.search.near_words import MOST_NEAR, MOST_READ, NearWords, is_one_slip, trigrams
 
 
 def near(word: str, *words: str) -> list[str]:
     one = NearWords([word])
-    one.read(words)
+    one.compare_words(words)
     return list(one.found.get(word, ()))
 
 
@@ -49,17 +49,17 @@ def test_the_likest_come_first_and_no_more_than_some():
 
 def test_words_are_compared_once_and_not_without_end():
     one = NearWords(["docker"])
-    one.read({"dokcer", "docker"})
-    one.read({"dokcer"})
+    one.compare_words({"dokcer", "docker"})
+    one.compare_words({"dokcer"})
     assert not one.is_full
-    one.read([str(number) for number in range(MOST_READ)])
+    one.compare_words([str(number) for number in range(MOST_READ)])
     assert one.is_full
-    one.read(["dcker"])
+    one.compare_words(["dcker"])
     assert one.found == {"docker": ("dokcer",)}
 
 
 def test_groups_are_counted_as_pg_trgm_does():
-    assert groups("cat") == {"  c", " ca", "cat", "at "}
+    assert trigrams("cat") == {"  c", " ca", "cat", "at "}
 
 
 @pytest.mark.parametrize(

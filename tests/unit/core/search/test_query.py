@@ -11,11 +11,11 @@ from gateway_sessions.core.search.query import (
     Branch,
     Phrase,
     SearchQuery,
-    matches,
-    occurrences,
+    document_matches,
     parse_query,
+    phrase_positions,
 )
-from gateway_sessions.core.search.tokenizer import tokens
+from gateway_sessions.core.search.tokenizer import tokens_of_text
 
 
 def word(*parts: str, prefix: bool = False) -> Phrase:
@@ -147,16 +147,16 @@ def test_a_query_that_is_too_long_is_refused(text, problem):
     ],
 )
 def test_a_document_is_found_by_what_is_in_it(query, found):
-    document = tokens("The Docker build failed: 模型部署失败")
-    assert matches(parse_query(query), document) is found
+    document = tokens_of_text("The Docker build failed: 模型部署失败")
+    assert document_matches(parse_query(query), document) is found
 
 
 def test_occurrences_are_all_places():
-    document = tokens("a b a b a")
-    assert list(occurrences(word("a", "b"), document)) == [0, 2]
-    assert list(occurrences(word("b", "a", prefix=True), document)) == [1, 3]
-    assert list(occurrences(word("a"), document)) == [0, 2, 4]
-    assert list(occurrences(word("", prefix=True), ["x"])) == [0]
+    document = tokens_of_text("a b a b a")
+    assert list(phrase_positions(word("a", "b"), document)) == [0, 2]
+    assert list(phrase_positions(word("b", "a", prefix=True), document)) == [1, 3]
+    assert list(phrase_positions(word("a"), document)) == [0, 2, 4]
+    assert list(phrase_positions(word("", prefix=True), ["x"])) == [0]
 
 
 def test_a_phrase_knows_how_many_characters_it_covers():

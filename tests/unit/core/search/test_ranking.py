@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gateway_sessions.core.search.criteria import Literal, Words, wanted_of
+from gateway_sessions.core.search.criteria import Literal, Words, criterion_of
 from gateway_sessions.core.search.query import parse_query
-from gateway_sessions.core.search.ranking import READ_CHARACTERS, counter_of, scores
+from gateway_sessions.core.search.ranking import READ_CHARACTERS, bm25_scores, feature_counter
 
 
 def order(query: str, *texts: str) -> list[str]:
-    count = counter_of(parse_query(query))
-    found = scores(count(texts))
+    count = feature_counter(parse_query(query))
+    found = bm25_scores(count(texts))
     return [text for _, text in sorted(zip(found, texts, strict=True), reverse=True)]
 
 
@@ -24,19 +24,19 @@ def test_a_rare_word_counts_for_more():
 
 
 def test_a_phrase_counts_as_often_as_its_rarest_word():
-    assert counter_of(parse_query('"a b"'))(["a a a b"])[0].counts == (1,)
+    assert feature_counter(parse_query('"a b"'))(["a a a b"])[0].counts == (1,)
 
 
 def test_only_the_beginning_of_a_text_is_read():
-    assert counter_of(parse_query("needle"))(["x" * READ_CHARACTERS + "needle"])[0].counts == (0,)
+    assert feature_counter(parse_query("needle"))(["x" * READ_CHARACTERS + "needle"])[0].counts == (0,)
 
 
 def test_nothing_has_no_order():
-    assert scores([]) == []
+    assert bm25_scores([]) == []
 
 
 def test_texts_without_characters_can_be_compared():
-    assert scores(counter_of(parse_query("a"))([""])) == [0.0]
+    assert bm25_scores(feature_counter(parse_query("a"))([""])) == [0.0]
 
 
 def test_a_text_as_it_stands_is_counted_as_well():
@@ -44,7 +44,7 @@ def test_a_text_as_it_stands_is_counted_as_well():
 
 
 def test_a_query_without_words_is_looked_for_as_it_stands():
-    assert wanted_of(" ??? ", literal=False) == Literal("???")
-    assert wanted_of("docker", literal=True) == Literal("docker")
-    assert wanted_of("docker", literal=False) == Words(parse_query("docker"))
-    assert wanted_of(" \n", literal=False) is None
+    assert criterion_of(" ??? ", literal=False) == Literal("???")
+    assert criterion_of("docker", literal=True) == Literal("docker")
+    assert criterion_of("docker", literal=False) == Words(parse_query("docker"))
+    assert criterion_of(" \n", literal=False) is None

@@ -6,7 +6,7 @@ import pytest
 
 from gateway_sessions.core.search.criteria import Literal, Words
 from gateway_sessions.core.search.query import parse_query
-from gateway_sessions.core.search.results import LONGEST_READ, MOST_CHARACTERS, SIZE, beginning, snippet
+from gateway_sessions.core.search.results import LONGEST_READ, MOST_CHARACTERS, SIZE, snippet, text_beginning
 
 
 def shown(text: str, query: str) -> str | None:
@@ -80,12 +80,12 @@ def test_a_match_far_inside_is_found_in_a_very_long_text():
 
 
 def test_a_word_as_long_as_a_file_does_not_fill_the_page():
-    for cut in (literally("x" * 50_000, "xx"), shown("a " + "b" * 5_000, "a"), beginning("b" * 5_000)):
+    for cut in (literally("x" * 50_000, "xx"), shown("a " + "b" * 5_000, "a"), text_beginning("b" * 5_000)):
         assert cut is not None
         assert len(cut) < MOST_CHARACTERS + 20
 
 
 def test_a_beginning_is_as_long_as_a_snippet():
-    assert beginning("one  two") == "one two"
-    assert beginning("word " * 100) == "word " * (SIZE - 1) + "word..."
-    assert beginning("") == ""
+    assert text_beginning("one  two") == "one two"
+    assert text_beginning("word " * 100) == "word " * (SIZE - 1) + "word..."
+    assert text_beginning("") == ""

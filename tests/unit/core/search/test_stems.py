@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 from snowballstemmer.among import Among
 
-from gateway_sessions.core.search.criteria import Words, wanted_of
+from gateway_sessions.core.search.criteria import Words, criterion_of
 from gateway_sessions.core.search.stems import (
     CHANGE_BEGINNINGS,
     FORM,
@@ -19,7 +19,7 @@ from gateway_sessions.core.search.stems import (
     Stems,
     stemming_of,
 )
-from gateway_sessions.core.search.tokenizer import bare, folded_words, tokens
+from gateway_sessions.core.search.tokenizer import folded_words, tokens_of_text, without_accents
 from gateway_sessions.errors import InvalidInputError
 
 ENGLISH, GERMAN, RUSSIAN, FRENCH = (
@@ -28,9 +28,9 @@ ENGLISH, GERMAN, RUSSIAN, FRENCH = (
 
 
 def finds(stems: Stems, query: str, text: str) -> bool:
-    wanted = wanted_of(query, literal=False, stems=stems)
+    wanted = criterion_of(query, literal=False, stems=stems)
     assert isinstance(wanted, Words)
-    return wanted.found_in([text])
+    return wanted.matches_fields([text])
 
 
 @pytest.mark.parametrize(
@@ -80,23 +80,23 @@ def test_a_word_that_must_not_be_there_must_not_in_any_form():
 
 
 def test_without_stems_nothing_is_added():
-    assert NO_STEMS.of_texts(["running"]) == []
-    assert NO_STEMS.others("running") == ()
-    assert NO_STEMS.of_word("running") == frozenset()
+    assert NO_STEMS.stem_tokens_of_texts(["running"]) == []
+    assert NO_STEMS.other_forms("running") == ()
+    assert NO_STEMS.stem_tokens_of_word("running") == frozenset()
     assert NO_STEMS.made_by == "off"
-    assert wanted_of("running", literal=False, stems=NO_STEMS) == wanted_of("running", literal=False)
+    assert criterion_of("running", literal=False, stems=NO_STEMS) == criterion_of("running", literal=False)
 
 
 def test_a_stem_that_is_the_word_itself_takes_no_room():
-    assert ENGLISH.of_texts(["run running", "runs the car"]) == [f"{FORM}run"]
+    assert ENGLISH.stem_tokens_of_texts(["run running", "runs the car"]) == [f"{FORM}run"]
 
 
 def test_no_text_has_a_token_that_is_taken_for_a_stem():
-    assert tokens(f"{FORM}run {FORM}") == ["run"]
+    assert tokens_of_text(f"{FORM}run {FORM}") == ["run"]
 
 
 def test_of_several_words_held_together_there_are_no_other_forms():
-    assert ENGLISH.others("running_late") == ENGLISH.others("...") == ()
+    assert ENGLISH.other_forms("running_late") == ENGLISH.other_forms("...") == ()
 
 
 @pytest.mark.parametrize("stemming", list(Stemming))
@@ -131,25 +131,29 @@ def test_a_word_and_its_stems_begin_with_the_same_letter(stemming: Stemming):
         parts = ("".join(choice.choices(letters, k=choice.randrange(4))), *choice.choices(endings, k=2))
         words |= folded_words("".join(parts))
     assert len(words) > 300
-    assert [word for word in words if {one[1] for one in stems.of_word(word)} - {bare(word)[0]}] == []
+    assert [
+        word
+        for word in words
+        if {one[1] for one in stems.stem_tokens_of_word(word)} - {without_accents(word)[0]}
+    ] == []
 
 
 def test_only_words_that_may_have_a_stem_are_asked_for_theirs(monkeypatch: pytest.MonkeyPatch):
     asked: list[str] = []
-    find = Stems._find_kept  # noqa: SLF001 -- what takes its time
+    find = Stems._stem_tokens_beside_word  # noqa: SLF001 -- what takes its time
 
     def counted(self: Stems, word: str) -> frozenset[str]:
         asked.append(word)
         return find(self, word)
 
-    monkeypatch.setattr(Stems, "_find_kept", counted)
-    wanted = wanted_of("running", literal=False, stems=Stems(Stemming.ENGLISH))
+    monkeypatch.setattr(Stems, "_stem_tokens_beside_word", counted)
+    wanted = criterion_of("running", literal=False, stems=Stems(Stemming.ENGLISH))
     assert isinstance(wanted, Words)
     texts = [f"{one}s were late" for one in ("dog", "cat", "roof", "runner", "rabbit", "run", "house")]
-    assert 5 in wanted.promising(texts)
+    assert 5 in wanted.preselect(texts)
     assert sorted(asked) == ["rabbits", "roofs", "runners", "runs"]
     asked.clear()
-    assert wanted.found_in(["running " + " ".join(texts)])  # as it is written
+    assert wanted.matches_fields(["running " + " ".join(texts)])  # as it is written
     assert asked == []
 
 
@@ -157,10 +161,10 @@ def test_threads_do_not_disturb_each_other():
     words = [
         f"{start}{end}" for start in ("run", "deploy", "fail", "search") for end in ("s", "ing", "ed", "er")
     ]
-    alone = {word: Stems(Stemming.ENGLISH).of_word(word) for word in words}
+    alone = {word: Stems(Stemming.ENGLISH).stem_tokens_of_word(word) for word in words}
     shared = Stems(Stemming.ENGLISH)
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(shared.of_word, words * 50)) == [alone[word] for word in words * 50]
+        assert list(pool.map(shared.stem_tokens_of_word, words * 50)) == [alone[word] for word in words * 50]
 
 
 def test_a_language_that_nobody_knows_is_told_with_those_that_are_known():

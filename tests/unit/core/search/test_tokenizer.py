@@ -13,17 +13,17 @@ from gateway_sessions.core.search.tokenizer import (
     GAP,
     LONGEST_WORD,
     CharacterKind,
-    aligned,
-    bare,
     fold,
+    fold_with_places,
     is_pair,
     is_unspaced,
     join_fields,
-    located,
     long_words,
-    runs,
-    tokens,
-    words_among,
+    token_runs,
+    tokens_of_text,
+    tokens_with_places,
+    whole_words,
+    without_accents,
     words_of_folded,
 )
 
@@ -41,7 +41,7 @@ from gateway_sessions.core.search.tokenizer import (
     ],
 )
 def test_words_are_runs_of_letters_and_digits(text, expected):
-    assert tokens(text) == expected
+    assert tokens_of_text(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_words_are_runs_of_letters_and_digits(text, expected):
     ],
 )
 def test_spellings_of_the_same_word_are_the_same(one, other):
-    assert tokens(one) == tokens(other) != []
+    assert tokens_of_text(one) == tokens_of_text(other) != []
 
 
 @pytest.mark.parametrize(
@@ -80,17 +80,17 @@ def test_spellings_of_the_same_word_are_the_same(one, other):
     ],
 )
 def test_scripts_without_spaces_have_a_token_for_each_character(text, expected):
-    assert tokens(text) == expected
+    assert tokens_of_text(text) == expected
 
 
 @pytest.mark.parametrize("text", ["ภาษาไทย", "ພາສາລາວ", "ភាសាខ្មែរ", "မြန်မာဘာသာ", "ꦧꦱꦗꦮ", "ꆈꌠꉙ"])
 def test_other_scripts_without_spaces_are_paired_as_well(text):
     folded = fold(text)
-    assert tokens(text) == [folded[at : at + 2] for at in range(len(folded))]
+    assert tokens_of_text(text) == [folded[at : at + 2] for at in range(len(folded))]
 
 
 def test_words_of_scripts_that_write_vowels_as_marks_stay_whole():
-    assert tokens("हिन्दी में तमिल தமிழ்") == ["हिन्दी", "में", "तमिल", "தமிழ்"]
+    assert tokens_of_text("हिन्दी में तमिल தமிழ்") == ["हिन्दी", "में", "तमिल", "தமிழ்"]
 
 
 @pytest.mark.parametrize(
@@ -103,23 +103,23 @@ def test_words_of_scripts_that_write_vowels_as_marks_stay_whole():
     ],
 )
 def test_signs_stand_for_themselves(text, expected):
-    assert tokens(text) == expected
+    assert tokens_of_text(text) == expected
 
 
 def test_a_long_word_is_a_phrase_of_its_pieces():
     word = "abcdefghij" * 15
-    assert tokens(f"x {word} y") == [
+    assert tokens_of_text(f"x {word} y") == [
         "x",
         word[:LONGEST_WORD],
         word[LONGEST_WORD : 2 * LONGEST_WORD],
         word[128:],
         "y",
     ]
-    assert "".join(tokens("é" * 150)) == "e" * 150
+    assert "".join(tokens_of_text("é" * 150)) == "e" * 150
 
 
 def test_words_are_told_from_pieces_signs_and_pairs():
-    assert words_among(tokens("Docker é 机器 👍 x²" + "y" * 70)) == {"docker", "e"} | {"y" * 8}
+    assert whole_words(tokens_of_text("Docker é 机器 👍 x²" + "y" * 70)) == {"docker", "e"} | {"y" * 8}
     assert long_words(f"docker {'é' * 64} 机器{'y' * 70}") == {"e" * 64, "y" * 70}
 
 
@@ -128,7 +128,7 @@ def test_a_part_of_a_word_is_a_part_of_it_without_accents_too(word):
     folded = fold(word)
     for start in range(len(folded)):
         for end in range(start, len(folded) + 1):
-            assert bare(folded[start:end]) in bare(folded)
+            assert without_accents(folded[start:end]) in without_accents(folded)
 
 
 def test_every_letter_of_a_folded_text_loses_its_accents():
@@ -136,8 +136,8 @@ def test_every_letter_of_a_folded_text_loses_its_accents():
     letters = sorted(set("".join(every)))
     normalize = unicodedata.normalize
     without = [normalize("NFC", re.sub("[\u0300-\u036f]", "", normalize("NFD", one))) for one in letters]
-    assert [bare(one) for one in letters] == without
-    assert bare(fold("Crème brûlée, garçon: Việt")) == "creme brulee, garcon: viet"
+    assert [without_accents(one) for one in letters] == without
+    assert without_accents(fold("Crème brûlée, garçon: Việt")) == "creme brulee, garcon: viet"
 
 
 def test_only_letters_with_accents_are_asked_for_what_they_are_without(monkeypatch: pytest.MonkeyPatch):
@@ -148,9 +148,9 @@ def test_only_letters_with_accents_are_asked_for_what_they_are_without(monkeypat
             asked.append(point)
             return "e"
 
-    bare("é")  # by now it is known which letters have accents
+    without_accents("é")  # by now it is known which letters have accents
     monkeypatch.setattr(tokenizer, "_bare", Counted())
-    assert bare("ß你" * 1_000 + "é" * 1_000) == "ß你" * 1_000 + "e" * 1_000
+    assert without_accents("ß你" * 1_000 + "é" * 1_000) == "ß你" * 1_000 + "e" * 1_000
     assert asked == [ord("é")]
 
 
@@ -160,7 +160,7 @@ def test_only_letters_with_accents_are_asked_for_what_they_are_without(monkeypat
 def test_words_of_a_folded_text_are_its_runs_of_letters_and_digits(text: str):
     folded = fold(text)
     assert words_of_folded(folded) == {
-        folded[a:b] for a, b, kind in runs(folded) if kind is CharacterKind.WORD
+        folded[a:b] for a, b, kind in token_runs(folded) if kind is CharacterKind.WORD
     }
 
 
@@ -173,14 +173,14 @@ def test_text_of_usual_characters_is_folded_like_any_other():
 
 def test_tokens_of_a_separating_tokeniser_are_ours():
     text = "".join(map(chr, range(32, 0x3000))) + "机器 👍"
-    for token in tokens(text):
+    for token in tokens_of_text(text):
         assert all(ord(char) > 127 or char.isdigit() or char.islower() for char in token), token
 
 
 def test_every_token_says_where_it_is():
     text = "The Straße at ½ ㍿ CAFE\u0301 手机 か\u3099!"
-    assert [one.text for one in located(text)] == tokens(text)
-    shown = {one.text: text[one.start : one.end] for one in located(text)}
+    assert [one.text for one in tokens_with_places(text)] == tokens_of_text(text)
+    shown = {one.text: text[one.start : one.end] for one in tokens_with_places(text)}
     assert shown["strasse"] == "Straße"
     assert shown["cafe"] == "CAFE\u0301"
     assert shown["手机"] == "手"
@@ -192,24 +192,28 @@ def test_every_character_comes_from_its_own_place():
     usual = [chr(one) for one in range(0x80, 0xFFFF) if not 0xD800 <= one < 0xE000]
     for one in usual:
         text = f"A{one}\u4e2d{one}"
-        folded, places = aligned(text)
+        folded, places = fold_with_places(text)
         parts = itertools.groupby(zip(folded, places, strict=True), key=lambda pair: pair[1])
         for (start, end), part in parts:
             assert "".join(char for char, _ in part) == fold(text[start:end]), text
 
 
 def test_a_long_word_is_shown_whole():
-    assert [(one.start, one.end) for one in located("a " + "b" * 100)] == [(0, 1), (2, 102), (2, 102)]
+    assert [(one.start, one.end) for one in tokens_with_places("a " + "b" * 100)] == [
+        (0, 1),
+        (2, 102),
+        (2, 102),
+    ]
 
 
 def test_characters_that_change_each_other_in_an_unknown_way_are_shown_together():
     text = "é\u1161\u1100\u1161"
-    assert [one.text for one in located(text)] == tokens(text)
+    assert [one.text for one in tokens_with_places(text)] == tokens_of_text(text)
 
 
 def test_phrases_do_not_reach_from_one_field_into_the_next():
     assert join_fields(["run it", "", "now"]) == ["run", "it", GAP, "now"]
-    assert tokens(GAP) == []
+    assert tokens_of_text(GAP) == []
 
 
 def test_pairs_are_told_from_words():
@@ -223,5 +227,5 @@ def test_pairs_are_told_from_words():
 
 def test_more_characters_than_are_remembered_are_still_told_apart():
     everything = [chr(one) for one in range(0x3400, 0x9FFF)] + ["a", "é", "한"]
-    assert len(tokens(" ".join(everything))) == len(everything)
+    assert len(tokens_of_text(" ".join(everything))) == len(everything)
     assert unicodedata.normalize("NFC", "é") in everything

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway_sessions import Scope
-from gateway_sessions.core.search.criteria import Certain
-from gateway_sessions.core.search.documents import Asked, label
+from gateway_sessions.core.search.criteria import CertainTerms
+from gateway_sessions.core.search.documents import DatabaseCondition, label
 from gateway_sessions.core.search.filters import SearchFilter
 from gateway_sessions.core.search.query import parse_query
 from gateway_sessions.core.search.stems import FORM, Stemming, Stems
@@ -31,12 +31,12 @@ EVERYTHING = SearchFilter(scope=Scope.operator())
     ],
 )
 def test_words_and_phrases(query: str, expected: str):
-    assert tsquery_of(Certain(parse_query(query)), EVERYTHING) == Asked(expected)
+    assert tsquery_of(CertainTerms(parse_query(query)), EVERYTHING) == DatabaseCondition(expected)
 
 
 def test_a_word_is_asked_for_in_all_its_forms():
-    asked = tsquery_of(Certain(parse_query('runs -"runs"', Stems(Stemming.ENGLISH))), EVERYTHING)
-    assert asked == Asked(f"((('truns' | 'trun' | 't{FORM}run') & !('truns')) | 'x2')")
+    asked = tsquery_of(CertainTerms(parse_query('runs -"runs"', Stems(Stemming.ENGLISH))), EVERYTHING)
+    assert asked == DatabaseCondition(f"((('truns' | 'trun' | 't{FORM}run') & !('truns')) | 'x2')")
 
 
 def test_labels_narrow_what_is_asked_for():
@@ -45,13 +45,14 @@ def test_labels_narrow_what_is_asked_for():
     )
     narrowed = f"('{label('owner', 'o')}' | '{label('lane', 'k')}')"
     excluded = f"!('{label('source', 'cli')}')"
-    assert tsquery_of(Certain(), shown) == Asked(f"{narrowed} & {excluded}")
-    asked = tsquery_of(Certain(parse_query("x")), shown)
-    assert asked == Asked(f"((('tx')) | 'x2') & {narrowed} & {excluded}")
+    assert tsquery_of(CertainTerms(), shown) == DatabaseCondition(f"{narrowed} & {excluded}")
+    asked = tsquery_of(CertainTerms(parse_query("x")), shown)
+    assert asked == DatabaseCondition(f"((('tx')) | 'x2') & {narrowed} & {excluded}")
 
 
 def test_a_search_for_anything_by_anybody_is_no_question():
-    assert tsquery_of(Certain(), EVERYTHING) is None
+    assert tsquery_of(CertainTerms(), EVERYTHING) is None
     assert (
-        tsquery_of(Certain(), SearchFilter(scope=Scope.operator(), exclude_sources=frozenset({"x"}))) is None
+        tsquery_of(CertainTerms(), SearchFilter(scope=Scope.operator(), exclude_sources=frozenset({"x"})))
+        is None
     )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gateway_sessions import Scope
-from gateway_sessions.core.search.criteria import Certain, WordPart, certain_of_literal
+from gateway_sessions.core.search.criteria import CertainTerms, WordPart, certain_terms_of_literal
 from gateway_sessions.core.search.documents import UNLISTED, label, month_label, year_label
 from gateway_sessions.core.search.filters import SearchFilter
 from gateway_sessions.core.search.query import Branch, Phrase, SearchQuery, parse_query
@@ -16,18 +16,18 @@ from gateway_sessions.storage.search.sqlite_match import (
     FEW_WORDS,
     MANY_WORDS,
     SOME_WORDS,
-    Match,
-    match_of,
-    parts_of,
+    Fts5Match,
+    containing_expression,
+    fts5_match_of,
 )
 
 EVERYTHING = SearchFilter(scope=Scope.operator())
 
 
 def test_a_word_is_asked_for_in_all_its_forms():
-    match = match_of(Certain(parse_query("runs -late", Stems(Stemming.ENGLISH))), EVERYTHING)
+    match = fts5_match_of(CertainTerms(parse_query("runs -late", Stems(Stemming.ENGLISH))), EVERYTHING)
     assert match is not None
-    assert match.expression() == (
+    assert match.fts5_expression() == (
         f'({{text}} : (((("runs" OR "run" OR "{FORM}run")) NOT (("late" OR "{FORM}late")))))'
     )
 
@@ -39,51 +39,53 @@ def words(phrase: str, *, prefix: bool = False) -> SearchQuery:
 @pytest.mark.parametrize(
     ("needle", "expected"),
     [
-        ("ocke", Certain(None, WordPart("ocke", at_end=False))),
-        ("ocker.", Certain(None, WordPart("ocker", at_end=True))),
-        (" docke", Certain(words("docke", prefix=True))),
-        (" docker ", Certain(words("docker"))),
-        ("ker fai", Certain(words("fai", prefix=True), WordPart("ker", at_end=True))),
-        ("ker has fai", Certain(words("has fai", prefix=True), WordPart("ker", at_end=True))),
-        ("CR\u00c8ME", Certain(None, WordPart("creme", at_end=False))),
-        ("机", Certain(words("机", prefix=True))),
-        ("机器", Certain(words("机器"))),
-        ("x机器", Certain(words("机器"), WordPart("x", at_end=True))),
-        ("机器x", Certain(words("机器 器 x", prefix=True))),
-        ("👍", Certain(words("👍"))),
-        ("?!", Certain()),
-        ("\u0301 \u0301", Certain()),
-        (f".{'y' * 70}", Certain(words(f"{'y' * 64} {'y' * 6}", prefix=True))),
+        ("ocke", CertainTerms(None, WordPart("ocke", at_end=False))),
+        ("ocker.", CertainTerms(None, WordPart("ocker", at_end=True))),
+        (" docke", CertainTerms(words("docke", prefix=True))),
+        (" docker ", CertainTerms(words("docker"))),
+        ("ker fai", CertainTerms(words("fai", prefix=True), WordPart("ker", at_end=True))),
+        ("ker has fai", CertainTerms(words("has fai", prefix=True), WordPart("ker", at_end=True))),
+        ("CR\u00c8ME", CertainTerms(None, WordPart("creme", at_end=False))),
+        ("机", CertainTerms(words("机", prefix=True))),
+        ("机器", CertainTerms(words("机器"))),
+        ("x机器", CertainTerms(words("机器"), WordPart("x", at_end=True))),
+        ("机器x", CertainTerms(words("机器 器 x", prefix=True))),
+        ("👍", CertainTerms(words("👍"))),
+        ("?!", CertainTerms()),
+        ("\u0301 \u0301", CertainTerms()),
+        (f".{'y' * 70}", CertainTerms(words(f"{'y' * 64} {'y' * 6}", prefix=True))),
     ],
 )
-def test_of_a_text_everything_is_certain_but_where_its_ends_belong_to(needle: str, expected: Certain):
-    assert certain_of_literal(needle) == expected
+def test_of_a_text_everything_is_certain_but_where_its_ends_belong_to(needle: str, expected: CertainTerms):
+    assert certain_terms_of_literal(needle) == expected
 
 
 def test_parts_are_three_letters_in_a_row():
-    assert parts_of("ab") is None
-    assert parts_of("abcabc") == '"abc" AND "bca" AND "cab"'
-    assert parts_of("".join(map(chr, range(0x400, 0x500)))).count("AND") == 31
+    assert containing_expression("ab") is None
+    assert containing_expression("abcabc") == '"abc" AND "bca" AND "cab"'
+    assert containing_expression("".join(map(chr, range(0x400, 0x500)))).count("AND") == 31
 
 
 def test_the_words_that_have_a_part_are_asked_for():
-    match = Match(Certain(None, WordPart("ocke", at_end=False)))
+    match = Fts5Match(CertainTerms(None, WordPart("ocke", at_end=False)))
     unlisted = f'({{labels}} : "{UNLISTED}")'
-    assert match.expression(["docker", "rocket"]) == f'(({{text}} : ("docker" OR "rocket")) OR {unlisted})'
-    assert match.expression(["x" * 70]) == f'(({{text}} : ("{"x" * 64} {"x" * 6}")) OR {unlisted})'
-    assert match.expression([]) == unlisted
-    assert match.expression(None) is None
+    assert (
+        match.fts5_expression(["docker", "rocket"]) == f'(({{text}} : ("docker" OR "rocket")) OR {unlisted})'
+    )
+    assert match.fts5_expression(["x" * 70]) == f'(({{text}} : ("{"x" * 64} {"x" * 6}")) OR {unlisted})'
+    assert match.fts5_expression([]) == unlisted
+    assert match.fts5_expression(None) is None
 
 
 def test_more_words_are_of_use_where_nothing_else_is_certain():
     part = WordPart("ocke", at_end=False)
-    assert Match(Certain(words("x"), part)).most_words == FEW_WORDS
-    assert Match(Certain(None, part)).most_words == SOME_WORDS
-    assert Match(Certain(None, part), patient=True).most_words == MANY_WORDS
+    assert Fts5Match(CertainTerms(words("x"), part)).most_words == FEW_WORDS
+    assert Fts5Match(CertainTerms(None, part)).most_words == SOME_WORDS
+    assert Fts5Match(CertainTerms(None, part), patient=True).most_words == MANY_WORDS
 
 
 def test_a_search_for_anything_by_anybody_is_no_question_for_the_index():
-    assert match_of(Certain(), EVERYTHING) is None
+    assert fts5_match_of(CertainTerms(), EVERYTHING) is None
 
 
 def test_labels_narrow_what_is_asked_for():
@@ -94,7 +96,7 @@ def test_labels_narrow_what_is_asked_for():
         roles=frozenset({"user", "tool"}),
         exclude_sources=frozenset({"cli"}),
     )
-    match = match_of(Certain(parse_query("docker")), shown)
+    match = fts5_match_of(CertainTerms(parse_query("docker")), shown)
     assert match is not None
     groups = [
         f'"{label("owner", "o")}" OR "{label("lane", "k")}"',
@@ -104,11 +106,13 @@ def test_labels_narrow_what_is_asked_for():
     ]
     narrowed = " AND ".join(f"({{labels}} : ({one}))" for one in groups)
     expected = f'(({{text}} : (("docker"))) AND {narrowed}) NOT (({{labels}} : ("{label("source", "cli")}")))'
-    assert match.expression() == expected
+    assert match.fts5_expression() == expected
 
 
-def times(since: datetime | None = None, until: datetime | None = None) -> Match:
-    match = match_of(Certain(words("x")), SearchFilter(scope=Scope.operator(), since=since, until=until))
+def times(since: datetime | None = None, until: datetime | None = None) -> Fts5Match:
+    match = fts5_match_of(
+        CertainTerms(words("x")), SearchFilter(scope=Scope.operator(), since=since, until=until)
+    )
     assert match is not None
     return match
 
