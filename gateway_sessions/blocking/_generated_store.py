@@ -41,7 +41,7 @@ from gateway_sessions.runtime.observability.incidents import Incident
 from gateway_sessions.runtime.queue.turn import Ended, Turn
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
-from gateway_sessions.storage.transactions.queue.claim import Version
+from gateway_sessions.storage.transactions.queue.claim import TranscriptVersion
 from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply
 from gateway_sessions.storage.transactions.queue.waiting import Overtaken
 from gateway_sessions.storage.transactions.sessions.hooks import HookCall
@@ -142,7 +142,7 @@ class BlockingTurn(BlockingScope[Turn]):
         return self._call_on_loop(lambda: self._target.admitted_at)
 
     @property
-    def version(self) -> Version:
+    def version(self) -> TranscriptVersion:
         """The state of the transcript when the turn began."""
         return self._call_on_loop(lambda: self._target.version)
 

@@ -19,10 +19,10 @@ from gateway_sessions.runtime.queue.listener import QueueListener
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.storage.tables.lanes import load_lane, put_lane
 from gateway_sessions.storage.transactions.queue import admit, clock_set_back, edits, outbox, waiting
-from gateway_sessions.storage.transactions.queue.admit import Noted, RunningTurnFacts
-from gateway_sessions.storage.transactions.queue.claim import version_of
-from gateway_sessions.storage.transactions.queue.edits import Reworded
-from gateway_sessions.storage.transactions.queue.outbox import SentReply, all_sent
+from gateway_sessions.storage.transactions.queue.admit import NotedItem, RunningTurnFacts
+from gateway_sessions.storage.transactions.queue.claim import transcript_version
+from gateway_sessions.storage.transactions.queue.edits import EditResult
+from gateway_sessions.storage.transactions.queue.outbox import SentReply, mark_sent
 from gateway_sessions.storage.transactions.sessions import lists
 from gateway_sessions.storage.transactions.sessions.account_lanes import give_lanes
 from gateway_sessions.storage.transactions.upkeep import consistency, copy_store, status
@@ -33,21 +33,20 @@ __all__ = [
     "GIVEN_UP",
     "STEERED",
     "UNFINISHED",
+    "EditResult",
     "Growing",
     "ItemKind",
     "LaneChoice",
     "LaneHere",
-    "Noted",
+    "NotedItem",
     "Outcome",
     "QueueListener",
-    "Reworded",
     "RunningTurnFacts",
     "SendFailure",
     "SentReply",
     "Transaction",
     "add_usage_sums",
     "admit",
-    "all_sent",
     "clock_set_back",
     "consistency",
     "copy_store",
@@ -59,6 +58,7 @@ __all__ = [
     "lists",
     "load_lane",
     "make_usage",
+    "mark_sent",
     "outbox",
     "put_lane",
     "queue_of",
@@ -66,6 +66,6 @@ __all__ = [
     "split_message",
     "status",
     "sum_of_event",
-    "version_of",
+    "transcript_version",
     "waiting",
 ]

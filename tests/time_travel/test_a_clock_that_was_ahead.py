@@ -199,7 +199,7 @@ async def test_a_clock_that_is_right_ends_no_pause_at_a_restart(restartable: Res
         await turn.release(retry_at=restartable.clock.now() + timedelta(hours=1))
     async with restartable.run(agent=ScriptedAgent()) as harness:
         assert not await harness.store.db.read(
-            lambda: clock_set_back.was_ahead(restartable.clock.now(), None)
+            lambda: clock_set_back.was_clock_ahead(restartable.clock.now(), None)
         )
         await harness.clock.advance(minutes=59)
         assert answers(harness) == []

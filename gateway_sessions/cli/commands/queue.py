@@ -47,7 +47,7 @@ async def _list_waiting(context: CommandContext, key: str | None, limit: int) ->
             if len(found) < limit:
                 found += await client.queued(lane)
         alive = await client.living()
-        replies = await client.db.read(partial(outbox.owed, limit, named))
+        replies = await client.db.read(partial(outbox.owed_replies, limit, named))
     shown, served = found[:limit], alive is None or bool(alive)
     if shown or replies:
         page = partial(waiting_page, shown, replies, context.now(), served=served)
@@ -76,7 +76,7 @@ async def _list_dead(context: CommandContext, limit: int) -> None:
 
     async with context.open_client() as client:
         letters = await client.db.read(partial(queue.dead_letters, limit))
-        replies = await client.db.read(partial(outbox.dead, limit))
+        replies = await client.db.read(partial(outbox.dead_replies, limit))
     if letters or replies:
         page = partial(dead_page, letters, replies, context.now())
         context.answer(letters, page, replies=replies)
@@ -128,7 +128,7 @@ async def _messages_to_cancel(client: StoreClient, lane: str, seq: int | None) -
     from gateway_sessions.core.queue.items import taken_out
     from gateway_sessions.storage.transactions.queue import waiting as queue
 
-    found = taken_out(await client.db.read(partial(queue.listed, lane)), seq)
+    found = taken_out(await client.db.read(partial(queue.list_queue, lane)), seq)
     if not found and seq is not None:
         raise NotWaitingError(lane, seq)
     return found

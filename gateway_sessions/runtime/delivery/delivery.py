@@ -290,7 +290,9 @@ class Delivery:
         now = self._clock.now()
         room = max(AT_ONCE - self._with_platform, 0)
         most = 2 * AT_ONCE if room else 0
-        look = partial(outbox.due, *self._account, now, most, lanes=self._only, but_not=list(self._sends))
+        look = partial(
+            outbox.due_replies, *self._account, now, most, lanes=self._only, but_not=list(self._sends)
+        )
         due, next_at = await self._truth.read(look)
         waiting = [one for one in due if self._is_free_to_send(one)]
         self._crowded = not room or len(waiting) > room
@@ -445,7 +447,7 @@ class Delivery:
         if failed.how is SendFailure.REFUSED and reply.message.replaces is not None:
             # What was streamed is gone from the platform: say it anew.
             message = reply.message.instead_of(None)
-            await self._outbox.write(partial(outbox.reword, reply.reply_id, message, now))
+            await self._outbox.write(partial(outbox.rewrite_owed_reply, reply.reply_id, message, now))
             return
         tried = Tried(
             reply_id=reply.reply_id, owed_since=reply.created_at, attempts=reply.attempts + 1, unclear=unclear
@@ -456,12 +458,14 @@ class Delivery:
             await self._give_up(reply, f"{plan.reason}: {problem}", unclear)
             return
         counted = unclear if isinstance(plan, ResendMarked) or unclear else 0
-        await self._outbox.write(partial(outbox.retry, reply, plan.at, problem, unclear=counted))
+        await self._outbox.write(partial(outbox.put_off_reply, reply, plan.at, problem, unclear=counted))
         facts = {"action": "reply_retry", "reply_id": reply.reply_id, "problem": problem}
         logger.warning("a reply could not be sent", extra=facts)
 
     async def _give_up(self, reply: OwedReply, problem: str, unclear: int) -> None:
-        await self._outbox.write(partial(outbox.give_up, reply, self._clock.now(), problem, unclear=unclear))
+        await self._outbox.write(
+            partial(outbox.give_up_reply, reply, self._clock.now(), problem, unclear=unclear)
+        )
         facts = {"action": "reply_given_up", "reply_id": reply.reply_id, "problem": problem}
         logger.error("a reply was given up", extra={**facts, "session_key": reply.session_key})
         await self._note_settled(reply, EventKind.REPLY_GIVEN_UP)

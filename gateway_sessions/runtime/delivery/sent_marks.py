@@ -162,7 +162,7 @@ class SentReplies:
             return
         sent, self._sent = self._sent, []
         try:
-            writing = self._truth.begin_write(partial(outbox.all_sent, sent))
+            writing = self._truth.begin_write(partial(outbox.mark_sent, sent))
         except StoreStoppedError as error:
             writing = _raise_when_awaited(error)
         self._begun.append(_BegunMarks(sent, writing))
@@ -171,7 +171,7 @@ class SentReplies:
 
     async def _finish_marking(self, sent: Sequence[SentReply], writing: Awaitable[None]) -> None:
         try:
-            await self._outbox.finish_write(writing, partial(outbox.all_sent, sent))
+            await self._outbox.finish_write(writing, partial(outbox.mark_sent, sent))
         except StoreStoppedError:
             is_noted = False  # at the next opening of the store they are doubtful, as they should be
         else:

@@ -37,7 +37,7 @@ from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Actor
 from gateway_sessions.storage.transactions.queue import clock_set_back, recover
-from gateway_sessions.storage.transactions.queue.recover import Abandoned, CutOff
+from gateway_sessions.storage.transactions.queue.recover import AbandonedCommand, CutOffTurn
 from gateway_sessions.storage.transactions.sessions import expire, lists
 
 logger: Final = logging.getLogger(__name__)
@@ -60,9 +60,9 @@ class StartReport:
     """Lanes stopped because their turn was cut off too often in a row."""
     held_until: datetime | None = None
     """Resumed turns do not begin before, because the process has ended too often lately."""
-    given_up: tuple[CutOff, ...] = ()
+    given_up: tuple[CutOffTurn, ...] = ()
     """What those turns were about: kept as dead letters."""
-    abandoned: tuple[Abandoned, ...] = ()
+    abandoned: tuple[AbandonedCommand, ...] = ()
     """Commands of which nobody knows whether they were carried out."""
     doubted: int = 0
     """Replies of which nobody knows whether they were sent."""
@@ -119,24 +119,26 @@ class RestartRecords:
         )
         return len(cut_off)
 
-    async def _take_over(self, hold_until: datetime | None) -> tuple[list[CutOff], list[Abandoned], int]:
+    async def _take_over(
+        self, hold_until: datetime | None
+    ) -> tuple[list[CutOffTurn], list[AbandonedCommand], int]:
         """In steps, between which others may write."""
-        context, cut_off = self._context, list[CutOff]()
+        context, cut_off = self._context, list[CutOffTurn]()
         limit, census = context.restart_limit, context.db.ownership.living_nodes
-        adopt = partial(recover.adopt, census=census, limit=limit, hold_until=hold_until)
+        adopt = partial(recover.take_over_lanes, census=census, limit=limit, hold_until=hold_until)
         while page := await context.apply(Actor.RECOVERY, adopt):
             cut_off += page
         abandon = partial(recover.abandon_commands, census=census)
         abandoned = await context.apply(Actor.RECOVERY, abandon)
-        return cut_off, abandoned, await context.db.write(partial(recover.doubt_replies, census))
+        return cut_off, abandoned, await context.db.write(partial(recover.mark_replies_unclear, census))
 
     async def _set_right(self, last_ended_at: datetime | None) -> None:
         """Let nothing wait for as long as the clock of an earlier process was ahead."""
         now = self._context.clock.now()
-        if await self._context.db.read(partial(clock_set_back.was_ahead, now, last_ended_at)):
+        if await self._context.db.read(partial(clock_set_back.was_clock_ahead, now, last_ended_at)):
             logger.warning("the clock was ahead", extra={"action": "clock_was_ahead"})
             debounce = self._context.longest_debounce
-            await self._context.db.write(partial(clock_set_back.pull_forward, now, debounce))
+            await self._context.db.write(partial(clock_set_back.pull_all_forward, now, debounce))
 
     async def _hold_back(self) -> datetime | None:
         """Until when resumed turns wait after too many unclean ends in a row: one may be the cause."""

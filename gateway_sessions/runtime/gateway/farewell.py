@@ -120,7 +120,7 @@ class Farewells:
         if self.source.shared is not None:
             return self.source.shared
         key, session_id = entry.session_key, entry.session_id
-        version = await self.store.db.read(partial(claim.version_of, session_id))
+        version = await self.store.db.read(partial(claim.transcript_version, session_id))
         validity = validity_of(entry, version, self.settings)
         warm = self.cache.check_out(key, validity) if self.cache.holds(key, validity) else None
         if warm is not None:

@@ -210,7 +210,7 @@ async def _content(client: StoreClient) -> AsyncIterator[Symptom]:
     waiting = sum(count for count, _ in (await read(waiting_turns.waiting_lanes)).values())
     yield Symptom("Queue", Health.GOOD, f"{counted(waiting, 'turn')} {'waits' if waiting == 1 else 'wait'}")
     letters = len(await read(partial(waiting_turns.dead_letters, MOST)))
-    replies = len(await read(partial(outbox.dead, MOST)))
+    replies = len(await read(partial(outbox.dead_replies, MOST)))
     calls = len(await read(partial(hooks.dead, MOST)))
     if letters or replies:
         told = f"{counted(letters, 'message')} and {counted(replies, 'reply', 'replies')}"

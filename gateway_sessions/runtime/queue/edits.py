@@ -24,7 +24,7 @@ from gateway_sessions.runtime.queue.routing import Routing
 from gateway_sessions.runtime.queue.waiting import WaitingTurns
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.transactions.queue import edits as transactions
-from gateway_sessions.storage.transactions.queue.admit import NotTakenError
+from gateway_sessions.storage.transactions.queue.admit import MessageRefusedError
 from gateway_sessions.storage.transactions.queue.edits import AppliedEdit
 from gateway_sessions.storage.transactions.sessions.find_or_create import AliasesFirst, SessionRequest
 
@@ -78,10 +78,10 @@ class MessageEdits:
             return payload
         routed = await self._routing.message_for(edit.source, touched=False)
         transaction: Callable[[SessionRequest, Change], Transaction[AppliedEdit | Duplicate | AliasesFirst]]
-        transaction = partial(transactions.change_message, edit)
+        transaction = partial(transactions.apply_edit, edit)
         try:
             applied: AppliedEdit | Duplicate = await self._routing.ask(routed, transaction)
-        except NotTakenError as refusal:
+        except MessageRefusedError as refusal:
             return rejected(refusal.reason, refusal.retry_after, refusal.session_key)
         except SentBeforeErasureError:
             return rejected(RejectReason.ERASED, None, routed.key)

@@ -54,18 +54,28 @@ from gateway_sessions.storage.tables.lanes import KnownLane, LaneRow, load_lane
 from gateway_sessions.storage.transactions.queue import admit as admissions
 from gateway_sessions.storage.transactions.queue import claim as claims
 from gateway_sessions.storage.transactions.queue import recover, settle, undo_and_retry, waiting
-from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted, Noted, NotTakenError
-from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, IdTakenError, Starter, keep_result
+from gateway_sessions.storage.transactions.queue.admit import (
+    Admission,
+    Admitted,
+    MessageRefusedError,
+    NotedItem,
+)
+from gateway_sessions.storage.transactions.queue.claim import (
+    ClaimedTurn,
+    IdTakenError,
+    TurnStarter,
+    keep_result,
+)
 from gateway_sessions.storage.transactions.queue.outbox import Owed
-from gateway_sessions.storage.transactions.queue.recover import CutOff, TurnCut
+from gateway_sessions.storage.transactions.queue.recover import CutOffRules, CutOffTurn
 from gateway_sessions.storage.transactions.queue.settle import (
-    KnownEnding,
-    NotAsKnownError,
-    Settled,
-    Settlement,
+    KnownBeforeEnd,
+    SettledTurn,
+    TurnChangedError,
+    TurnSettlement,
     end_turn,
 )
-from gateway_sessions.storage.transactions.queue.turn_rows import Held
+from gateway_sessions.storage.transactions.queue.turn_rows import TurnLease
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     AliasesFirst,
     SessionRequest,
@@ -191,7 +201,7 @@ class QueueOperations(WaitingTurns):
         )
         try:
             admitted = await self._admit(admission, routed, begin=entered.begins)
-        except NotTakenError as refusal:
+        except MessageRefusedError as refusal:
             if refusal.load is not None:
                 self._admissions.note_full(refusal.session_key, refusal.load, entered.running)
             return rejected(refusal.reason, refusal.retry_after, refusal.session_key), None
@@ -219,7 +229,7 @@ class QueueOperations(WaitingTurns):
         if isinstance(entered := await self._admissions.enter(wish), Rejected):
             return entered
         try:
-            return await self.change(partial(undo_and_retry.take_up_answered, session_key, asked))
+            return await self.change(partial(undo_and_retry.retry_answered_turn, session_key, asked))
         finally:
             self._admissions.leave(wish, entered)
 
@@ -247,7 +257,7 @@ class QueueOperations(WaitingTurns):
                 whole = structs.replace(whole, lane=lane)
             if begin:
                 whole = structs.replace(whole, starter=self._starter())
-            return await self.routing.ask(routed, partial(admissions.admit_and_keep, whole, found))
+            return await self.routing.ask(routed, partial(admissions.admit_keeping_result, whole, found))
 
         def begun() -> tuple[str, ClaimedTurn | None]:
             return (found[-1].lane.session_key, found[-1].claimed) if found else (routed.key, None)
@@ -258,7 +268,7 @@ class QueueOperations(WaitingTurns):
             await asyncio.shield(self._let_go(begun))
             raise
 
-    async def note(self, message: InboundMessage, kind: ItemKind) -> Noted | Duplicate | Rejected:
+    async def note(self, message: InboundMessage, kind: ItemKind) -> NotedItem | Duplicate | Rejected:
         """Write down what is carried out at once, so that it is known when it is delivered again.
 
         It is not refused because too much waits: it may be what ends that.
@@ -268,10 +278,10 @@ class QueueOperations(WaitingTurns):
             return payload
         routed = await self.routing.message_for(message.source, touched=False)
         message, payload = self._named(message, payload, routed)
-        note: Callable[[SessionRequest, Change], Transaction[Noted | Duplicate | AliasesFirst]]
-        note = partial(admissions.note, message, payload, kind)
+        note: Callable[[SessionRequest, Change], Transaction[NotedItem | Duplicate | AliasesFirst]]
+        note = partial(admissions.note_command, message, payload, kind)
         try:
-            noted: Noted | Duplicate = await self.routing.ask(routed, note)
+            noted: NotedItem | Duplicate = await self.routing.ask(routed, note)
         except SentBeforeErasureError:
             return rejected(RejectReason.ERASED, None, routed.key)
         self.known_events.note(message.idempotency_key, noted.seq, noted.session_key)
@@ -307,7 +317,9 @@ class QueueOperations(WaitingTurns):
         now, others = self._context.clock.now(), self._others
         sticky = None if others is None else others.sticky
         # Those of others are passed over for a while; some of ours may stand behind them.
-        found = await self.look(partial(waiting.ready, now, limit * (LOOK_BEHIND if sticky else 1), but_not))
+        found = await self.look(
+            partial(waiting.ready_lanes, now, limit * (LOOK_BEHIND if sticky else 1), but_not)
+        )
         mine = (
             one
             for one in found
@@ -318,7 +330,7 @@ class QueueOperations(WaitingTurns):
     async def next_ready(self) -> timedelta | None:
         """How long until a lane becomes ready that is not; None if none will by itself."""
         now = self._context.clock.now()
-        at = await self.look(partial(waiting.next_ready, now))
+        at = await self.look(partial(waiting.next_ready_time, now))
         return None if at is None else at - now
 
     async def _claim(self, session_key: str) -> GatewayTurn | None:
@@ -346,8 +358,8 @@ class QueueOperations(WaitingTurns):
         return self._context.db.ownership.membership is None
 
     async def settle(
-        self, settlement: Settlement, *, go_on: bool | str
-    ) -> tuple[Settled, GatewayTurn | None]:
+        self, settlement: TurnSettlement, *, go_on: bool | str
+    ) -> tuple[SettledTurn, GatewayTurn | None]:
         """End a turn; if *go_on*, begin the lane's next one in the same commit, or that of another lane.
 
         Another one has to be named, and only a store that `is_alone` begins that: two transactions that have
@@ -364,13 +376,13 @@ class QueueOperations(WaitingTurns):
             return await self._settle(settlement, go_on=False)
 
     async def _settle(
-        self, settlement: Settlement, *, go_on: bool | str
-    ) -> tuple[Settled, GatewayTurn | None]:
-        key, found = settlement.held.session_key, list[Settled]()
+        self, settlement: TurnSettlement, *, go_on: bool | str
+    ) -> tuple[SettledTurn, GatewayTurn | None]:
+        key, found = settlement.held.session_key, list[SettledTurn]()
         next_lane = go_on if isinstance(go_on, str) else None
 
-        async def settle() -> Settled:
-            known = KnownEnding(
+        async def settle() -> SettledTurn:
+            known = KnownBeforeEnd(
                 entry=self.routing.known(key),
                 starter=self._starter(next_lane) if go_on else None,
                 next_lane=next_lane,
@@ -383,7 +395,7 @@ class QueueOperations(WaitingTurns):
         try:
             try:
                 settled = await self._with_free_id(key, settle)
-            except NotAsKnownError:
+            except TurnChangedError:
                 settlement = structs.replace(settlement, begun=None)
                 settled = await self._with_free_id(key, settle)
         except asyncio.CancelledError:
@@ -415,7 +427,7 @@ class QueueOperations(WaitingTurns):
             session_key, claimed = begun()
             if claimed is None:
                 return load_lane(session_key)
-            return settle.give_back(claimed.held, None, change, counted=False)
+            return settle.give_back_turn(claimed.held, None, change, counted=False)
 
         with suppress(StorageError, FencedError):
             self.note_lane(await self.change(look))
@@ -436,7 +448,7 @@ class QueueOperations(WaitingTurns):
                 await asyncio.shield(turn.release())
             raise
 
-    def _after(self, session_key: str, settled: Settled) -> GatewayTurn | None:
+    def _after(self, session_key: str, settled: SettledTurn) -> GatewayTurn | None:
         if settled.entry is not None:
             self.routing.keep(settled.entry)
         following = self._begun(settled.next) if settled.next is not None else None
@@ -472,16 +484,16 @@ class QueueOperations(WaitingTurns):
 
     async def take_back(self, session_key: str, token: int) -> None:
         """Let a turn wait again that began without anybody hearing of it."""
-        held = Held(session_key=session_key, epoch=self._context.db.ownership.epoch, token=token)
+        held = TurnLease(session_key=session_key, epoch=self._context.db.ownership.epoch, token=token)
         with suppress(FencedError):
             self.note_lane(
-                await self.change(lambda change: settle.give_back(held, None, change, counted=False))
+                await self.change(lambda change: settle.give_back_turn(held, None, change, counted=False))
             )
 
-    async def cut_short(self, held: Held, reason: ResumeReason, notices: Sequence[Owed]) -> CutOff:
+    async def cut_short(self, held: TurnLease, reason: ResumeReason, notices: Sequence[Owed]) -> CutOffTurn:
         """Give a turn back that a drain had no time for, which was a try."""
-        end = TurnCut(limit=self._context.restart_limit, reason=reason, by="drain", notices=notices)
-        cut = await self.change(partial(recover.cut_short, held, end))
+        end = CutOffRules(limit=self._context.restart_limit, reason=reason, by="drain", notices=notices)
+        cut = await self.change(partial(recover.give_back_undrained, held, end))
         if cut.entry is not None:
             self.routing.keep(cut.entry)
         await self.tell_tries()
@@ -492,7 +504,7 @@ class QueueOperations(WaitingTurns):
         found = 0
         after: str | None = ""
         while after is not None:
-            put_aside = partial(recover.put_aside_stale, only=only, after=after)
+            put_aside = partial(recover.bury_stale_turns, only=only, after=after)
             page, after = await self._context.apply(Actor.RECOVERY, put_aside)
             for one in page:
                 self.routing.keep(one.entry)
@@ -518,9 +530,9 @@ class QueueOperations(WaitingTurns):
         super()._note(session_key, waiting, owner)
         self._admissions.lane_changed(session_key, waiting)
 
-    def _starter(self, session_key: str | None = None) -> Starter:
+    def _starter(self, session_key: str | None = None) -> TurnStarter:
         """Whoever begins a turn here; with the entry of that lane, as far as it is remembered."""
-        return Starter(
+        return TurnStarter(
             epoch=self._context.db.ownership.opening.epoch,
             new_session_id=self.new_session_id(),
             flags=self.routing.isolation,
@@ -539,7 +551,7 @@ class QueueOperations(WaitingTurns):
         return named, payload if named is message else stored_form(named)
 
 
-def _following(session_key: str, found: Sequence[Settled]) -> tuple[str, ClaimedTurn | None]:
+def _following(session_key: str, found: Sequence[SettledTurn]) -> tuple[str, ClaimedTurn | None]:
     """The turn that began when one on that lane ended, with its lane."""
     following = found[-1].next if found else None
     return (session_key if following is None else following.held.session_key), following

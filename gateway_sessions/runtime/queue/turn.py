@@ -33,11 +33,11 @@ from gateway_sessions.runtime.user_code import told_to_end
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.lanes import LaneRow
 from gateway_sessions.storage.transactions.queue import settle as transactions
-from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, Version
+from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, TranscriptVersion
 from gateway_sessions.storage.transactions.queue.outbox import Owed
-from gateway_sessions.storage.transactions.queue.recover import CutOff
-from gateway_sessions.storage.transactions.queue.settle import Settled, Settlement
-from gateway_sessions.storage.transactions.queue.turn_rows import Held
+from gateway_sessions.storage.transactions.queue.recover import CutOffTurn
+from gateway_sessions.storage.transactions.queue.settle import SettledTurn, TurnSettlement
+from gateway_sessions.storage.transactions.queue.turn_rows import TurnLease
 
 T = TypeVar("T")
 
@@ -59,12 +59,12 @@ class TurnKeeper(Protocol):
         ...
 
     async def settle(
-        self, settlement: Settlement, *, go_on: bool | str
-    ) -> tuple[Settled, GatewayTurn | None]:
+        self, settlement: TurnSettlement, *, go_on: bool | str
+    ) -> tuple[SettledTurn, GatewayTurn | None]:
         """End a turn; if *go_on*, begin the lane's next one in the same commit, or that of another lane."""
         ...
 
-    async def cut_short(self, held: Held, reason: ResumeReason, notices: Sequence[Owed]) -> CutOff:
+    async def cut_short(self, held: TurnLease, reason: ResumeReason, notices: Sequence[Owed]) -> CutOffTurn:
         """Give a turn back that a drain had no time for, which was a try."""
         ...
 
@@ -84,7 +84,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The session as it is now; None if the lane has none any more."""
     message_ids: list[int]
     reply_ids: tuple[int, ...]
-    version: Version
+    version: TranscriptVersion
     """The state of the transcript after it."""
     waiting: int
     next: GatewayTurn | None = None
@@ -146,7 +146,7 @@ class Turn:
         return self._claimed.items[0].admitted_at
 
     @property
-    def version(self) -> Version:
+    def version(self) -> TranscriptVersion:
         """The state of the transcript when the turn began."""
         return self._claimed.version
 
@@ -169,7 +169,7 @@ class Turn:
         """What goes to a model: the conversation, with what the turn is about at its end."""
         session_id = self.entry.session_id
         return await self._keeper.look(
-            partial(transactions.conversation, self._claimed.held, session_id, limit)
+            partial(transactions.turn_conversation, self._claimed.held, session_id, limit)
         )
 
     async def append(self, *messages: Message | Mapping[str, Any]) -> list[int]:
@@ -177,7 +177,9 @@ class Turn:
         self._check()
         rows = [message_from(one) for one in messages]
         self._added = True
-        ids = await self._keeper.change(lambda change: transactions.append(self._claimed.held, rows, change))
+        ids = await self._keeper.change(
+            lambda change: transactions.append_messages(self._claimed.held, rows, change)
+        )
         failpoint("turn_appended")
         return ids
 
@@ -189,13 +191,13 @@ class Turn:
         """Owe people something now, before the turn's own reply, in the place of what was *growing*."""
         self._check()
         return await self._keeper.change(
-            lambda change: transactions.owe_now(self._claimed.held, replies, change, growing)
+            lambda change: transactions.owe_during_turn(self._claimed.held, replies, change, growing)
         )
 
     async def note_growing(self, growing: Growing) -> None:
         """Write down in which message of the platform the reply grows: the next try goes on there."""
         self._check()
-        await self._keeper.change(lambda _: transactions.note_growing(self._claimed.held, growing))
+        await self._keeper.change(lambda _: transactions.note_growing_reply(self._claimed.held, growing))
         failpoint("growing_noted")
 
     async def commit(
@@ -266,14 +268,14 @@ class Turn:
     async def release(self, *, retry_at: datetime | None = None, counted: bool = False) -> None:
         """Let the messages wait again in their old place; if *counted*, this was a try that failed."""
         self._check()
-        give_back = partial(transactions.give_back, self._claimed.held, retry_at, counted=counted)
+        give_back = partial(transactions.give_back_turn, self._claimed.held, retry_at, counted=counted)
         lane = await self._keeper.change(lambda change: give_back(change=change))
         self._ended = True
         self._keeper.note_lane(lane)
         if counted:
             await self._keeper.tell_tries()
 
-    async def cut_short(self, reason: ResumeReason, notices: Sequence[Owed] = ()) -> CutOff:
+    async def cut_short(self, reason: ResumeReason, notices: Sequence[Owed] = ()) -> CutOffTurn:
         """Give the turn back because a drain had no time left for it: this was a try, as after a crash.
 
         Its session is marked, to go on with it. After `max_restart_attempts` of these, however its process
@@ -317,7 +319,9 @@ class Turn:
     async def _take_in(self, seq: int) -> InboundMessage | None:
         self._check()
         self._added = True
-        joined = await self._keeper.change(lambda change: transactions.steer(self._claimed.held, seq, change))
+        joined = await self._keeper.change(
+            lambda change: transactions.steer_message(self._claimed.held, seq, change)
+        )
         if joined is None:
             return None
         self._is_internal = False
@@ -327,7 +331,7 @@ class Turn:
     async def _end(self, outcome: Outcome, *, go_on: bool | str, by: str = "turn", **left: Any) -> Ended:
         self._check()
         begun = None if self._added else self._claimed
-        settlement = Settlement(
+        settlement = TurnSettlement(
             held=self._claimed.held, outcome=outcome, by=by, begun=begun, internal=self._is_internal, **left
         )
         settled, following = await self._keeper.settle(settlement, go_on=go_on)
@@ -358,7 +362,7 @@ class GatewayTurn(Turn):
         return self._is_internal
 
     @property
-    def lease(self) -> Held:
+    def lease(self) -> TurnLease:
         """The lane, and the token by which the database knows who has it."""
         return self._claimed.held
 

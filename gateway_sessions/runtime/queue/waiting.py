@@ -20,7 +20,12 @@ from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.lanes import LaneRow, load_lane
 from gateway_sessions.storage.transactions.queue import clock_set_back, settle
 from gateway_sessions.storage.transactions.queue import waiting as waiting_turns
-from gateway_sessions.storage.transactions.queue.waiting import AndOvertaken, Overtaken, ReadyLane, overtaking
+from gateway_sessions.storage.transactions.queue.waiting import (
+    Overtaken,
+    ReadyLane,
+    ResultAndOvertaken,
+    run_after_stopping,
+)
 
 T = TypeVar("T")
 
@@ -135,7 +140,7 @@ class WaitingTurns:
 
     async def waiting_among(self, lanes: Collection[str]) -> list[ReadyLane]:
         """Those of some lanes on which turns wait that may begin, now or later; the earliest first."""
-        return await self.look(partial(waiting_turns.waiting_among, sorted(lanes)))
+        return await self.look(partial(waiting_turns.waiting_lanes_among, sorted(lanes)))
 
     async def pull_forward(self) -> None:
         """The clock was set back: let no turn wait for as long as it was ahead."""
@@ -159,7 +164,7 @@ class WaitingTurns:
         actor: Actor = Actor.PERSON,
     ) -> tuple[T, Overtaken]:
         """Make a change that overtakes whatever runs or waits on a lane."""
-        whole: Callable[[Change], Transaction[AndOvertaken[T]]] = partial(
+        whole: Callable[[Change], Transaction[ResultAndOvertaken[T]]] = partial(
             _overtaking, session_key, transaction, by
         )
         both = await self._context.apply(actor, whole)
@@ -172,30 +177,34 @@ class WaitingTurns:
 
     async def stop(self, session_key: str, *, by: str) -> Overtaken:
         """End the lane's turn and empty its queue."""
-        _, overtaken = await self.overtaking(session_key, partial(settle.calm, session_key), by=by)
+        _, overtaken = await self.overtaking(
+            session_key, partial(settle.clear_interruption, session_key), by=by
+        )
         return overtaken
 
     # Looking, and changing what waits
 
     async def depth(self, session_key: str) -> int:
         """How many turns wait on a lane."""
-        return await self.look(partial(waiting_turns.depth, session_key))
+        return await self.look(partial(waiting_turns.count_waiting, session_key))
 
     async def listed(self, session_key: str) -> list[QueuedMessage]:
         """All that waits or runs on a lane."""
-        return await self.look(partial(waiting_turns.listed, session_key))
+        return await self.look(partial(waiting_turns.list_queue, session_key))
 
     async def cancel(self, session_key: str, seq: int, *, by: str) -> int:
         """Take a waiting message out; how many messages were part of its turn."""
-        return await self._rearranged(session_key, partial(waiting_turns.cancel, session_key, seq, by))
+        return await self._rearranged(
+            session_key, partial(waiting_turns.cancel_message, session_key, seq, by)
+        )
 
     async def clear(self, session_key: str, *, by: str) -> int:
         """Take everything out that waits; how many messages."""
-        return await self._rearranged(session_key, partial(waiting_turns.clear, session_key, by))
+        return await self._rearranged(session_key, partial(waiting_turns.clear_queue, session_key, by))
 
     async def move(self, session_key: str, seq: int, to: int) -> list[int]:
         """Let a waiting turn begin as the *to*-th; the new order."""
-        return await self._rearranged(session_key, lambda _: waiting_turns.move(session_key, seq, to))
+        return await self._rearranged(session_key, lambda _: waiting_turns.move_turn(session_key, seq, to))
 
     async def dead_letters(self, limit: int, before: int | None) -> list[DeadLetter]:
         """Messages whose turns failed for good, the newest first."""
@@ -203,14 +212,14 @@ class WaitingTurns:
 
     async def requeue(self, item_id: int) -> str:
         """Let a dead letter wait again; its lane."""
-        lane = await self.change(partial(waiting_turns.requeue, item_id))
+        lane = await self.change(partial(waiting_turns.requeue_dead_letter, item_id))
         self.note_lane(lane)
         return lane.session_key
 
     async def forget(self, before: datetime) -> int:
         """Forget what was settled before that; how many rows."""
         forgotten = 0
-        while some := await self.change(lambda _: waiting_turns.forget(before)):
+        while some := await self.change(lambda _: waiting_turns.forget_settled(before)):
             forgotten += some
         return forgotten
 
@@ -269,5 +278,5 @@ def _and_lane(
 
 def _overtaking(
     session_key: str, transaction: Callable[[Change], Transaction[T]], by: str, change: Change
-) -> Transaction[AndOvertaken[T]]:
-    return overtaking(change, session_key, transaction, by)
+) -> Transaction[ResultAndOvertaken[T]]:
+    return run_after_stopping(change, session_key, transaction, by)

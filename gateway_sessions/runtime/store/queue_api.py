@@ -86,9 +86,9 @@ class QueueMethods(OpenStore):
 
     async def dead_replies(self, *, limit: int = PAGE, before: int | None = None) -> list[OwedReply]:
         """Replies that were given up, the newest first; *before* is the last id of a page."""
-        return await self._parts.queue.look(partial(outbox.dead, limit, before or outbox.FIRST))
+        return await self._parts.queue.look(partial(outbox.dead_replies, limit, before or outbox.FIRST))
 
     async def retry_reply(self, reply_id: int | str) -> None:
         """Let a reply that was given up be sent again; a gateway that runs is told with `look_again`."""
         found = parse_row_id("reply_id", reply_id)
-        await self._parts.queue.change(lambda change: outbox.revive(found, change.now))
+        await self._parts.queue.change(lambda change: outbox.revive_reply(found, change.now))

@@ -244,7 +244,7 @@ class ErasureMethods(TransferMethods, RetentionMethods):
         """
         subject = Subject.named(owner)
         lanes = await self.read(partial(transactions.lanes_of, subject))
-        waiting = await self.read(partial(erasure.waiting_of, subject, lanes))
+        waiting = await self.read(partial(erasure.export_queue_of_person, subject, lanes))
         for session_key in lanes:
             entry = await self.read(partial(entries.load, session_key))
             current = entry_to_dict(entry) if entry is not None else None

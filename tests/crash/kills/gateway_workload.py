@@ -325,8 +325,8 @@ async def check_gateway(home: Path, journal: Path, config: Config, clock: Steppe
         letters = await gateway.store.dead_letters()
         before.unstored = {one.message.message_id for one in letters if one.message is not None}
         await check_store(home, config, before)
-        assert not await gateway.store.db.read(outbox.owing), "a reply is still owed"
-        assert not await gateway.store.db.read(partial(outbox.dead, 10)), "a reply was given up"
+        assert not await gateway.store.db.read(outbox.count_owed_by_account), "a reply is still owed"
+        assert not await gateway.store.db.read(partial(outbox.dead_replies, 10)), "a reply was given up"
         for dead in await gateway.store.dead_letters():
             assert dead.problem.startswith(UNSTORED), f"a message was given up: {dead.problem}"
     check_sight(read(journal))
@@ -344,7 +344,7 @@ async def settled(gateway: Gateway, clock: SteppedClock) -> None:
     """Let time pass until nothing is left to do."""
     for _ in range(20):
         await calm(gateway)
-        owed = await gateway.store.db.read(outbox.owing)
+        owed = await gateway.store.db.read(outbox.count_owed_by_account)
         if not owed and not await gateway.store.db.read(waiting.waiting_lanes):
             return
         clock.advance(minutes=2)

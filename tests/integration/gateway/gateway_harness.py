@@ -55,7 +55,7 @@ class GatewayHarness:
 
     async def outcomes(self, person: str) -> dict[str, int]:
         """What became of everything that a person wrote."""
-        return await self.store.db.read(partial(waiting.outcomes, self.key(person)))
+        return await self.store.db.read(partial(waiting.count_outcomes, self.key(person)))
 
     async def wait_until_idle(self) -> None:
         await self.platform.wait_until_idle()

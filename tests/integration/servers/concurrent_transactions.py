@@ -25,8 +25,8 @@ from gateway_sessions.storage.tables import meta, nodes
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.transactions.queue import admit, claim, settle
 from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted
-from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, Starter
-from gateway_sessions.storage.transactions.queue.settle import Settlement
+from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, TurnStarter
+from gateway_sessions.storage.transactions.queue.settle import TurnSettlement
 from gateway_sessions.storage.transactions.sessions import find_or_create, session_rows, split, titles
 from gateway_sessions.storage.transactions.sessions.session_rows import NewSession
 from gateway_sessions.storage.transactions.sessions.split import Descent
@@ -50,8 +50,8 @@ def change_of(driver: ServerDriver) -> Change:
     )
 
 
-def starter() -> Starter:
-    return Starter(epoch=1, new_session_id=f"n{next(names)}", flags=FLAGS)
+def starter() -> TurnStarter:
+    return TurnStarter(epoch=1, new_session_id=f"n{next(names)}", flags=FLAGS)
 
 
 def admitting(text: str, driver: ServerDriver) -> Transaction[Any]:
@@ -131,7 +131,7 @@ class ConcurrentTransactions:
                     await asyncio.sleep(0.001)
                     continue
                 said = [Message("assistant", "yes")]
-                settlement = Settlement(held=claimed.held, outcome=Outcome.TURNED, messages=said)
+                settlement = TurnSettlement(held=claimed.held, outcome=Outcome.TURNED, messages=said)
                 await first.write(partial(settle.end_turn, settlement, change_of(first)))
                 ended.append(claimed.items[0].seq)
 
@@ -148,7 +148,7 @@ class ConcurrentTransactions:
         await drivers[0].write(lambda: admitting("hello", drivers[0]))
         claimed = await drivers[0].write(lambda: claiming(drivers[0]))
         assert claimed is not None
-        settlement = Settlement(
+        settlement = TurnSettlement(
             held=claimed.held, outcome=Outcome.TURNED, messages=[Message("assistant", "yes")]
         )
         ended = await at_once(drivers, lambda driver, _: settle.end_turn(settlement, change_of(driver)))

@@ -24,8 +24,8 @@ from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.lanes import LaneRow, load_lane, place_of_seq, put_lane
 from gateway_sessions.storage.transactions.queue import admit, claim, edits, settle
 from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted
-from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, Starter
-from gateway_sessions.storage.transactions.queue.settle import KnownEnding, Settlement
+from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, TurnStarter
+from gateway_sessions.storage.transactions.queue.settle import KnownBeforeEnd, TurnSettlement
 from gateway_sessions.storage.transactions.sessions import find_or_create
 from gateway_sessions.storage.transactions.upkeep import consistency
 
@@ -75,9 +75,9 @@ class Bench(ABC):
         )
 
     @property
-    def starter(self) -> Starter:
+    def starter(self) -> TurnStarter:
         """Who begins turns."""
-        return Starter(epoch=1, new_session_id=f"n{next(self.names)}", flags=FLAGS)
+        return TurnStarter(epoch=1, new_session_id=f"n{next(self.names)}", flags=FLAGS)
 
 
 class Lane:
@@ -144,12 +144,12 @@ async def a_turn(bench: Bench, lane: Lane) -> int:
     _, admitted = await bench.cost(lane.admitting("one more"))
     claimed, began = await bench.cost(lane.claiming())
     assert claimed is not None
-    appended = (await bench.cost(settle.append(claimed.held, SAID, bench.change)))[1]
-    settlement = Settlement(held=claimed.held, outcome=Outcome.TURNED, messages=SAID)
-    known = KnownEnding(starter=bench.starter)
+    appended = (await bench.cost(settle.append_messages(claimed.held, SAID, bench.change)))[1]
+    settlement = TurnSettlement(held=claimed.held, outcome=Outcome.TURNED, messages=SAID)
+    known = KnownBeforeEnd(starter=bench.starter)
     settled, ended = await bench.cost(settle.end_turn(settlement, bench.change, known))
     assert settled.next is not None
-    settlement = Settlement(held=settled.next.held, outcome=Outcome.TURNED, messages=SAID)
+    settlement = TurnSettlement(held=settled.next.held, outcome=Outcome.TURNED, messages=SAID)
     settled, paused = await bench.cost(settle.end_turn(settlement, bench.change))
     assert settled.next is None
     return admitted + began + appended + ended + paused
@@ -158,13 +158,15 @@ async def a_turn(bench: Bench, lane: Lane) -> int:
 async def a_turn_of_two(bench: Bench, lane: Lane) -> int:
     """A turn that is about two messages."""
     first = await _claimed(bench, lane)
-    settlement = Settlement(held=first.held, outcome=Outcome.TURNED, messages=SAID, begun=first)
+    settlement = TurnSettlement(held=first.held, outcome=Outcome.TURNED, messages=SAID, begun=first)
     settled, one = await bench.cost(
-        settle.end_turn(settlement, bench.change, KnownEnding(starter=bench.starter))
+        settle.end_turn(settlement, bench.change, KnownBeforeEnd(starter=bench.starter))
     )
     assert settled.next is not None
     assert [item.seq for item in settled.next.items] == [2, 3]
-    settlement = Settlement(held=settled.next.held, outcome=Outcome.TURNED, messages=SAID, begun=settled.next)
+    settlement = TurnSettlement(
+        held=settled.next.held, outcome=Outcome.TURNED, messages=SAID, begun=settled.next
+    )
     _, two = await bench.cost(settle.end_turn(settlement, bench.change))
     return one + two
 
@@ -172,7 +174,7 @@ async def a_turn_of_two(bench: Bench, lane: Lane) -> int:
 async def a_turn_that_is_tried_again(bench: Bench, lane: Lane) -> int:
     """It waits again in its place, and is the next one."""
     claimed = await _claimed(bench, lane)
-    _, cost = await bench.cost(settle.give_back(claimed.held, None, bench.change, counted=True))
+    _, cost = await bench.cost(settle.give_back_turn(claimed.held, None, bench.change, counted=True))
     again = await _claimed(bench, lane)
     assert again.attempt == 2
     assert again.items == claimed.items
@@ -183,7 +185,7 @@ async def a_turn_that_is_given_up(bench: Bench, lane: Lane) -> int:
     """It failed for good, and what was said into it waits."""
     claimed = await _claimed(bench, lane)
     await _steer(bench, lane, claimed)
-    settlement = Settlement(held=claimed.held, outcome=Outcome.DEAD, problem="no luck")
+    settlement = TurnSettlement(held=claimed.held, outcome=Outcome.DEAD, problem="no luck")
     settled, cost = await bench.cost(settle.end_turn(settlement, bench.change))
     assert settled.waiting == claimed.waiting + 1
     return cost
@@ -215,7 +217,7 @@ async def a_reworded_message(bench: Bench, lane: Lane) -> int:
     """Whoever said it last says it otherwise."""
     admitted = await bench.run(lane.admitting("one more"))
     said = replace(lane.message("one more"), text="one other", kind=MessageKind.EDIT)
-    found, cost = await bench.cost(edits.reword(said, lane.key, "person", bench.change))
+    found, cost = await bench.cost(edits.reapply_edit(said, lane.key, "person", bench.change))
     assert found is not None
     assert found.seq == admitted.receipt.seq
     return cost
@@ -248,7 +250,7 @@ async def _steer(bench: Bench, lane: Lane, claimed: ClaimedTurn) -> int:
     """Let the running turn have a message that has just come; what that reads."""
     admitted = await bench.run(lane.admitting("mind this"))
     assert isinstance(admitted, Admitted)
-    steered, cost = await bench.cost(settle.steer(claimed.held, admitted.receipt.seq, bench.change))
+    steered, cost = await bench.cost(settle.steer_message(claimed.held, admitted.receipt.seq, bench.change))
     assert steered is not None
     return cost
 

@@ -76,9 +76,9 @@ async def plant(store: SessionStore, clock: FakeClock) -> tuple[str, str]:
         lane = await say(store, DM, f"turned {_}")
         await answer(store, lane)
     (first,) = [one for one in await owing(store, clock) if one.session_key == lane]
-    await store.db.write(partial(outbox.all_sent, [outbox.SentReply(first, WORD, clock.now())]))
+    await store.db.write(partial(outbox.mark_sent, [outbox.SentReply(first, WORD, clock.now())]))
     (second,) = [one for one in await owing(store, clock) if one.session_key == lane]
-    await store.db.write(partial(outbox.give_up, second, clock.now(), f"not {WORD}", unclear=0))
+    await store.db.write(partial(outbox.give_up_reply, second, clock.now(), f"not {WORD}", unclear=0))
     await say(store, DM, "dead")
     turn = await store.claim(lane)
     assert turn is not None
@@ -93,7 +93,7 @@ async def plant(store: SessionStore, clock: FakeClock) -> tuple[str, str]:
 
 
 async def owing(store: SessionStore, clock: FakeClock) -> list[outbox.OwedReply]:
-    return (await store.db.read(partial(outbox.due, "telegram", "", clock.now(), 100))).replies
+    return (await store.db.read(partial(outbox.due_replies, "telegram", "", clock.now(), 100))).replies
 
 
 async def test_no_byte_of_what_an_erased_person_sent_or_is_owed_is_left(home: Path, fake_clock: FakeClock):

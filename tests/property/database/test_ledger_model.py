@@ -443,7 +443,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self.restart(clean=clean)
 
     def restart(self, *, clean: bool) -> None:
-        was_ahead = self.run(self.store.db.read(partial(clock_set_back.was_ahead, self.clock.now(), None)))
+        was_ahead = self.run(
+            self.store.db.read(partial(clock_set_back.was_clock_ahead, self.clock.now(), None))
+        )
         self.close()
         if not clean:
             self.forget_the_end()
@@ -493,7 +495,7 @@ class LedgerMachine(RuleBasedStateMachine):
         }
         assert {one.seq: (one.message, one.merged_into, one.running) for one in listed} == expected
         assert self.run(self.store.queue_depth(key)) == len(waiting)
-        assert self.run(self.store.db.read(partial(queue.outcomes, key))) == lane.fates
+        assert self.run(self.store.db.read(partial(queue.count_outcomes, key))) == lane.fates
         session_id = self.run(self.store.peek_session_id(key))
         assert bool(session_id) == bool(lane.session)
         if session_id:

@@ -21,7 +21,7 @@ from gateway_sessions.runtime.queue.routing import MAX_TRIES
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.runtime.user_code import check_function
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
-from gateway_sessions.storage.transactions.queue.slash_commands import Compressible
+from gateway_sessions.storage.transactions.queue.slash_commands import CompressibleSession
 from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
 from gateway_sessions.storage.transactions.sessions.switch_lane import Compression
 
@@ -47,7 +47,7 @@ async def _say_no_compressor(_: CommandCall) -> str:
 
 
 async def _compress_conversation(compressor: Compressor, call: CommandCall) -> str:
-    found = await queue_of(call.store).look(partial(transactions.compressible, call.session_key))
+    found = await queue_of(call.store).look(partial(transactions.load_compressible, call.session_key))
     if found is None:
         return NOTHING_TO_COMPRESS
     before = len(found.chats)
@@ -61,11 +61,13 @@ async def _compress_conversation(compressor: Compressor, call: CommandCall) -> s
     )
 
 
-async def _replace_by_summary(call: CommandCall, found: Compressible, summary: list[Message]) -> bool:
+async def _replace_by_summary(call: CommandCall, found: CompressibleSession, summary: list[Message]) -> bool:
     asked = Compression(session_key=call.session_key, session_id=found.session_id, messages=tuple(summary))
     for _ in range(MAX_TRIES):
         new_id = queue_of(call.store).new_session_id()
-        compress = partial(transactions.compress, new_session_id=new_id, asked=asked, version=found.version)
+        compress = partial(
+            transactions.compress_lane, new_session_id=new_id, asked=asked, version=found.version
+        )
         entry = await queue_of(call.store).change(compress)
         if not isinstance(entry, IdTaken):
             return entry is not None

@@ -81,7 +81,11 @@ def _evict_and_describe(call: CommandCall, ended: Overtaken) -> str:
 async def _begin_new_session(call: CommandCall) -> str:
     title = _title_from_arguments(call)
     begin = partial(
-        transactions.start_over, session_key=call.session_key, title=title, scope=call.own, author=call.author
+        transactions.begin_new_session,
+        session_key=call.session_key,
+        title=title,
+        scope=call.own,
+        author=call.author,
     )
     entry, ended = await switch_to_new_session(call, begin)
     if entry is None:
@@ -106,7 +110,11 @@ async def _stop_and_clear(call: CommandCall) -> str:
 async def _branch_session(call: CommandCall) -> str:
     title = _title_from_arguments(call)
     copy = partial(
-        transactions.branch, session_key=call.session_key, title=title, scope=call.own, author=call.author
+        transactions.branch_session,
+        session_key=call.session_key,
+        title=title,
+        scope=call.own,
+        author=call.author,
     )
     entry, ended = await switch_to_new_session(call, copy)
     if entry is None:

@@ -42,7 +42,7 @@ from gateway_sessions.runtime.queue.admission import DRAINING, OVERLOADED
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.runtime.user_code import MAX_PROBLEM, problem_within
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
-from gateway_sessions.storage.transactions.queue.admit import Noted
+from gateway_sessions.storage.transactions.queue.admit import NotedItem
 
 logger: Final = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class _Job:
 
     command: Command
     message: InboundMessage
-    noted: Noted
+    noted: NotedItem
     aloud: bool
     """Whether the answer is sent to where the command came from."""
     answer: str | None = None
@@ -226,7 +226,7 @@ class CommandExecutor:
             _, owner = await queue_of(self._host.store).routing.lane_of(message.source)
             key = receipt.session_key
             asker = Asker(message=message, session_key=key, owner=owner, seq=receipt.seq)
-            await self._answers.owe(asker, text, partial(transactions.tell, key))
+            await self._answers.owe(asker, text, partial(transactions.owe_answers, key))
         return receipt
 
     # A command
@@ -242,7 +242,7 @@ class CommandExecutor:
         self.under_way += 1  # from here on a drain waits for it
         try:
             noted = await queue_of(self._host.store).note(stored, ItemKind.COMMAND)
-            if not isinstance(noted, Noted):
+            if not isinstance(noted, NotedItem):
                 return noted
             failpoint("command_noted")
             job = _Job(command=command, message=message, noted=noted, aloud=aloud)
@@ -290,7 +290,7 @@ class CommandExecutor:
             job.held.close()  # there is one of these at a time, and others need not wait for it
             try:
                 if job.aloud:
-                    told = partial(transactions.tell, job.noted.session_key)
+                    told = partial(transactions.owe_answers, job.noted.session_key)
                     await self._answers.owe(job.asker, job.command.begun, told)
                 await self._run_in_time(job)
             finally:
@@ -359,7 +359,7 @@ class CommandExecutor:
     async def _settle_job(self, job: _Job) -> None:
         """Write down what came of it, and owe the answer, however long the database cannot be written."""
         outcome = Outcome.COMMAND if job.problem is None else Outcome.CANCELLED
-        settle = partial(transactions.settle, job.noted, outcome, job.problem)
+        settle = partial(transactions.settle_command, job.noted, outcome, job.problem)
         owe = partial(self._answers.owe, job.asker, job.answer if job.aloud else None, settle)
 
         def failed(_: StorageError) -> None:

@@ -29,7 +29,7 @@ from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandC
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.storage.tables.lanes import LaneRow
 from gateway_sessions.storage.transactions.queue import undo_and_retry as transactions
-from gateway_sessions.storage.transactions.queue.undo_and_retry import TakenBack
+from gateway_sessions.storage.transactions.queue.undo_and_retry import UndoneTurns
 
 
 async def _undo_turns(call: CommandCall) -> str:
@@ -42,7 +42,7 @@ async def _undo_turns(call: CommandCall) -> str:
 
 async def _retry_last_turn(call: CommandCall) -> str | None:
     queue = queue_of(call.store)
-    failed = await queue.change(partial(transactions.take_up_failed, call.session_key))
+    failed = await queue.change(partial(transactions.retry_failed_turn, call.session_key))
     if failed is not None:
         return _let_retry_begin(call, failed)
     match await queue.ask_again(call.session_key, call.message):
@@ -61,8 +61,8 @@ def _let_retry_begin(call: CommandCall, lane: LaneRow) -> str | None:
     return RETRIED_LATER if lane.running or lane.waiting > 1 else None
 
 
-async def _take_back_turns(call: CommandCall, turns: int) -> TakenBack | None:
-    take_back = partial(transactions.take_back, call.session_key, turns)
+async def _take_back_turns(call: CommandCall, turns: int) -> UndoneTurns | None:
+    take_back = partial(transactions.undo_turns, call.session_key, turns)
     taken = await queue_of(call.store).change(take_back)
     if taken is not None:
         call.gateway.agents.evict(call.session_key)

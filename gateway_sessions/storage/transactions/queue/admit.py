@@ -47,20 +47,20 @@ from gateway_sessions.storage.tables.lanes import (
 )
 from gateway_sessions.storage.tables.statements import lane_lock, move_items, move_statement
 from gateway_sessions.storage.transactions.queue.claim import (
+    AddedItem,
     ClaimedTurn,
-    Starter,
-    Written,
-    begin_turn,
-    begin_with,
+    TurnStarter,
+    begin_next_turn,
+    begin_turn_with,
 )
 from gateway_sessions.storage.transactions.queue.lane_and_queue_lookup import (
-    Queue,
-    look_around,
-    look_at_head,
-    look_at_oldest,
-    look_at_queue,
+    LaneQueue,
+    load_oldest_turn,
+    look_up_arrival,
+    look_up_queue,
+    reload_head,
 )
-from gateway_sessions.storage.transactions.queue.outbox import owe_unfinished
+from gateway_sessions.storage.transactions.queue.outbox import owe_unfinished_notices
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     AliasesFirst,
     AskedFirst,
@@ -113,7 +113,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """The instant from which the message counts as waiting, which may be before it came; None: now."""
     epoch: int | None = None
     """The opening of the store that admits the message, if other nodes run turns; None: there are none."""
-    starter: Starter | None = None
+    starter: TurnStarter | None = None
     """The start of the turn in the same commit, if it may begin at once."""
     lane: KnownLane | None = None
     """The lane as the process knows it; only the database tells whether that is current."""
@@ -130,7 +130,7 @@ class Admitted:
     """The turn that began with the message."""
 
 
-class NotTakenError(GatewaySessionsError):
+class MessageRefusedError(GatewaySessionsError):
     """A message was refused; its transaction raises this so that all its writes are taken back."""
 
     def __init__(
@@ -148,113 +148,115 @@ class NotTakenError(GatewaySessionsError):
         super().__init__(f"a message for lane {session_key!r} was refused: {reason}")
 
 
-Outcomes: TypeAlias = Admitted | Duplicate | AskedFirst | AliasesFirst | IdTaken
+AdmissionResult: TypeAlias = Admitted | Duplicate | AskedFirst | AliasesFirst | IdTaken
 
 
-def admit(admission: Admission, request: SessionRequest, change: Change) -> Transaction[Outcomes]:
-    """Put a message behind those before it; raise `NotTakenError` if there is no room for it."""
-    arrived = yield from _arrive(admission, request, change)
-    if not isinstance(arrived, _Arrived):
+def admit(admission: Admission, request: SessionRequest, change: Change) -> Transaction[AdmissionResult]:
+    """Put a message behind those before it; raise `MessageRefusedError` if there is no room for it."""
+    arrived = yield from _find_session(admission, request, change)
+    if not isinstance(arrived, _ArrivedMessage):
         return arrived
-    admitted = yield from _take_in_as_known(arrived, change)
-    return admitted or (yield from _take_in(arrived, change))
+    admitted = yield from _admit_on_calm_lane(arrived, change)
+    return admitted or (yield from _queue_or_begin(arrived, change))
 
 
-def admit_and_keep(
+def admit_keeping_result(
     admission: Admission, found: list[Admitted], request: SessionRequest, change: Change
-) -> Transaction[Outcomes]:
+) -> Transaction[AdmissionResult]:
     """Admit a message and keep the outcome in *found*, in case nobody waits for the outcome any more."""
     outcome = yield from admit(admission, request, change)
     found[:] = [outcome] if isinstance(outcome, Admitted) else []
     return outcome
 
 
-def _arrive(
+def _find_session(
     admission: Admission, request: SessionRequest, change: Change
-) -> Transaction[_Arrived | Duplicate | AskedFirst | AliasesFirst | IdTaken]:
+) -> Transaction[_ArrivedMessage | Duplicate | AskedFirst | AliasesFirst | IdTaken]:
     """Find the session for a message, unless the message is a duplicate."""
     message, sight = admission.message, None
     if admission.lane is None:
-        sight = yield from look_around(message, request)
+        sight = yield from look_up_arrival(message, request)
         known = sight.known
     else:  # then most likely there is nothing to look at
-        known = yield from known_event(message.idempotency_key, request.key)
+        known = yield from find_duplicate(message.idempotency_key, request.key)
     if known is not None:
         return known
-    sender = sender_of(message, request)
+    sender = canonical_sender(message, request)
     arrival = Arrival.of(message, at=change.now, sender=sender, solo=admission.solo)
     if sight is not None and sight.entry is not None and merely_goes_on(request, change, sight.entry):
         if sight.erasures:
-            yield from refuse_erased(message, request, sight.entry.owner, sight.entry.session_id)
+            yield from refuse_erased_sender(message, request, sight.entry.owner, sight.entry.session_id)
         touched = sight.entry.evolve(change.now, last_interaction_at=change.now)
         moves = (touching(sight.entry, change.now, alone=False),)
-        return _Arrived(admission, arrival, touched, moves, sight.queue)
+        return _ArrivedMessage(admission, arrival, touched, moves, sight.queue)
     granted = yield from access(request, change, alone=False)
     if not isinstance(granted, Granted):
         return granted
-    yield from refuse_erased(message, request, granted.entry.owner, granted.entry.session_id)
-    return _Arrived(admission, arrival, granted.entry)
+    yield from refuse_erased_sender(message, request, granted.entry.owner, granted.entry.session_id)
+    return _ArrivedMessage(admission, arrival, granted.entry)
 
 
-def _take_in(arrived: _Arrived, change: Change) -> Transaction[Admitted]:
+def _queue_or_begin(arrived: _ArrivedMessage, change: Change) -> Transaction[Admitted]:
     admission, entry = arrived.admission, arrived.entry
-    queue = arrived.queue or (yield from look_at_queue(entry.session_key))
+    queue = arrived.queue or (yield from look_up_queue(entry.session_key))
     lane = queue.lane
     if lane.waiting >= admission.rules.max_queued:
-        queue = yield from look_at_oldest(queue)
-    load = yield from _load(admission, queue)
-    plan = plan_arrival(arrived.arrival, load, _rules(arrived))
+        queue = yield from load_oldest_turn(queue)
+    load = yield from _lane_load(admission, queue)
+    plan = plan_arrival(arrived.arrival, load, _rules_for(arrived))
     if isinstance(plan, Refuse):
-        raise NotTakenError(entry.session_key, plan.reason, plan.retry_after, load)
+        raise MessageRefusedError(entry.session_key, plan.reason, plan.retry_after, load)
     dropped: tuple[int, ...] = ()
     if isinstance(plan, Enqueue) and plan.drop is not None and queue.oldest is not None:
-        dropped = yield from take_out(lane, *queue.oldest, ItemEvent.DROPPED, "a later message", change)
-        queue = yield from look_at_head(queue)
+        dropped = yield from remove_waiting_turn(
+            lane, *queue.oldest, ItemEvent.DROPPED, "a later message", change
+        )
+        queue = yield from reload_head(queue)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     claimed: ClaimedTurn | None = None
-    if admission.starter is not None and _is_next(plan, lane, change.now):
-        item, writing = _written(arrived, change, lane, seq, plan, token=lane.lease_token + 1)
+    if admission.starter is not None and _begins_at_once(plan, lane, change.now):
+        item, writing = _new_item(arrived, change, lane, seq, plan, token=lane.lease_token + 1)
         yield together(*arrived.moves, writing)
-        written = Written(item, as_stored(admission.message, admission.payload))
-        claimed = yield from begin_with(admission.starter, lane, written, entry, change)
+        written = AddedItem(item, as_stored(admission.message, admission.payload))
+        claimed = yield from begin_turn_with(admission.starter, lane, written, entry, change)
     else:
-        lining_up = _lining_up(arrived, change, queue, seq, plan)
+        lining_up = _queue_statements(arrived, change, queue, seq, plan)
         if admission.starter is not None and is_next_turn_ready(lane, change.now):
             yield together(*lining_up)
-            claimed = yield from begin_turn(admission.starter, lane, change, entry)
+            claimed = yield from begin_next_turn(admission.starter, lane, change, entry)
         else:
             yield together(*lining_up, put_lane_statement(lane))
     receipt = _receipt(seq, entry, lane, plan, dropped)
     return Admitted(receipt, entry, lane, claimed=claimed)
 
 
-def _rules(arrived: _Arrived) -> BusyRules:
+def _rules_for(arrived: _ArrivedMessage) -> BusyRules:
     admission = arrived.admission
     return admission.rules if admission.final else admission.rules.in_mode(arrived.entry.busy_mode)
 
 
-def _take_in_as_known(arrived: _Arrived, change: Change) -> Transaction[Admitted | None]:
+def _admit_on_calm_lane(arrived: _ArrivedMessage, change: Change) -> Transaction[Admitted | None]:
     """Admit the message on a lane that is calm, as the process knows it; None if the lane is not."""
     admission, entry = arrived.admission, arrived.entry
     known, starter = admission.lane, admission.starter
-    plan = plan_arrival(arrived.arrival, _CALM, _rules(arrived))
+    plan = plan_arrival(arrived.arrival, _CALM, _rules_for(arrived))
     if known is None or not isinstance(plan, Enqueue):
         return None
     begins = starter is not None and plan.ready_at <= change.now
     if starter is not None and begins:
         lane = yield from lease_calm_lane(known, entry.session_key, starter.epoch, to_micros(change.now))
     else:
-        ready_at = _in_line_since(admission, plan, change.now)
+        ready_at = _ready_since(admission, plan, change.now)
         lane = yield from queue_on_calm_lane(known, entry.session_key, ready_at)
     if lane is None:
         return None
     token = lane.lease_token if begins else None
-    item, writing = _written(arrived, change, lane, known.next_seq, plan, token=token)
+    item, writing = _new_item(arrived, change, lane, known.next_seq, plan, token=token)
     yield writing
     claimed: ClaimedTurn | None = None
     if starter is not None and begins:
-        written = Written(item, as_stored(admission.message, admission.payload), leased=True)
-        claimed = yield from begin_with(starter, lane, written, entry, change)
+        written = AddedItem(item, as_stored(admission.message, admission.payload), leased=True)
+        claimed = yield from begin_turn_with(starter, lane, written, entry, change)
     return Admitted(_receipt(known.next_seq, entry, lane, plan, ()), entry, lane, claimed=claimed)
 
 
@@ -273,7 +275,7 @@ def _receipt(
     )
 
 
-def known_event(event: str | None, session_key: str | None = None) -> Transaction[Duplicate | None]:
+def find_duplicate(event: str | None, session_key: str | None = None) -> Transaction[Duplicate | None]:
     """Return the place of a platform event that was delivered before; None if the event is new.
 
     The lock of the lane comes first, so that a second delivery waits until the first one is committed.
@@ -287,7 +289,7 @@ def known_event(event: str | None, session_key: str | None = None) -> Transactio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class NotedItem:
     """A command, or a change of a message, that was written down before it is carried out."""
 
     item_id: int
@@ -296,16 +298,16 @@ class Noted:
     owner: str
 
 
-def note(
+def note_command(
     message: InboundMessage, payload: str, kind: ItemKind, request: SessionRequest, change: Change
-) -> Transaction[Noted | Duplicate | AliasesFirst]:
+) -> Transaction[NotedItem | Duplicate | AliasesFirst]:
     """Write down a command or a change before it is carried out, so that a second delivery of it is known."""
-    if (known := (yield from known_event(message.idempotency_key, request.key))) is not None:
+    if (known := (yield from find_duplicate(message.idempotency_key, request.key))) is not None:
         return known
     found = yield from lane_of(request)
     if isinstance(found, AliasesFirst):
         return found
-    yield from refuse_erased(message, request, request.owner, found)
+    yield from refuse_erased_sender(message, request, request.owner, found)
     lane = yield from load_lane(found, locked=True)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     item_id = next(change.ids)
@@ -317,7 +319,7 @@ def note(
         place=place_of_seq(seq),
         event=message.idempotency_key,
         owner=request.owner,
-        sender=sender_of(message, request),
+        sender=canonical_sender(message, request),
         kind=str(kind),
         solo=1,
         media=0,
@@ -331,17 +333,17 @@ def note(
     )
     yield move_statement("add_item", ItemEvent.NOTED, params=item)
     yield from put_lane(lane)
-    return Noted(item_id=item_id, seq=seq, session_key=found, owner=request.owner)
+    return NotedItem(item_id=item_id, seq=seq, session_key=found, owner=request.owner)
 
 
-def carried_out(
-    noted: Noted, outcome: Outcome, by: str, now: datetime, problem: str | None = None
+def settle_noted(
+    noted: NotedItem, outcome: Outcome, by: str, now: datetime, problem: str | None = None
 ) -> Transaction[None]:
     """Settle a command or a change that was written down."""
-    yield settling_noted(noted.item_id, NOTED_ENDS[outcome], by, now, problem)
+    yield settle_noted_statement(noted.item_id, NOTED_ENDS[outcome], by, now, problem)
 
 
-def settling_noted(
+def settle_noted_statement(
     item_id: int, event: ItemEvent, by: str, now: datetime, problem: str | None = None
 ) -> Statement:
     """Settle a command, or the change of a message, that was written down before."""
@@ -349,13 +351,13 @@ def settling_noted(
     return move_statement("settle_noted", event, params=(outcome, to_micros(now), by, problem, item_id))
 
 
-def take_out(
+def remove_waiting_turn(
     lane: LaneRow, seq: int, item_id: int, event: ItemEvent, by: str, change: Change
 ) -> Transaction[tuple[int, ...]]:
     """Take one waiting turn out of the queue, with all that is part of it; the places of those messages."""
     was_next = yield from is_next_turn(lane, seq)
     items = yield from items_of_waiting_turn(lane.session_key, item_id, seq)
-    yield from owe_unfinished(lane.session_key, items[:1], change)
+    yield from owe_unfinished_notices(lane.session_key, items[:1], change)
     settled = (str(outcome_after(ItemState.WAITING, event)), to_micros(change.now), by)
     yield from move_items("cancel_item", event, [(*settled, one.item_id) for one in items])
     lane.waiting -= 1
@@ -363,7 +365,7 @@ def take_out(
     return tuple(one.seq for one in items)
 
 
-def _load(admission: Admission, queue: Queue) -> Transaction[LaneLoad]:
+def _lane_load(admission: Admission, queue: LaneQueue) -> Transaction[LaneLoad]:
     lane, turn, last, deferred = queue.lane, admission.running, None, 0
     if lane.running and admission.epoch not in (None, lane.lease_epoch):
         turn = ELSEWHERE
@@ -384,12 +386,12 @@ def _load(admission: Admission, queue: Queue) -> Transaction[LaneLoad]:
     )
 
 
-def sender_of(message: InboundMessage, request: SessionRequest) -> str:
+def canonical_sender(message: InboundMessage, request: SessionRequest) -> str:
     """Return the author's id, under the one name that all their aliases share."""
     return canonical_participant(message.source, request.aliases) or message.sender
 
 
-def refuse_erased(
+def refuse_erased_sender(
     message: InboundMessage, request: SessionRequest, owner: str, session_id: str
 ) -> Transaction[None]:
     """Raise `SentBeforeErasureError` if the message is older than an erasure of its owner or author."""
@@ -402,7 +404,7 @@ def refuse_erased(
         yield from tombstones.refuse_if_erased(session_id, one, sent_at)
 
 
-class _Arrived(NamedTuple):
+class _ArrivedMessage(NamedTuple):
     """A new message, with the session to which it belongs."""
 
     admission: Admission
@@ -410,17 +412,17 @@ class _Arrived(NamedTuple):
     entry: SessionEntry
     moves: tuple[Statement, ...] = ()
     """The statements that are still to be run for the entry."""
-    queue: Queue | None = None
+    queue: LaneQueue | None = None
     """The lane's queue, if it was looked at."""
 
 
-def _is_next(plan: Enqueue | Merge, lane: LaneRow, now: datetime) -> bool:
+def _begins_at_once(plan: Enqueue | Merge, lane: LaneRow, now: datetime) -> bool:
     """Return whether the message begins the lane's next turn, and that turn may begin now."""
     return isinstance(plan, Enqueue) and not lane.running and not lane.waiting and plan.ready_at <= now
 
 
-def _lining_up(
-    arrived: _Arrived, change: Change, queue: Queue, seq: int, plan: Enqueue | Merge
+def _queue_statements(
+    arrived: _ArrivedMessage, change: Change, queue: LaneQueue, seq: int, plan: Enqueue | Merge
 ) -> tuple[Statement, ...]:
     """Change the lane for a message that waits; return the statements that write the message.
 
@@ -428,7 +430,7 @@ def _lining_up(
     """
     lane, ready = queue.lane, to_micros(plan.ready_at)
     into = plan.into if isinstance(plan, Merge) else None
-    item, writing = _written(arrived, change, lane, seq, plan)
+    item, writing = _new_item(arrived, change, lane, seq, plan)
     statements = (*arrived.moves, writing)
     if into is not None:
         message = arrived.admission.message
@@ -437,18 +439,18 @@ def _lining_up(
     else:
         lane.waiting += 1
     if not lane.running:
-        lane.ready_at = queue.ready_with(_in_line_since(arrived.admission, plan, change.now), into)
+        lane.ready_at = queue.next_ready_at(_ready_since(arrived.admission, plan, change.now), into)
     return statements
 
 
-def _in_line_since(admission: Admission, plan: Enqueue | Merge, now: datetime) -> int:
+def _ready_since(admission: Admission, plan: Enqueue | Merge, now: datetime) -> int:
     """Return the instant from which a message stands in line; a later one if its burst may still go on."""
     since = admission.since
     return to_micros(plan.ready_at if since is None or plan.ready_at > now else min(since, plan.ready_at))
 
 
-def _written(
-    arrived: _Arrived,
+def _new_item(
+    arrived: _ArrivedMessage,
     change: Change,
     lane: LaneRow,
     seq: int,

@@ -32,9 +32,9 @@ from gateway_sessions.storage.tables.lanes import (
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.tables.statements import move_items
 from gateway_sessions.storage.transactions.queue import turn_rows
-from gateway_sessions.storage.transactions.queue.lane_and_queue_lookup import look_at_queue
-from gateway_sessions.storage.transactions.queue.outbox import growing_in
-from gateway_sessions.storage.transactions.queue.turn_rows import Held
+from gateway_sessions.storage.transactions.queue.lane_and_queue_lookup import look_up_queue
+from gateway_sessions.storage.transactions.queue.outbox import decode_growing
+from gateway_sessions.storage.transactions.queue.turn_rows import TurnLease
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     Granted,
     IdTaken,
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 @row_of("transcript_version")
-class Version(NamedTuple):
+class TranscriptVersion(NamedTuple):
     """The version of a session's transcript: it differs after every write."""
 
     last_seq: int = 0
@@ -56,11 +56,11 @@ class Version(NamedTuple):
     """The number of edits and deletions of messages in the transcript."""
 
 
-NO_VERSION: Final = Version()
+NO_VERSION: Final = TranscriptVersion()
 """The version of a transcript that does not exist, or that no caller asks for."""
 
 
-class Starter(msgspec.Struct, frozen=True, kw_only=True):
+class TurnStarter(msgspec.Struct, frozen=True, kw_only=True):
     """The facts for the start of a turn, and for a new session if the lane's has to be replaced first."""
 
     epoch: int
@@ -81,7 +81,7 @@ class IdTakenError(GatewaySessionsError):
         super().__init__(f"session {session_id} exists already; lane {session_key!r} needs another one")
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True):
+class TurnItem(msgspec.Struct, frozen=True, kw_only=True):
     """One of the messages of a turn."""
 
     seq: int
@@ -95,16 +95,16 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 class ClaimedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A turn that has begun."""
 
-    held: Held
+    held: TurnLease
     entry: SessionEntry
-    items: tuple[Item, ...]
+    items: tuple[TurnItem, ...]
     attempt: int
     """1 for the first try; more if earlier ones were cut off."""
     begun_before: bool
     """True if an earlier try has put the messages into the transcript, and perhaps more."""
     recorded: bool
     """True if the messages stand in the transcript, and only rows of that try stand behind them."""
-    version: Version
+    version: TranscriptVersion
     waiting: int
     next_seq: int
     """The seq of the message that comes next on the lane."""
@@ -112,7 +112,7 @@ class ClaimedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """The reply of an earlier try, as far as it has grown."""
 
 
-class Written(NamedTuple):
+class AddedItem(NamedTuple):
     """A message that was added in this transaction, and whether its lane is leased already."""
 
     item: QueuedItem
@@ -120,18 +120,18 @@ class Written(NamedTuple):
     leased: bool = False
 
 
-def claim(starter: Starter, session_key: str, change: Change) -> Transaction[ClaimedTurn | None]:
+def claim(starter: TurnStarter, session_key: str, change: Change) -> Transaction[ClaimedTurn | None]:
     """Begin the lane's next turn; None if a turn runs already, or none is ready."""
-    queue = yield from look_at_queue(session_key)
+    queue = yield from look_up_queue(session_key)
     if queue.lane.running or not is_next_turn_ready(queue.lane, change.now):
         return None
-    if not queue.shows(current := starter.known):
+    if not queue.has_current_entry(current := starter.known):
         current, starter = None, msgspec.structs.replace(starter, known=None)
-    return (yield from begin_turn(starter, queue.lane, change, current, queue.head))
+    return (yield from begin_next_turn(starter, queue.lane, change, current, queue.head))
 
 
-def begin_turn(
-    starter: Starter,
+def begin_next_turn(
+    starter: TurnStarter,
     lane: LaneRow,
     change: Change,
     current: SessionEntry | None = None,
@@ -142,7 +142,7 @@ def begin_turn(
     *current* is the lane's entry, and *following* that turn, if they were read or written in this
     transaction. None if no waiting message can be read: the damaged ones become dead letters.
     """
-    head = yield from _readable_head(lane, following, change)
+    head = yield from _next_readable_turn(lane, following, change)
     if head is None:
         lane.waiting, lane.ready_at = 0, None
         yield from put_lane(lane)
@@ -150,40 +150,44 @@ def begin_turn(
     taken = [(lane.lease_token + 1, one.item_id) for one in head.found]
     yield from move_items("take_item", ItemEvent.BEGUN, taken)
     lane.waiting -= 1
-    return (yield from _begin(starter, lane, head, current, change))
+    return (yield from _lease_and_claim(starter, lane, head, current, change))
 
 
-def begin_with(
-    starter: Starter, lane: LaneRow, written: Written, current: SessionEntry, change: Change
+def begin_turn_with(
+    starter: TurnStarter, lane: LaneRow, written: AddedItem, current: SessionEntry, change: Change
 ) -> Transaction[ClaimedTurn]:
     """Begin a turn with a message that was added in this transaction."""
     item, message, leased = written
-    whole = Item(seq=item.seq, message=message, admitted_at=change.now, owner=item.owner, author=item.author)
-    head = _Whole([item], (whole,), leased)
-    return (yield from _begin(starter, lane, head, current, change))
+    whole = TurnItem(
+        seq=item.seq, message=message, admitted_at=change.now, owner=item.owner, author=item.author
+    )
+    head = _DecodedTurn([item], (whole,), leased)
+    return (yield from _lease_and_claim(starter, lane, head, current, change))
 
 
-def _begin(
-    starter: Starter,
+def _lease_and_claim(
+    starter: TurnStarter,
     lane: LaneRow,
-    head: _Whole,
+    head: _DecodedTurn,
     current: SessionEntry | None,
     change: Change,
 ) -> Transaction[ClaimedTurn]:
     found, items, leased = head
     entry = current or (yield from load(lane.session_key, starter.known))
-    granted = yield from _session_for(starter, lane, entry, _Head(items[0].message, found[0].owner), change)
+    granted = yield from _session_of_turn(
+        starter, lane, entry, _HeadMessage(items[0].message, found[0].owner), change
+    )
     session_id = granted.entry.session_id
     written = found[0].transcript_id is not None
-    begun_before = written and (yield from turn_rows.stands_in(found, session_id))
-    recorded = begun_before and not (yield from turn_rows.others_spoke_behind(found))
+    begun_before = written and (yield from turn_rows.are_rows_visible_in(found, session_id))
+    recorded = begun_before and not (yield from turn_rows.is_other_turn_behind(found))
     if written and not recorded:
-        yield from turn_rows.withdraw(found)
+        yield from turn_rows.withdraw_rows(found)
     if not leased:
         lane.lease(starter.epoch, to_micros(change.now))
         yield from put_lane(lane)
     return ClaimedTurn(
-        held=Held(
+        held=TurnLease(
             session_key=lane.session_key,
             epoch=starter.epoch,
             token=lane.lease_token,
@@ -194,20 +198,22 @@ def _begin(
         attempt=lane.attempts + 1,
         begun_before=begun_before,
         recorded=recorded,
-        version=(yield from version_of(session_id)) if starter.versioned else NO_VERSION,
+        version=(yield from transcript_version(session_id)) if starter.versioned else NO_VERSION,
         waiting=lane.waiting,
         next_seq=lane.next_seq,
-        growing=growing_in(found[0].growing),
+        growing=decode_growing(found[0].growing),
     )
 
 
-def version_of(session_id: str) -> Transaction[Version]:
+def transcript_version(session_id: str) -> Transaction[TranscriptVersion]:
     """Return the version of the session's transcript."""
     rows = yield Statement("transcript_version", (session_id,))
-    return Version(*rows[0]) if rows else NO_VERSION
+    return TranscriptVersion(*rows[0]) if rows else NO_VERSION
 
 
-def _readable_head(lane: LaneRow, following: NextTurn | None, change: Change) -> Transaction[_Whole | None]:
+def _next_readable_turn(
+    lane: LaneRow, following: NextTurn | None, change: Change
+) -> Transaction[_DecodedTurn | None]:
     """Return the next turn; damaged turns before it become dead letters, so that they block no other."""
     buried = False
     following = following or (yield from next_turn(lane.session_key))
@@ -215,7 +221,7 @@ def _readable_head(lane: LaneRow, following: NextTurn | None, change: Change) ->
         lane.attempts = following.tries if buried else lane.attempts
         found = yield from items_of_waiting_turn(lane.session_key, following.item_id, following.seq)
         try:
-            return _Whole(found, tuple(_item(lane.session_key, one) for one in found))
+            return _DecodedTurn(found, tuple(_decode_item(lane.session_key, one) for one in found))
         except StorageCorruptError as error:
             because = (to_micros(change.now), "claim", str(error))
             set_aside = [(*because, one.item_id) for one in found]
@@ -227,30 +233,32 @@ def _readable_head(lane: LaneRow, following: NextTurn | None, change: Change) ->
     return None
 
 
-def _item(session_key: str, item: QueuedItem) -> Item:
+def _decode_item(session_key: str, item: QueuedItem) -> TurnItem:
     message = decode_message(session_key, item.payload)
     admitted_at = from_micros(item.admitted_at)
-    return Item(seq=item.seq, message=message, admitted_at=admitted_at, owner=item.owner, author=item.author)
+    return TurnItem(
+        seq=item.seq, message=message, admitted_at=admitted_at, owner=item.owner, author=item.author
+    )
 
 
-class _Whole(NamedTuple):
+class _DecodedTurn(NamedTuple):
     """All messages of a turn, as they are stored and as they are decoded."""
 
     found: list[QueuedItem]
-    items: tuple[Item, ...]
+    items: tuple[TurnItem, ...]
     leased: bool = False
 
 
-class _Head(NamedTuple):
+class _HeadMessage(NamedTuple):
     message: InboundMessage
     owner: str
 
 
-def _session_for(
-    starter: Starter, lane: LaneRow, entry: SessionEntry | None, head: _Head, change: Change
+def _session_of_turn(
+    starter: TurnStarter, lane: LaneRow, entry: SessionEntry | None, head: _HeadMessage, change: Change
 ) -> Transaction[Granted]:
     """Return the session of the turn: the lane's, or a new one if that may not go on."""
-    reason = _over(entry) if entry is not None else None
+    reason = _end_reason_of(entry) if entry is not None else None
     if entry is not None and reason is None:
         return Granted(entry)
     request = SessionRequest(
@@ -272,7 +280,7 @@ def _session_for(
     return granted
 
 
-def _over(entry: SessionEntry) -> EndReason | None:
+def _end_reason_of(entry: SessionEntry) -> EndReason | None:
     """Return the reason why the lane's session may not go on; None if it may."""
     match entry.state:
         case SessionState.SUSPENDED:

@@ -9,14 +9,14 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 
 
-def was_ahead(now: datetime, ended_at: datetime | None) -> Transaction[bool]:
+def was_clock_ahead(now: datetime, ended_at: datetime | None) -> Transaction[bool]:
     """Return whether a row was written, or a process ended at *ended_at*, at a time that has yet to come."""
     ((stamp,),) = yield Statement("latest_stamp")
     latest = max(stamp or 0, (yield from meta.get_number(meta.LIVED_AT)))
     return latest > to_micros(now) or (ended_at is not None and ended_at > now)
 
 
-def pull_forward(now: datetime, longest_debounce: timedelta) -> Transaction[None]:
+def pull_all_forward(now: datetime, longest_debounce: timedelta) -> Transaction[None]:
     """Let turns, replies and hook calls that wait for a time yet to come be due at once, except for bursts.
 
     No row tells which of these times a correct clock wrote. So a pause may end sooner than it should, and

@@ -42,17 +42,17 @@ from gateway_sessions.storage.tables.lanes import (
 from gateway_sessions.storage.tables.statements import move_items, move_statement
 from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.admit import (
-    NotTakenError,
-    known_event,
-    refuse_erased,
-    sender_of,
+    MessageRefusedError,
+    canonical_sender,
+    find_duplicate,
+    refuse_erased_sender,
 )
-from gateway_sessions.storage.transactions.queue.turn_rows import Held
+from gateway_sessions.storage.transactions.queue.turn_rows import TurnLease
 from gateway_sessions.storage.transactions.queue.waiting import (
     TurnMessage,
     leave_turn,
     take_from_turn,
-    unwrite,
+    withdraw_turn_rows,
 )
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     AliasesFirst,
@@ -64,7 +64,7 @@ from gateway_sessions.storage.transactions.transcripts.rewind import adjust
 
 
 @dataclass(frozen=True, slots=True)
-class Reworded:
+class EditResult:
     """The message that an edit or a deletion concerned, and the result."""
 
     session_key: str
@@ -89,60 +89,60 @@ class AppliedEdit:
     session_id: str | None
     """The session of that lane."""
     lane: LaneRow
-    reworded: Reworded
+    reworded: EditResult
 
 
-def change_message(
+def apply_edit(
     message: InboundMessage, request: SessionRequest, change: Change
 ) -> Transaction[AppliedEdit | Duplicate | AliasesFirst]:
     """Carry out an edit or a deletion and write it down, both or nothing.
 
-    Raise `NotTakenError` if no message is known to which it belongs: no row of it is kept, so it is no
+    Raise `MessageRefusedError` if no message is known to which it belongs: no row of it is kept, so it is no
     duplicate when it is delivered again.
     """
     kept = yield from item_of_event(message.original_key)  # without a lock: it may concern any lane
-    if (known := (yield from known_event(_event_of(message)))) is not None:
+    if (known := (yield from find_duplicate(_duplicate_key(message)))) is not None:
         return known
     found = yield from lane_of(request)
     if isinstance(found, AliasesFirst):
         return found
-    yield from refuse_erased(message, request, request.owner, found)
-    reworded = yield from _reword(kept, message, found, "person", change)
+    yield from refuse_erased_sender(message, request, request.owner, found)
+    reworded = yield from _edit_everywhere(kept, message, found, "person", change)
     if reworded is None:
-        raise NotTakenError(found, RejectReason.UNKNOWN)
+        raise MessageRefusedError(found, RejectReason.UNKNOWN)
     lane = yield from load_lane(found)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
-    yield _noted(message, request, lane.session_key, seq, change)
+    yield _applied_edit_statement(message, request, lane.session_key, seq, change)
     yield from put_lane(lane)
     entry = yield from load(found)
     session_id = entry.session_id if entry is not None else None
     return AppliedEdit(seq=seq, session_key=found, session_id=session_id, lane=lane, reworded=reworded)
 
 
-def reword(
+def reapply_edit(
     message: InboundMessage, session_key: str, by: str, change: Change
-) -> Transaction[Reworded | None]:
+) -> Transaction[EditResult | None]:
     """Carry out an edit or a deletion that came in on a lane; None if its message is not known."""
     kept = yield from item_of_event(message.original_key)
-    return (yield from _reword(kept, message, session_key, by, change))
+    return (yield from _edit_everywhere(kept, message, session_key, by, change))
 
 
-def _reword(
+def _edit_everywhere(
     kept: AcceptedItem | None, message: InboundMessage, session_key: str, by: str, change: Change
-) -> Transaction[Reworded | None]:
-    reworded = None if kept is None else (yield from _reword_kept(kept, message, by, change))
+) -> Transaction[EditResult | None]:
+    reworded = None if kept is None else (yield from _edit_queued_message(kept, message, by, change))
     said_on = session_key if kept is None else kept.session_key
     effect = yield from rewrite.change_said(said_on, rewording_of(message), change)
     if reworded is not None:
         return reworded
     if effect is Effect.NONE:
         return None
-    return Reworded(said_on, None if kept is None else kept.seq, stands=effect is Effect.STANDS)
+    return EditResult(said_on, None if kept is None else kept.seq, stands=effect is Effect.STANDS)
 
 
-def _reword_kept(
+def _edit_queued_message(
     kept: AcceptedItem, message: InboundMessage, by: str, change: Change
-) -> Transaction[Reworded | None]:
+) -> Transaction[EditResult | None]:
     """Change a message that waits, runs or has failed; None if it is settled otherwise."""
     item_id, session_key, seq, merged_into, token, outcome, payload = kept
     if outcome not in (None, Outcome.DEAD):
@@ -151,27 +151,27 @@ def _reword_kept(
     said = message if message.kind is MessageKind.EDIT else None
     running = outcome is None and token is not None
     if said is not None and is_older(said.revision, decode_message(session_key, payload).revision):
-        return Reworded(session_key, seq, running=running, stands=True)
+        return EditResult(session_key, seq, running=running, stands=True)
     lane = yield from load_lane(session_key)
     if outcome is None and token is None:
-        yield from _change_waiting(lane, part, said, by, change)
-        return Reworded(session_key, seq, lane=lane)
-    turn = yield from _turn_of(lane, part, token if running else None)
+        yield from _edit_waiting_message(lane, part, said, by, change)
+        return EditResult(session_key, seq, lane=lane)
+    turn = yield from _load_turn(lane, part, token if running else None)
     if said is None:
-        yield from _take_back(turn, part, by, change)
+        yield from _delete_turn_message(turn, part, by, change)
     else:
-        yield from _edit(turn, part, said, change)
+        yield from _edit_turn_message(turn, part, said, change)
     if running:
-        yield from _count_change(session_key)
-    return Reworded(session_key, seq, running=running)
+        yield from _count_edit(session_key)
+    return EditResult(session_key, seq, running=running)
 
 
-def _event_of(message: InboundMessage) -> str | None:
+def _duplicate_key(message: InboundMessage) -> str | None:
     """Return the key that makes a second delivery a duplicate; None if each may be another change."""
     return None if message.is_uncounted else message.idempotency_key
 
 
-def _noted(
+def _applied_edit_statement(
     message: InboundMessage, request: SessionRequest, session_key: str, seq: int, change: Change
 ) -> Statement:
     """Return the statement that writes down a change, so that a second delivery of it is known."""
@@ -181,9 +181,9 @@ def _noted(
         session_key=session_key,
         seq=seq,
         place=place_of_seq(seq),
-        event=_event_of(message),
+        event=_duplicate_key(message),
         owner=request.owner,
-        sender=sender_of(message, request),
+        sender=canonical_sender(message, request),
         kind=str(ItemKind.CHANGE),
         solo=1,
         media=0,
@@ -200,51 +200,55 @@ def _noted(
     return move_statement("add_item", ItemEvent.APPLIED, params=item)
 
 
-class _Turn(NamedTuple):
+class _TurnMessages(NamedTuple):
     """A turn that runs or has failed, and its messages."""
 
     session_key: str
-    held: Held | None
+    held: TurnLease | None
     """The lease of the turn; None: the turn has failed."""
     items: list[QueuedItem]
 
-    def in_one_row_with(self, item: QueuedItem) -> list[QueuedItem]:
+    def messages_in_row_of(self, item: QueuedItem) -> list[QueuedItem]:
         """Return the messages in the same row of the transcript; none if they have no row yet."""
         row = item.transcript_id
         return [] if row is None else [one for one in self.items if one.transcript_id == row]
 
 
-def _turn_of(lane: LaneRow, part: TurnMessage, token: int | None) -> Transaction[_Turn]:
+def _load_turn(lane: LaneRow, part: TurnMessage, token: int | None) -> Transaction[_TurnMessages]:
     """Return the turn with that token, or without a token the failed turn of the message."""
     key = lane.session_key
     if token is None:
         rows = yield Statement("dead_turn", (key, part.head, part.head))
-        return _Turn(key, None, list(map(item_from_row, rows)))
-    held = Held(session_key=key, epoch=lane.lease_epoch or 0, token=token)
-    return _Turn(key, held, (yield from turn_rows.items_of(held)))
+        return _TurnMessages(key, None, list(map(item_from_row, rows)))
+    held = TurnLease(session_key=key, epoch=lane.lease_epoch or 0, token=token)
+    return _TurnMessages(key, held, (yield from turn_rows.turn_items(held)))
 
 
-def _change_waiting(
+def _edit_waiting_message(
     lane: LaneRow, part: TurnMessage, said: InboundMessage | None, by: str, change: Change
 ) -> Transaction[None]:
     if said is None:
         yield from take_from_turn(lane, part, by, change, event=ItemEvent.DELETED)
         return
-    items = yield from unwrite(lane.session_key, part)
-    yield from _reword_item(lane.session_key, part, said, items)
+    items = yield from withdraw_turn_rows(lane.session_key, part)
+    yield from _rewrite_payload(lane.session_key, part, said, items)
 
 
-def _edit(turn: _Turn, part: TurnMessage, said: InboundMessage, change: Change) -> Transaction[None]:
-    payload = yield from _reword_item(turn.session_key, part, said, turn.items)
+def _edit_turn_message(
+    turn: _TurnMessages, part: TurnMessage, said: InboundMessage, change: Change
+) -> Transaction[None]:
+    payload = yield from _rewrite_payload(turn.session_key, part, said, turn.items)
     item = next(one for one in turn.items if one.item_id == part.item_id)
     if item.transcript_id is None:
-        yield from _record(turn, change)
+        yield from _append_turn_messages(turn, change)
         return
-    told = [one._replace(payload=payload) if one is item else one for one in turn.in_one_row_with(item)]
-    yield from turn_rows.say_anew(turn.session_key, item.transcript_id, told, change, keep=True)
+    told = [one._replace(payload=payload) if one is item else one for one in turn.messages_in_row_of(item)]
+    yield from turn_rows.rewrite_row(turn.session_key, item.transcript_id, told, change, keep=True)
 
 
-def _take_back(turn: _Turn, part: TurnMessage, by: str, change: Change) -> Transaction[None]:
+def _delete_turn_message(
+    turn: _TurnMessages, part: TurnMessage, by: str, change: Change
+) -> Transaction[None]:
     item = next(one for one in turn.items if one.item_id == part.item_id)
     yield from leave_turn(turn.session_key, part, turn.items)
     moment = to_micros(change.now)
@@ -252,11 +256,11 @@ def _take_back(turn: _Turn, part: TurnMessage, by: str, change: Change) -> Trans
     yield from move_items("drop_dead_item" if turn.held is None else "retract_item", ItemEvent.DELETED, [row])
     if item.transcript_id is None:
         return
-    left = [one for one in turn.in_one_row_with(item) if one is not item]
-    yield from turn_rows.say_anew(turn.session_key, item.transcript_id, left, change, keep=False)
+    left = [one for one in turn.messages_in_row_of(item) if one is not item]
+    yield from turn_rows.rewrite_row(turn.session_key, item.transcript_id, left, change, keep=False)
 
 
-def _reword_item(
+def _rewrite_payload(
     session_key: str, part: TurnMessage, said: InboundMessage, items: Sequence[QueuedItem]
 ) -> Transaction[str]:
     """Change the content of a message in the queue; return its stored form."""
@@ -270,18 +274,18 @@ def _reword_item(
     return payload
 
 
-def _count_change(session_key: str) -> Transaction[None]:
+def _count_edit(session_key: str) -> Transaction[None]:
     """Count an edit in the version of the transcript, so that the running turn notices it."""
     entry = yield from load(session_key)
     if entry is not None:
         yield from adjust(entry.session_id, edits=1)
 
 
-def _record(turn: _Turn, change: Change) -> Transaction[None]:
+def _append_turn_messages(turn: _TurnMessages, change: Change) -> Transaction[None]:
     """Append the messages of a running turn to its transcript, before any row of the turn itself.
 
     The process that runs the turn would append them later, with the content that it read at the beginning.
     """
     entry = yield from load(turn.session_key)
     if turn.held is not None and entry is not None:
-        yield from turn_rows.record(turn.held, entry.session_id, (), change)
+        yield from turn_rows.append_turn_rows(turn.held, entry.session_id, (), change)

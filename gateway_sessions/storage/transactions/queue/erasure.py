@@ -76,7 +76,10 @@ class KeptReplyOfPerson(NamedTuple):
 
 def erase_waiting(subject: Subject, lanes: Sequence[str], ids: Iterator[int]) -> Transaction[Counter[str]]:
     """Remove the person's messages from all queues; `SessionBusyError` while one is being answered."""
-    items = [ItemOfPerson(*row) for row in (yield Statement("open_items_of_person", _whose(subject, lanes)))]
+    items = [
+        ItemOfPerson(*row)
+        for row in (yield Statement("open_items_of_person", _person_params(subject, lanes)))
+    ]
     for one in items:
         if one.token is not None:
             entry = yield from load(one.session_key)
@@ -84,7 +87,7 @@ def erase_waiting(subject: Subject, lanes: Sequence[str], ids: Iterator[int]) ->
     gone, heads = {one.item_id for one in items}, dict[str, NextTurn | None]()
     for session_key in sorted({one.session_key for one in items}):
         heads[session_key] = yield from next_turn(session_key)
-    removed = yield from _forget_items(items, lanes, ids)
+    removed = yield from _delete_items(items, lanes, ids)
     for session_key, head in heads.items():
         lane = yield from load_lane(session_key)
         yield from recount_waiting_turns(lane, another=head is not None and head.item_id in gone)
@@ -96,47 +99,47 @@ def erase_settled(
     subject: Subject, lanes: Sequence[str], until: int, ids: Iterator[int]
 ) -> Transaction[Counter[str]]:
     """Remove some of the person's settled messages and replies; an empty count means that none is left."""
-    whose = (until, *_whose(subject, lanes), PAGE)
+    whose = (until, *_person_params(subject, lanes), PAGE)
     # First the replies: in rooms, only the messages that they answer tell that they are the person's.
     ((replies,),) = yield move_statement("delete_replies_of_person", ReplyEvent.ERASED, params=whose)
     if replies:
         return Counter(outbox=replies)
     items = [ItemOfPerson(*row) for row in (yield Statement("items_of_person_until", whose))]
-    return (yield from _forget_items(items, lanes, ids))
+    return (yield from _delete_items(items, lanes, ids))
 
 
-def waiting_of(
+def export_queue_of_person(
     subject: Subject, lanes: Sequence[str]
 ) -> Transaction[dict[str, dict[str, list[dict[str, Any]]]]]:
     """Return, by lane, the person's messages that wait or were given up, and the replies they are owed."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: {"queue": [], "replies": []})
-    items = yield Statement("kept_items_of_person", _whose(subject, lanes))
+    items = yield Statement("kept_items_of_person", _person_params(subject, lanes))
     for item in map(KeptItemOfPerson._make, items):
-        found[item.session_key]["queue"].append(_item(item))
-    replies = yield Statement("kept_replies_of_person", _whose(subject, lanes))
+        found[item.session_key]["queue"].append(_item_as_dict(item))
+    replies = yield Statement("kept_replies_of_person", _person_params(subject, lanes))
     for reply in map(KeptReplyOfPerson._make, replies):
         owed = {
             "state": reply.state,
-            "created_at": _shown(reply.created_at),
+            "created_at": _iso_time(reply.created_at),
             "message": decode_json(f"a reply on lane {reply.session_key!r}", reply.content, object),
         }
         found[reply.session_key]["replies"].append(owed)
     return dict(found)
 
 
-def _forget_items(
+def _delete_items(
     items: Sequence[ItemOfPerson], lanes: Sequence[str], ids: Iterator[int]
 ) -> Transaction[Counter[str]]:
     """Remove messages; before them their rows in rooms, which do not name an author."""
     removed = 0
     for one in items:
         if one.session_key not in lanes:
-            removed += yield from _forget_rows(one, ids)
+            removed += yield from _delete_unattributed_rows(one, ids)
     yield move_statement("delete_item", ItemEvent.ERASED, many=[(one.item_id,) for one in items])
     return Counter(inbox=len(items), messages=removed) if items else Counter()
 
 
-def _forget_rows(item: ItemOfPerson, ids: Iterator[int]) -> Transaction[int]:
+def _delete_unattributed_rows(item: ItemOfPerson, ids: Iterator[int]) -> Transaction[int]:
     """Remove the transcript rows of a message that name no author themselves."""
     found: defaultdict[str, set[int]] = defaultdict(set)
     rows: list[Row] = []
@@ -151,21 +154,21 @@ def _forget_rows(item: ItemOfPerson, ids: Iterator[int]) -> Transaction[int]:
     return sum(map(len, found.values()))
 
 
-def _item(item: KeptItemOfPerson) -> dict[str, Any]:
+def _item_as_dict(item: KeptItemOfPerson) -> dict[str, Any]:
     message = decode_message_or_none(item.session_key, item.payload)
     return {
         "seq": item.seq,
         "state": item.outcome or ("running" if item.token is not None else "waiting"),
-        "admitted_at": _shown(item.admitted_at),
+        "admitted_at": _iso_time(item.admitted_at),
         "message": None if message is None else msgspec.to_builtins(message, enc_hook=plain_value),
     }
 
 
-def _shown(instant: int) -> str:
+def _iso_time(instant: int) -> str:
     return from_micros(instant).isoformat()
 
 
-def _whose(subject: Subject, lanes: Sequence[str]) -> tuple[str | None, ...]:
+def _person_params(subject: Subject, lanes: Sequence[str]) -> tuple[str | None, ...]:
     """Return the parameters by which the person's messages are told from those of others."""
     rooms, others = room_owner_prefixes(subject.owner)
     theirs = (subject.owner, msgspec.json.encode(list(lanes)).decode(), subject.user_id)

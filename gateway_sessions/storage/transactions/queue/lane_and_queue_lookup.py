@@ -94,25 +94,25 @@ class LastTurn(NamedTuple):
     tries: int
 
 
-class Oldest(NamedTuple):
+class OldestTurn(NamedTuple):
     """The turn that has waited longest and was not asked for explicitly: its place and id."""
 
     seq: int
     item_id: int
 
 
-class Queue(NamedTuple):
+class LaneQueue(NamedTuple):
     """A lane and the ends of its queue."""
 
     lane: LaneRow
     last: LastTurn | None = None
     head: NextTurn | None = None
-    oldest: Oldest | None = None
+    oldest: OldestTurn | None = None
     """The turn that may have to make room."""
     version: int | None = None
     """The version of the lane's entry, if it has one."""
 
-    def shows(self, known: SessionEntry | None) -> bool:
+    def has_current_entry(self, known: SessionEntry | None) -> bool:
         """Return whether the lane's entry has not changed since *known* was read."""
         return known is not None and known.version == self.version
 
@@ -130,12 +130,12 @@ class Queue(NamedTuple):
         """Return the id of the message that leads the last turn."""
         return None if self.last is None else self.last.item_id
 
-    def ready_with(self, ready_at: int, into: int | None) -> int:
+    def next_ready_at(self, ready_at: int, into: int | None) -> int:
         """Return when the next turn may begin, with a message that is ready then or joins the turn *into*."""
         return ready_at if self.head is None or self.head.seq == into else self.head.ready_at
 
 
-class Sight(NamedTuple):
+class ArrivalRows(NamedTuple):
     """The rows that a message meets."""
 
     known: Duplicate | None
@@ -144,10 +144,10 @@ class Sight(NamedTuple):
     """The lane's entry; None if there is none."""
     erasures: bool
     """True if any person was erased since the message was sent."""
-    queue: Queue
+    queue: LaneQueue
 
 
-def look_around(message: InboundMessage, request: SessionRequest) -> Transaction[Sight]:
+def look_up_arrival(message: InboundMessage, request: SessionRequest) -> Transaction[ArrivalRows]:
     """Read all rows that a message may meet; no other transaction decides on the lane until the commit."""
     key, known = request.key, request.known
     erased: tuple[Statement, ...] = ()
@@ -155,48 +155,48 @@ def look_around(message: InboundMessage, request: SessionRequest) -> Transaction
         erased = (Statement("any_tombstone_since", (to_micros(message.sent_at),)),)
     looks = (
         Statement("known_event", (message.idempotency_key,), lock=lane_lock(key)),
-        _look(key),
+        _lane_and_queue_query(key),
         *((Statement("entry_by_key", (key,)),) if known is None else ()),
     )
     answers = yield together(*looks, *erased)
     events, found, *others = answers
     if (duplicate := duplicate_from_rows(events)) is not None:
-        return Sight(duplicate, None, erasures=False, queue=Queue(LaneRow(session_key=key)))
-    queue = yield from _queue(key, found)
+        return ArrivalRows(duplicate, None, erasures=False, queue=LaneQueue(LaneRow(session_key=key)))
+    queue = yield from _queue_from_rows(key, found)
     if known is None:
         entries, *_ = others
         entry = decode(entries[0]) if entries else None
-    elif queue.shows(known):
+    elif queue.has_current_entry(known):
         entry = known
     else:  # it was touched since, as by a message that came just before
         entry = yield from load(key)
-    return Sight(None, entry, erasures=any(answers[len(looks) :]), queue=queue)
+    return ArrivalRows(None, entry, erasures=any(answers[len(looks) :]), queue=queue)
 
 
-def look_at_queue(session_key: str) -> Transaction[Queue]:
+def look_up_queue(session_key: str) -> Transaction[LaneQueue]:
     """Read an unknown lane and its queue; no other transaction decides on the lane until the commit."""
-    found = yield _look(session_key)._replace(lock=lane_lock(session_key))
-    return (yield from _queue(session_key, found))
+    found = yield _lane_and_queue_query(session_key)._replace(lock=lane_lock(session_key))
+    return (yield from _queue_from_rows(session_key, found))
 
 
-def look_at_head(queue: Queue) -> Transaction[Queue]:
+def reload_head(queue: LaneQueue) -> Transaction[LaneQueue]:
     """Read the next turn again, after one was taken out."""
     return queue._replace(head=(yield from next_turn(queue.lane.session_key)))
 
 
-def look_at_oldest(queue: Queue) -> Transaction[Queue]:
+def load_oldest_turn(queue: LaneQueue) -> Transaction[LaneQueue]:
     """Read the turn that would have to make room for another one."""
     rows = yield Statement("oldest_waiting", (queue.lane.session_key,))
-    return queue._replace(oldest=Oldest(*rows[0]) if rows else None)
+    return queue._replace(oldest=OldestTurn(*rows[0]) if rows else None)
 
 
-def _look(session_key: str) -> Statement:
+def _lane_and_queue_query(session_key: str) -> Statement:
     return Statement("lane_and_queue", (session_key, session_key, session_key))
 
 
-def _queue(session_key: str, rows: Rows) -> Transaction[Queue]:
+def _queue_from_rows(session_key: str, rows: Rows) -> Transaction[LaneQueue]:
     if not rows:
-        return Queue((yield from lane_from_columns(session_key, None)))
+        return LaneQueue((yield from lane_from_columns(session_key, None)))
     found = LaneAndQueueRow._make(rows[0])
     lane = yield from lane_from_columns(session_key, found.lane)
-    return Queue(lane, found.last, found.head, version=found.entry_version)
+    return LaneQueue(lane, found.last, found.head, version=found.entry_version)

@@ -134,12 +134,12 @@ class AccountOwing(NamedTuple):
     replies: int
 
 
-def owe(
+def owe_replies(
     owed: Sequence[Owed], entry: SessionEntry | None, session_key: str, change: Change
 ) -> Transaction[tuple[int, ...]]:
     """Add replies to the outbox; return their ids, in order."""
     now = to_micros(change.now)
-    last = (yield from _last_owed(session_key)) if owed and change.id_above is not None else 0
+    last = (yield from _last_owed_reply_id(session_key)) if owed and change.id_above is not None else 0
     session_id = entry.session_id if entry is not None else None
     ids: list[int] = []
     for one in owed:
@@ -165,13 +165,13 @@ def owe(
     return tuple(ids)
 
 
-def _last_owed(session_key: str) -> Transaction[int]:
+def _last_owed_reply_id(session_key: str) -> Transaction[int]:
     """Return the id of the last reply that a lane is owed, or 0: new replies get higher ids on any node."""
     ((reply_id,),) = yield Statement("last_owed", (session_key,))
     return int(reply_id or 0)
 
 
-class Due(NamedTuple):
+class DueReplies(NamedTuple):
     """The replies that are due on an account."""
 
     replies: list[OwedReply]
@@ -180,7 +180,7 @@ class Due(NamedTuple):
     """The time at which the next reply becomes due; None if none will."""
 
 
-def due(
+def due_replies(
     platform: str,
     account: str,
     now: datetime,
@@ -188,7 +188,7 @@ def due(
     *,
     lanes: Collection[str] | None = None,
     but_not: Iterable[int] = (),
-) -> Transaction[Due]:
+) -> Transaction[DueReplies]:
     """Return the replies due on an account, or to some *lanes* only, except those that are being sent."""
     at = (platform, account, to_micros(now))
     sent = msgspec.json.encode(list(but_not)).decode()
@@ -199,7 +199,7 @@ def due(
         listed = msgspec.json.encode(sorted(lanes)).decode()
         rows = yield Statement("owed_replies_among", (*at, sent, listed, limit))
         ((next_at,),) = yield Statement("next_reply_due_among", (*at, listed))
-    return Due(_replies(rows), None if next_at is None else clamp_to_calendar(next_at))
+    return DueReplies(_replies_from_rows(rows), None if next_at is None else clamp_to_calendar(next_at))
 
 
 def lane_is_owed(session_key: str) -> Transaction[bool]:
@@ -207,7 +207,7 @@ def lane_is_owed(session_key: str) -> Transaction[bool]:
     return bool((yield Statement("lane_is_owed", (session_key,))))
 
 
-def reword(reply_id: int, message: OutboundMessage, now: datetime) -> Transaction[None]:
+def rewrite_owed_reply(reply_id: int, message: OutboundMessage, now: datetime) -> Transaction[None]:
     """Replace the content of an owed reply, and send it at once."""
     content = record_as_json("reply", message, {})
     yield move_statement("reword_reply", ReplyEvent.REWORDED, params=(content, to_micros(now), reply_id))
@@ -218,7 +218,7 @@ def lanes_owed(platform: str, account: str) -> Transaction[set[str]]:
     return {session_key for (session_key,) in (yield Statement("lanes_owed", (platform, account)))}
 
 
-def owing() -> Transaction[dict[tuple[str, str], int]]:
+def count_owed_by_account() -> Transaction[dict[tuple[str, str], int]]:
     """Return the number of owed replies, by platform and account."""
     rows = yield Statement("accounts_owing")
     return {(one.platform, one.account): one.replies for one in map(AccountOwing._make, rows)}
@@ -243,7 +243,7 @@ class SentReply(NamedTuple):
     at: datetime
 
 
-def all_sent(replies: Sequence[SentReply]) -> Transaction[None]:
+def mark_sent(replies: Sequence[SentReply]) -> Transaction[None]:
     """Settle replies that the platform has accepted."""
     for reply, sent_message_id, at in replies:
         became = (to_micros(at), sent_message_id, reply.attempts + 1, reply.reply_id)
@@ -251,14 +251,14 @@ def all_sent(replies: Sequence[SentReply]) -> Transaction[None]:
         yield move_statement("reply_sent", ReplyEvent.CONFIRMED, params=became, lock=lock)
 
 
-def retry(reply: OwedReply, at: datetime, problem: str, *, unclear: int) -> Transaction[None]:
+def put_off_reply(reply: OwedReply, at: datetime, problem: str, *, unclear: int) -> Transaction[None]:
     """Put a reply off until that time."""
     what = truncated_text(problem, MAX_PROBLEM)
     becomes = (reply.attempts + 1, to_micros(at), unclear, what, reply.reply_id)
     yield move_statement("reply_retry", ReplyEvent.PUT_OFF, params=becomes, lock=reply_lock(reply.reply_id))
 
 
-def give_up(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> Transaction[None]:
+def give_up_reply(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> Transaction[None]:
     """Make a reply a dead letter, which is kept for operators."""
     what = truncated_text(problem, MAX_PROBLEM)
     becomes = (reply.attempts + 1, to_micros(now), unclear, what, reply.reply_id)
@@ -267,21 +267,21 @@ def give_up(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> T
     )
 
 
-def dead(limit: int, before: int = FIRST) -> Transaction[list[OwedReply]]:
+def dead_replies(limit: int, before: int = FIRST) -> Transaction[list[OwedReply]]:
     """Return replies that were given up, the newest first."""
-    return _replies((yield Statement("dead_replies", (before, limit))))
+    return _replies_from_rows((yield Statement("dead_replies", (before, limit))))
 
 
-def owed(limit: int, session_key: str | None = None) -> Transaction[list[OwedReply]]:
+def owed_replies(limit: int, session_key: str | None = None) -> Transaction[list[OwedReply]]:
     """Return owed replies, of all lanes or of one, the one owed for longest first, due or not."""
     if session_key is None:
         rows = yield Statement("all_owed_replies", (limit,))
     else:
         rows = yield Statement("all_owed_to_lane", (session_key, limit))
-    return _replies(rows)
+    return _replies_from_rows(rows)
 
 
-def revive(reply_id: int, now: datetime) -> Transaction[None]:
+def revive_reply(reply_id: int, now: datetime) -> Transaction[None]:
     """Owe a reply again that was given up."""
     ((revived,),) = yield move_statement(
         "revive_reply", ReplyEvent.REVIVED, params=(to_micros(now), reply_id)
@@ -291,16 +291,16 @@ def revive(reply_id: int, now: datetime) -> Transaction[None]:
         raise NotGivenUpError(problem)
 
 
-def _replies(rows: Rows) -> list[OwedReply]:
-    return [_reply(ReplyRow(*row)) for row in rows]
+def _replies_from_rows(rows: Rows) -> list[OwedReply]:
+    return [_reply_from_row(ReplyRow(*row)) for row in rows]
 
 
-def _reply(row: ReplyRow) -> OwedReply:
+def _reply_from_row(row: ReplyRow) -> OwedReply:
     problem = row.problem
     try:
         target, message = (
-            _read(_TARGET, row.reply_id, row.target),
-            _read(_MESSAGE, row.reply_id, row.content),
+            _decode_json(_TARGET, row.reply_id, row.target),
+            _decode_json(_MESSAGE, row.reply_id, row.content),
         )
     except StorageCorruptError as error:
         target, message = ReplyTarget(platform=row.platform, account=row.account), OutboundMessage()
@@ -322,7 +322,7 @@ def _reply(row: ReplyRow) -> OwedReply:
     )
 
 
-def _read(decoder: msgspec.json.Decoder[T], reply_id: int, text: str | None) -> T:
+def _decode_json(decoder: msgspec.json.Decoder[T], reply_id: int, text: str | None) -> T:
     try:
         return decoder.decode(text or "")
     except DAMAGE as error:
@@ -332,7 +332,7 @@ def _read(decoder: msgspec.json.Decoder[T], reply_id: int, text: str | None) -> 
 _READ: Final = msgspec.json.Decoder(Growing)
 
 
-def growing_in(stored: str | None) -> Growing | None:
+def decode_growing(stored: str | None) -> Growing | None:
     """Return the growing reply of a turn; None if there is none, or it is damaged."""
     try:
         return None if stored is None else _READ.decode(stored)
@@ -340,24 +340,24 @@ def growing_in(stored: str | None) -> Growing | None:
         return None  # a damaged note must stop no turn: the reply is sent anew
 
 
-def noting(session_key: str, token: int, growing: Growing) -> Statement:
+def note_growing_statement(session_key: str, token: int, growing: Growing) -> Statement:
     """Return the statement that stores where the reply of a turn grows; the caller has checked the lease."""
-    return Statement("note_growing", (_stored(growing), session_key, token))
+    return Statement("note_growing", (_growing_as_json(growing), session_key, token))
 
 
-def grow_no_more(items: Iterable[QueuedItem]) -> Transaction[None]:
+def forget_growing(items: Iterable[QueuedItem]) -> Transaction[None]:
     """Forget the platform message in which a reply grew: later tries reply in a message of their own."""
-    shown = [(one, growing) for one in items if (growing := growing_in(one.growing)) is not None]
-    ended = [(_stored(Growing(number=growing.number)), one.item_id) for one, growing in shown]
+    shown = [(one, growing) for one in items if (growing := decode_growing(one.growing)) is not None]
+    ended = [(_growing_as_json(Growing(number=growing.number)), one.item_id) for one, growing in shown]
     if ended:
         yield Statement("grows_no_more", many=ended)
 
 
-def left_unfinished(session_key: str, items: Iterable[QueuedItem]) -> list[Owed]:
+def unfinished_notices(session_key: str, items: Iterable[QueuedItem]) -> list[Owed]:
     """Return the notices that are owed in the place of replies which will not be completed."""
     found: list[Owed] = []
     for one in items:
-        growing, message = growing_in(one.growing), decode_message_or_none(session_key, one.payload)
+        growing, message = decode_growing(one.growing), decode_message_or_none(session_key, one.payload)
         if growing is None or growing.message_id is None or message is None:
             continue
         said = OutboundMessage(text=UNFINISHED, is_notice=True, replaces=growing.message_id)
@@ -366,18 +366,20 @@ def left_unfinished(session_key: str, items: Iterable[QueuedItem]) -> list[Owed]
     return found
 
 
-def owe_unfinished(session_key: str, items: Iterable[QueuedItem], change: Change) -> Transaction[None]:
+def owe_unfinished_notices(
+    session_key: str, items: Iterable[QueuedItem], change: Change
+) -> Transaction[None]:
     """Owe notices in the place of replies which will not be completed, if any part of them was shown."""
-    owed = left_unfinished(session_key, items)
+    owed = unfinished_notices(session_key, items)
     if owed:
-        yield from owe(owed, None, session_key, change)
+        yield from owe_replies(owed, None, session_key, change)
 
 
-def owe_unfinished_waiting(session_key: str, change: Change) -> Transaction[None]:
+def owe_notices_of_waiting(session_key: str, change: Change) -> Transaction[None]:
     """Owe notices in the place of the unfinished replies of all turns that wait on a lane."""
     items = map(item_from_row, (yield Statement("waiting_half_answered", (session_key,))))
-    yield from owe_unfinished(session_key, items, change)
+    yield from owe_unfinished_notices(session_key, items, change)
 
 
-def _stored(growing: Growing) -> str:
+def _growing_as_json(growing: Growing) -> str:
     return msgspec.json.encode(growing).decode()

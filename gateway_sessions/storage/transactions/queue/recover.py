@@ -35,11 +35,21 @@ from gateway_sessions.storage.tables.nodes import LivingQuery
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.tables.statements import move_items, move_statement
 from gateway_sessions.storage.transactions.queue import turn_rows
-from gateway_sessions.storage.transactions.queue.admit import settling_noted
-from gateway_sessions.storage.transactions.queue.edits import reword
-from gateway_sessions.storage.transactions.queue.outbox import Owed, grow_no_more, left_unfinished, owe
-from gateway_sessions.storage.transactions.queue.settle import calmed
-from gateway_sessions.storage.transactions.queue.turn_rows import Held, bury, items_of, let_wait_again
+from gateway_sessions.storage.transactions.queue.admit import settle_noted_statement
+from gateway_sessions.storage.transactions.queue.edits import reapply_edit
+from gateway_sessions.storage.transactions.queue.outbox import (
+    Owed,
+    forget_growing,
+    owe_replies,
+    unfinished_notices,
+)
+from gateway_sessions.storage.transactions.queue.settle import clear_entry_interruption
+from gateway_sessions.storage.transactions.queue.turn_rows import (
+    TurnLease,
+    bury_turn,
+    requeue_turn,
+    turn_items,
+)
 from gateway_sessions.storage.transactions.sessions.lane_changes import cut_off
 
 TOO_OLD: Final = "its turn was cut off too long ago to begin again by itself"
@@ -60,7 +70,7 @@ class OpenCommand(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CutOff:
+class CutOffTurn:
     """A lane whose turn a process began and did not end."""
 
     session_key: str
@@ -80,7 +90,7 @@ class CutOff:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Abandoned:
+class AbandonedCommand:
     """A command of a process that is gone; it may or may not have been carried out."""
 
     session_key: str
@@ -89,9 +99,9 @@ class Abandoned:
     message: InboundMessage
 
 
-def adopt(
+def take_over_lanes(
     change: Change, census: LivingQuery, limit: int, hold_until: datetime | None = None
-) -> Transaction[list[CutOff]]:
+) -> Transaction[list[CutOffTurn]]:
     """Take some lanes from openings that are gone: their turns were cut off.
 
     The turns wait again in their old places, not to begin before *hold_until*. Turns that were tried *limit*
@@ -103,57 +113,61 @@ def adopt(
         return []
     ((last_write,),) = yield Statement("last_heard_of")
     heard = max(last_write or 0, (yield from meta.get_number(meta.LIVED_AT)))
-    found: list[CutOff] = []
+    found: list[CutOffTurn] = []
     for (session_key,) in rows:
         lane = yield from load_lane(session_key)
-        end = TurnCut(limit=limit, ready_at=hold_until, heard=heard)
-        found.append((yield from _cut_off(change, lane, end)))
+        end = CutOffRules(limit=limit, ready_at=hold_until, heard=heard)
+        found.append((yield from _cut_off_turn(change, lane, end)))
     return found
 
 
-def cut_short(held: Held, end: TurnCut, change: Change) -> Transaction[CutOff]:
+def give_back_undrained(held: TurnLease, end: CutOffRules, change: Change) -> Transaction[CutOffTurn]:
     """Give back a turn that has not ended within the time of a drain; the try counts, as after a crash.
 
     If it did not count, a turn that never ends would be tried for ever by processes that always end in order.
     """
     lane = yield from require_held_lane(held.session_key, held.epoch, held.token)
-    return (yield from _cut_off(change, lane, end))
+    return (yield from _cut_off_turn(change, lane, end))
 
 
-def doubt_replies(census: LivingQuery) -> Transaction[int]:
+def mark_replies_unclear(census: LivingQuery) -> Transaction[int]:
     """Note that replies which processes that are gone were sending may have been sent; return how many."""
     living = yield from census()
     ((doubted,),) = yield move_statement("doubt_replies", ReplyEvent.DOUBTED, params=(living.epochs_as_json,))
     return int(doubted)
 
 
-def abandon_commands(change: Change, census: LivingQuery) -> Transaction[list[Abandoned]]:
+def abandon_commands(change: Change, census: LivingQuery) -> Transaction[list[AbandonedCommand]]:
     """Settle the commands of openings that are gone, unless a row says that they were carried out.
 
     Their authors are owed a notice. A command is not carried out again, because no row tells how far it came.
     """
     living = yield from census()
     rows = yield Statement("open_commands")
-    found: list[Abandoned] = []
+    found: list[AbandonedCommand] = []
     for one in map(OpenCommand._make, rows):
         if living.has_made(one.item_id):
             continue
         message = decode_message_or_none(one.session_key, one.payload)
         if message is not None and message.kind is not MessageKind.NEW:
-            yield from _carry_out_change(one.item_id, one.session_key, message, change)
+            yield from _carry_out_noted_edit(one.item_id, one.session_key, message, change)
             continue
         problem = "the process ended while it was carried out"
-        yield settling_noted(one.item_id, ItemEvent.ABANDONED, "recovery", change.now, problem)
+        yield settle_noted_statement(one.item_id, ItemEvent.ABANDONED, "recovery", change.now, problem)
         if message is None:
             continue
-        found.append(Abandoned(session_key=one.session_key, seq=one.seq, owner=one.owner, message=message))
+        found.append(
+            AbandonedCommand(session_key=one.session_key, seq=one.seq, owner=one.owner, message=message)
+        )
         if not message.internal:
             text = NOT_CARRIED_OUT.format(command=f"/{message.command}")
-            yield from owe([_notice(message, text, one.owner, one.seq)], None, one.session_key, change)
+            yield from owe_replies(
+                [_notice_reply(message, text, one.owner, one.seq)], None, one.session_key, change
+            )
     return found
 
 
-def _carry_out_change(
+def _carry_out_noted_edit(
     item_id: int, session_key: str, message: InboundMessage, change: Change
 ) -> Transaction[None]:
     """Carry out an edit or a deletion that an earlier version wrote down, perhaps without carrying it out.
@@ -161,15 +175,15 @@ def _carry_out_change(
     A second time does no harm. The key of a change whose message is unknown is forgotten, so that a later
     delivery of it is no duplicate.
     """
-    reworded = yield from reword(message, session_key, "recovery", change)
+    reworded = yield from reapply_edit(message, session_key, "recovery", change)
     event = ItemEvent.ABANDONED if reworded is None else ItemEvent.APPLIED
-    yield settling_noted(item_id, event, "recovery", change.now)
+    yield settle_noted_statement(item_id, event, "recovery", change.now)
     if reworded is None:
         yield Statement("forget_event", (item_id,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnCut:
+class CutOffRules:
     """The way in which a turn was cut off, and the rules for what follows."""
 
     limit: int
@@ -195,25 +209,25 @@ class TurnCut:
         return from_micros(min(written, to_micros(change.now)))
 
 
-def _cut_off(change: Change, lane: LaneRow, end: TurnCut) -> Transaction[CutOff]:
+def _cut_off_turn(change: Change, lane: LaneRow, end: CutOffRules) -> Transaction[CutOffTurn]:
     """Take the lane from a turn that has not ended, and decide whether the turn is tried again."""
     key, attempts = lane.session_key, lane.attempts + 1
-    held = Held(session_key=key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
-    items = yield from items_of(held)
+    held = TurnLease(session_key=key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
+    items = yield from turn_items(held)
     begun_with = [one for one in items if not one.steered]
     entry = yield from load_readable(key)  # a damaged entry must not keep the store from opening
     buried, notices = tuple[InboundMessage, ...](), tuple[int, ...]()
     given_up = bool(begun_with) and plan_recovery(attempts, end.limit) is Recovery.SUSPEND
     if given_up:
-        buried = _readable(key, begun_with)
-        yield from bury(held, end.by, TRIED.format(attempts=attempts), change)
-        words = [*left_unfinished(key, begun_with[:1]), *_last_words(buried, begun_with[0])]
+        buried = _decode_readable(key, begun_with)
+        yield from bury_turn(held, end.by, TRIED.format(attempts=attempts), change)
+        words = [*unfinished_notices(key, begun_with[:1]), *_give_up_notices(buried, begun_with[0])]
         told = words if end.notices is None else end.notices
-        notices = yield from owe(told, entry, key, change)
+        notices = yield from owe_replies(told, entry, key, change)
     elif items:
-        yield from let_wait_again(held, to_micros(end.ready_at or change.now))
-    taken_back = not begun_with and (bool(items) or (yield from _was_taken_back(held)))
-    marked = None if taken_back else (yield from _marked(change, lane, entry, end))
+        yield from requeue_turn(held, to_micros(end.ready_at or change.now))
+    taken_back = not begun_with and (bool(items) or (yield from _has_deleted_messages(held)))
+    marked = None if taken_back else (yield from _mark_interrupted(change, lane, entry, end))
     lane.revoke_lease()
     if items or marked is not None:
         lane.attempts = attempts
@@ -222,7 +236,7 @@ def _cut_off(change: Change, lane: LaneRow, end: TurnCut) -> Transaction[CutOff]
     if given_up:
         yield from schedule_and_store(lane, change.now)
     yield from put_lane(lane)
-    return CutOff(
+    return CutOffTurn(
         session_key=key,
         entry=marked or entry,
         attempts=attempts,
@@ -235,13 +249,13 @@ def _cut_off(change: Change, lane: LaneRow, end: TurnCut) -> Transaction[CutOff]
     )
 
 
-def _was_taken_back(held: Held) -> Transaction[bool]:
+def _has_deleted_messages(held: TurnLease) -> Transaction[bool]:
     """Return whether people deleted all messages of a turn, so that it has none left."""
     return bool((yield Statement("turn_was_taken_back", (held.session_key, held.token))))
 
 
-def _marked(
-    change: Change, lane: LaneRow, entry: SessionEntry | None, end: TurnCut
+def _mark_interrupted(
+    change: Change, lane: LaneRow, entry: SessionEntry | None, end: CutOffRules
 ) -> Transaction[SessionEntry | None]:
     """Return the entry, marked as interrupted, or suspended after too many tries; None if it may not be."""
     if entry is None or not allows(entry.state, Event.INTERRUPTED):
@@ -251,16 +265,16 @@ def _marked(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PutAside:
+class StaleTurn:
     """A turn that was cut off too long ago to begin again by itself."""
 
     entry: SessionEntry
     lane: LaneRow
 
 
-def put_aside_stale(
+def bury_stale_turns(
     change: Change, only: Collection[str] | None, after: str
-) -> Transaction[tuple[list[PutAside], str | None]]:
+) -> Transaction[tuple[list[StaleTurn], str | None]]:
     """Make dead letters of turns that were cut off too long ago; people have to ask for them again.
 
     Their sessions go on, with the messages of such a turn in the transcript, and people get a notice. Look at
@@ -268,14 +282,14 @@ def put_aside_stale(
     """
     tried = [key for key, _ in (yield Statement("tried_lanes")) if key > after]
     page = tried[:PAGE]
-    found: list[PutAside] = []
+    found: list[StaleTurn] = []
     for session_key in page:
         if only is None or session_key in only:
-            found += yield from _put_aside_if_stale(change, session_key)
+            found += yield from _bury_if_stale(change, session_key)
     return found, page[-1] if len(tried) > PAGE else None
 
 
-def _put_aside_if_stale(change: Change, session_key: str) -> Transaction[list[PutAside]]:
+def _bury_if_stale(change: Change, session_key: str) -> Transaction[list[StaleTurn]]:
     lane = yield from load_lane(session_key, locked=True)
     entry = yield from load_readable(session_key)
     if entry is None or lane.running or not lane.attempts:
@@ -286,31 +300,31 @@ def _put_aside_if_stale(change: Change, session_key: str) -> Transaction[list[Pu
     items = (
         (yield from items_of_waiting_turn(session_key, head.item_id, head.seq)) if head is not None else []
     )
-    said = _readable(session_key, items)
+    said = _decode_readable(session_key, items)
     if not said or len(said) < len(items):
         return []
-    yield from turn_rows.record_waiting(session_key, items, entry.session_id, change)
+    yield from turn_rows.append_waiting_rows(session_key, items, entry.session_id, change)
     because = (to_micros(change.now), "recovery", TOO_OLD)
     given_up = [(*because, one.item_id) for one in items]
     yield from move_items("bury_item", ItemEvent.GIVEN_UP, given_up)
-    told = _notice(said[-1], cut_off_notice(marked_at(entry), change.now), items[0].owner, items[0].seq)
-    yield from owe([*left_unfinished(session_key, items[:1]), told], entry, session_key, change)
-    yield from grow_no_more(items)
+    told = _notice_reply(said[-1], cut_off_notice(marked_at(entry), change.now), items[0].owner, items[0].seq)
+    yield from owe_replies([*unfinished_notices(session_key, items[:1]), told], entry, session_key, change)
+    yield from forget_growing(items)
     yield from recount_waiting_turns(lane, another=True)
     yield from schedule_and_store(lane, change.now)
     yield from put_lane(lane)
-    return [PutAside(entry=(yield from calmed(change, entry)), lane=lane)]
+    return [StaleTurn(entry=(yield from clear_entry_interruption(change, entry)), lane=lane)]
 
 
-def _readable(session_key: str, items: Sequence[QueuedItem]) -> tuple[InboundMessage, ...]:
+def _decode_readable(session_key: str, items: Sequence[QueuedItem]) -> tuple[InboundMessage, ...]:
     found = (decode_message_or_none(session_key, one.payload) for one in items)
     return tuple(one for one in found if one is not None)
 
 
-def _last_words(buried: Sequence[InboundMessage], head: QueuedItem) -> list[Owed]:
-    return [_notice(one, GIVEN_UP, head.owner, head.seq) for one in buried[-1:]]
+def _give_up_notices(buried: Sequence[InboundMessage], head: QueuedItem) -> list[Owed]:
+    return [_notice_reply(one, GIVEN_UP, head.owner, head.seq) for one in buried[-1:]]
 
 
-def _notice(message: InboundMessage, text: str, owner: str, seq: int) -> Owed:
+def _notice_reply(message: InboundMessage, text: str, owner: str, seq: int) -> Owed:
     said = OutboundMessage(text=text, is_notice=True)
     return Owed(target=ReplyTarget.answering(message), message=said, owner=owner, seq=seq)

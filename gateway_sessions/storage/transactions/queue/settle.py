@@ -42,14 +42,14 @@ from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.claim import (
     NO_VERSION,
     ClaimedTurn,
-    Starter,
-    Version,
-    begin_turn,
+    TranscriptVersion,
+    TurnStarter,
+    begin_next_turn,
     claim,
-    version_of,
+    transcript_version,
 )
-from gateway_sessions.storage.transactions.queue.outbox import Owed, noting, owe
-from gateway_sessions.storage.transactions.queue.turn_rows import Held, Speaker, items_of
+from gateway_sessions.storage.transactions.queue.outbox import Owed, note_growing_statement, owe_replies
+from gateway_sessions.storage.transactions.queue.turn_rows import MessageAuthor, TurnLease, turn_items
 from gateway_sessions.storage.transactions.sessions.find_or_create import merely_answered, touching
 from gateway_sessions.storage.transactions.sessions.lane_changes import answered, worked
 from gateway_sessions.storage.transactions.sessions.session_transitions import move_to
@@ -60,10 +60,10 @@ STOPPED: Final = Message("assistant", "[This turn was stopped.]", finish_reason=
 """The text in which a transcript tells a model that a person stopped the turn."""
 
 
-class Settlement(msgspec.Struct, frozen=True, kw_only=True):
+class TurnSettlement(msgspec.Struct, frozen=True, kw_only=True):
     """The end of a turn, and all that the turn leaves behind."""
 
-    held: Held
+    held: TurnLease
     outcome: Outcome
     by: str = "turn"
     messages: Sequence[Message] = ()
@@ -78,24 +78,24 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledTurn:
     """The rows that a turn left behind."""
 
     entry: SessionEntry | None
     message_ids: list[int] = field(default_factory=list[int])
     reply_ids: tuple[int, ...] = ()
-    version: Version = NO_VERSION
+    version: TranscriptVersion = NO_VERSION
     waiting: int = 0
     next: ClaimedTurn | None = None
     lane: KnownLane | None = None
     """The lane, if no turn runs or waits there now."""
 
 
-class KnownEnding(msgspec.Struct, frozen=True, kw_only=True):
+class KnownBeforeEnd(msgspec.Struct, frozen=True, kw_only=True):
     """Facts that the process knows before a turn ends; only the database tells whether they are current."""
 
     entry: SessionEntry | None = None
-    starter: Starter | None = None
+    starter: TurnStarter | None = None
     """The start of the next turn in the same commit, if one may begin."""
     next_lane: str | None = None
     """The lane of that next turn; None: this lane."""
@@ -105,10 +105,10 @@ class KnownEnding(msgspec.Struct, frozen=True, kw_only=True):
     """True if the caller asks for the version of the transcript afterwards."""
 
 
-NOTHING_KNOWN: Final = KnownEnding()
+NOTHING_KNOWN: Final = KnownBeforeEnd()
 
 
-class NotAsKnownError(GatewaySessionsError):
+class TurnChangedError(GatewaySessionsError):
     """The messages of the turn are not those that its holder knows; no row was changed: read them again."""
 
     def __init__(self, session_key: str) -> None:
@@ -116,46 +116,46 @@ class NotAsKnownError(GatewaySessionsError):
         super().__init__(f"the turn on lane {session_key!r} is not about what it began with")
 
 
-def append(held: Held, messages: Sequence[Message], change: Change) -> Transaction[list[int]]:
+def append_messages(held: TurnLease, messages: Sequence[Message], change: Change) -> Transaction[list[int]]:
     """Add messages to the transcript while the turn runs, behind the messages of the turn."""
     yield from require_held_lane(held.session_key, held.epoch, held.token)
-    session_id = yield from _session_of(held)
-    return (yield from turn_rows.record(held, session_id, messages, change))
+    session_id = yield from _current_session(held)
+    return (yield from turn_rows.append_turn_rows(held, session_id, messages, change))
 
 
-def note_growing(held: Held, growing: Growing) -> Transaction[None]:
+def note_growing_reply(held: TurnLease, growing: Growing) -> Transaction[None]:
     """Store the platform message in which the turn's reply grows."""
     yield from require_held_lane(held.session_key, held.epoch, held.token)
-    yield noting(held.session_key, held.token, growing)
+    yield note_growing_statement(held.session_key, held.token, growing)
 
 
-def owe_now(
-    held: Held, owed: Sequence[Owed], change: Change, growing: Growing | None = None
+def owe_during_turn(
+    held: TurnLease, owed: Sequence[Owed], change: Change, growing: Growing | None = None
 ) -> Transaction[tuple[int, ...]]:
     """Owe messages while the turn runs, before its own reply and in the place of the *growing* one."""
     yield from require_held_lane(held.session_key, held.epoch, held.token)
     if growing is not None:
-        yield noting(held.session_key, held.token, growing)
+        yield note_growing_statement(held.session_key, held.token, growing)
     entry = yield from load(held.session_key)
-    return (yield from owe(owed, entry, held.session_key, change))
+    return (yield from owe_replies(owed, entry, held.session_key, change))
 
 
-def conversation(held: Held, session_id: str, limit: int | None) -> Transaction[list[Chat]]:
+def turn_conversation(held: TurnLease, session_id: str, limit: int | None) -> Transaction[list[Chat]]:
     """Return the conversation in the form that a model gets, with the messages of the turn at its end."""
-    pending = yield from turn_rows.unrecorded(held)
+    pending = yield from turn_rows.missing_rows(held)
     return (
         yield from conversations.conversation(session_id, limit, include_ancestors=False, pending=pending)
     )
 
 
-def record_stopped(lane: LaneRow, change: Change) -> Transaction[None]:
+def record_stopped_turn(lane: LaneRow, change: Change) -> Transaction[None]:
     """Append the messages of a turn to the transcript, before the turn is stopped from outside."""
-    held = Held(session_key=lane.session_key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
+    held = TurnLease(session_key=lane.session_key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
     entry = yield from load(lane.session_key)
     if entry is None:
         return
     try:
-        yield from turn_rows.record(held, entry.session_id, [STOPPED], change, noted=False)
+        yield from turn_rows.append_turn_rows(held, entry.session_id, [STOPPED], change, noted=False)
     except StorageCorruptError:
         # A message that cannot be read must not keep people from stopping its turn.
         return
@@ -169,57 +169,57 @@ class SteeredMessage(NamedTuple):
     """The message as it is now: it may have been edited since it was accepted."""
 
 
-def steer(held: Held, seq: int, change: Change) -> Transaction[SteeredMessage | None]:
+def steer_message(held: TurnLease, seq: int, change: Change) -> Transaction[SteeredMessage | None]:
     """Let a waiting message join the running turn; None if it does not wait any more.
 
     Other messages of its turn wait on without it: the running turn was not told of them.
     """
     lane = yield from require_held_lane(held.session_key, held.epoch, held.token)
-    session_id = yield from _session_of(held)
+    session_id = yield from _current_session(held)
     item_id = yield from find_waiting_turn(held.session_key, seq)
     if item_id is None:
         return None
     # An earlier try may have appended it elsewhere in the transcript, in one row with others.
     together = yield from items_of_waiting_turn(held.session_key, item_id, seq)
-    yield from turn_rows.withdraw(together)
+    yield from turn_rows.withdraw_rows(together)
     others = [one for one in together if one.item_id != item_id]
     if (yield from promote_next_message(item_id, others)) is None:
         lane.waiting -= 1
         yield from put_lane(lane)
     yield from move_items("steer_item", ItemEvent.STEERED, [(held.token, held.token, item_id)])
-    item = next(one for one in (yield from items_of(held)) if one.seq == seq)
-    return SteeredMessage(lane, (yield from turn_rows.record_steered(held, session_id, item, change)))
+    item = next(one for one in (yield from turn_items(held)) if one.seq == seq)
+    return SteeredMessage(lane, (yield from turn_rows.append_steered_row(held, session_id, item, change)))
 
 
 def end_turn(
-    settlement: Settlement, change: Change, known: KnownEnding = NOTHING_KNOWN
-) -> Transaction[Settled]:
+    settlement: TurnSettlement, change: Change, known: KnownBeforeEnd = NOTHING_KNOWN
+) -> Transaction[SettledTurn]:
     """Write all that the turn leaves behind and give the lane back, or on to its next turn.
 
     The next turn may be one of another lane that waits until fewer turns run.
     """
     held = settlement.held
-    freed = None if known.others_wait else (yield from _freed(settlement))
+    freed = None if known.others_wait else (yield from _free_lane_if_calm(settlement))
     lane = freed or (yield from require_held_lane(held.session_key, held.epoch, held.token))
-    entry, ids = yield from _leave_in_session(settlement, change, known)
+    entry, ids = yield from _write_to_session(settlement, change, known)
     yield from _settle_items(settlement, lane, change)
-    replies = yield from owe(settlement.replies, entry, held.session_key, change)
+    replies = yield from owe_replies(settlement.replies, entry, held.session_key, change)
     following: ClaimedTurn | None = None
     if freed is None:
         starter = known.starter if known.next_lane is None else None
-        following = yield from _pass_on(lane, entry, change, starter)
+        following = yield from _free_or_begin_next(lane, entry, change, starter)
     if known.starter is not None and known.next_lane is not None:
         following = yield from claim(known.starter, known.next_lane, change)
     version = NO_VERSION
     if known.versioned and entry is not None:
-        version = yield from version_of(entry.session_id)
+        version = yield from transcript_version(entry.session_id)
     left = None
     if freed is not None and settlement.begun is not None:
         left = KnownLane(settlement.begun.next_seq, held.token)
-    return Settled(entry, ids, replies, version, lane.waiting, following, left)
+    return SettledTurn(entry, ids, replies, version, lane.waiting, following, left)
 
 
-def _freed(settlement: Settlement) -> Transaction[LaneRow | None]:
+def _free_lane_if_calm(settlement: TurnSettlement) -> Transaction[LaneRow | None]:
     """Give the lane back by one statement if the turn still holds it and no turn waits; else None."""
     held = settlement.held
     if settlement.outcome is Outcome.DEAD:  # its steered messages wait again
@@ -227,42 +227,42 @@ def _freed(settlement: Settlement) -> Transaction[LaneRow | None]:
     return (yield from free_calm_lane(held.session_key, held.epoch, held.token))
 
 
-def _pass_on(
-    lane: LaneRow, entry: SessionEntry | None, change: Change, starter: Starter | None
+def _free_or_begin_next(
+    lane: LaneRow, entry: SessionEntry | None, change: Change, starter: TurnStarter | None
 ) -> Transaction[ClaimedTurn | None]:
     """Give the lane back, or on to its next turn."""
     lane.lease_epoch, lane.leased_at = None, None
     following = yield from schedule_next_turn(lane, change.now)
     lane.attempts = following.tries if following is not None else 0
     if starter is not None and is_next_turn_ready(lane, change.now):
-        return (yield from begin_turn(starter, lane, change, entry, following))
+        return (yield from begin_next_turn(starter, lane, change, entry, following))
     yield from put_lane(lane)
     if following is not None:
         yield Statement("set_ready_at", (lane.ready_at, following.item_id))
     return None
 
 
-def _leave_in_session(
-    settlement: Settlement, change: Change, known: KnownEnding
+def _write_to_session(
+    settlement: TurnSettlement, change: Change, known: KnownBeforeEnd
 ) -> Transaction[tuple[SessionEntry | None, list[int]]]:
     """Write the turn's rows in its session; return the entry, and the ids of the turn's messages."""
     held = settlement.held
-    entry = yield from _answered_as_known(settlement, change, known.entry)
+    entry = yield from _touch_known_entry(settlement, change, known.entry)
     if entry is not None:
-        return entry, (yield from _settle_rows(settlement, entry.session_id, change))
+        return entry, (yield from _write_transcript_rows(settlement, entry.session_id, change))
     entry = yield from load(held.session_key, known.entry)
     if entry is None:
         return None, []
-    session_id = yield from _writes_to(held, entry)
-    ids = yield from _settle_rows(settlement, session_id, change)
+    session_id = yield from _session_to_write(held, entry)
+    ids = yield from _write_transcript_rows(settlement, session_id, change)
     yield from uses.record_spent(session_id, settlement.usages, change.now)
     if settlement.usages:  # an entry counts tokens as well
         entry = (yield from load(held.session_key, entry)) or entry
     return (yield from _settle_entry(settlement, entry, session_id, change)), ids
 
 
-def _answered_as_known(
-    settlement: Settlement, change: Change, entry: SessionEntry | None
+def _touch_known_entry(
+    settlement: TurnSettlement, change: Change, entry: SessionEntry | None
 ) -> Transaction[SessionEntry | None]:
     """Return the entry after the turn if it is as known and only its clocks move; else None."""
     if entry is None or settlement.usages or settlement.internal:
@@ -277,12 +277,12 @@ def _answered_as_known(
     return entry.evolve(change.now, last_interaction_at=change.now) if moved else None
 
 
-def give_back(
-    held: Held, retry_at: datetime | None, change: Change, *, counted: bool
+def give_back_turn(
+    held: TurnLease, retry_at: datetime | None, change: Change, *, counted: bool
 ) -> Transaction[LaneRow]:
     """Let the turn wait again in its old place, because it did not come to an end."""
     lane = yield from require_held_lane(held.session_key, held.epoch, held.token)
-    again, tried = yield from turn_rows.let_wait_again(held, to_micros(retry_at or change.now))
+    again, tried = yield from turn_rows.requeue_turn(held, to_micros(retry_at or change.now))
     lane.waiting += again
     lane.revoke_lease()
     if tried:
@@ -293,14 +293,14 @@ def give_back(
     return lane
 
 
-def _session_of(held: Held) -> Transaction[str]:
+def _current_session(held: TurnLease) -> Transaction[str]:
     entry = yield from load(held.session_key)
     if entry is None:  # a leased lane keeps its session, unless another program wrote to the database
         raise FencedError(held.session_key, held.token)
-    return (yield from _writes_to(held, entry))
+    return (yield from _session_to_write(held, entry))
 
 
-def _writes_to(held: Held, entry: SessionEntry) -> Transaction[str]:
+def _session_to_write(held: TurnLease, entry: SessionEntry) -> Transaction[str]:
     """Return the session that the turn writes to: its own, or the continuation after a compression."""
     if held.session_id in ("", entry.session_id):
         return entry.session_id
@@ -309,27 +309,33 @@ def _writes_to(held: Held, entry: SessionEntry) -> Transaction[str]:
     return entry.session_id if entry.session_id in behind else held.session_id
 
 
-def _settle_rows(settlement: Settlement, session_id: str, change: Change) -> Transaction[list[int]]:
+def _write_transcript_rows(
+    settlement: TurnSettlement, session_id: str, change: Change
+) -> Transaction[list[int]]:
     """Write the turn's rows in the transcript; return the ids of its last messages."""
     held, outcome = settlement.held, settlement.outcome
     if outcome is Outcome.ROLLED_BACK:
-        yield from turn_rows.take_back(held, session_id, change.ids)
+        yield from turn_rows.hide_turn_rows(held, session_id, change.ids)
         return []
     noted, begun, messages = outcome is Outcome.DEAD, settlement.begun, settlement.messages
-    # A failed turn is read again here, because `bury` does not check that its messages are still those.
+    # A failed turn is read again here, because `bury_turn` does not check that its messages are still those.
     if begun is None or begun.recorded or outcome is Outcome.DEAD:
-        return (yield from turn_rows.record(held, session_id, messages, change, noted=noted))
+        return (yield from turn_rows.append_turn_rows(held, session_id, messages, change, noted=noted))
     items = begun.items if len(begun.items) == 1 else sorted(begun.items, key=lambda one: one.seq)
     first = items[0]
     spoken = [one.message for one in items]
-    said = [turn_rows.row_of(spoken, Speaker(held.session_key, first.owner, first.author), first.admitted_at)]
-    return (yield from turn_rows.record_behind(said, held, session_id, messages, change, noted=noted))
+    said = [
+        turn_rows.row_of_messages(
+            spoken, MessageAuthor(held.session_key, first.owner, first.author), first.admitted_at
+        )
+    ]
+    return (yield from turn_rows.append_known_rows(said, held, session_id, messages, change, noted=noted))
 
 
-def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Transaction[None]:
+def _settle_items(settlement: TurnSettlement, lane: LaneRow, change: Change) -> Transaction[None]:
     held = settlement.held
     if settlement.outcome is Outcome.DEAD:
-        lane.waiting += yield from turn_rows.bury(held, settlement.by, settlement.problem, change)
+        lane.waiting += yield from turn_rows.bury_turn(held, settlement.by, settlement.problem, change)
         return
     event = TURN_EVENTS[settlement.outcome]
     settled = (str(settlement.outcome), to_micros(change.now), settlement.by, settlement.problem)
@@ -342,11 +348,11 @@ def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Tran
     else:
         ((ended,),) = yield move_statement("settle_turn", event, params=params)
     if begun is not None and ended != len(begun.items):
-        raise NotAsKnownError(held.session_key)
+        raise TurnChangedError(held.session_key)
 
 
 def _settle_entry(
-    settlement: Settlement, entry: SessionEntry, session_id: str, change: Change
+    settlement: TurnSettlement, entry: SessionEntry, session_id: str, change: Change
 ) -> Transaction[SessionEntry]:
     """Move the entry's clocks and clear its mark of an interruption: no turn waits to be resumed."""
     if session_id != entry.session_id:
@@ -354,17 +360,17 @@ def _settle_entry(
     if settlement.outcome is not Outcome.ROLLED_BACK:
         ended = worked if settlement.internal else answered
         entry = yield from ended(change, entry, settlement.last_prompt_tokens)
-    return (yield from calmed(change, entry))
+    return (yield from clear_entry_interruption(change, entry))
 
 
-def calm(session_key: str, change: Change) -> Transaction[None]:
+def clear_interruption(session_key: str, change: Change) -> Transaction[None]:
     """Clear the mark of an interruption: no turn of the lane waits to be resumed."""
     entry = yield from load(session_key)
     if entry is not None:
-        yield from calmed(change, entry)
+        yield from clear_entry_interruption(change, entry)
 
 
-def calmed(change: Change, entry: SessionEntry) -> Transaction[SessionEntry]:
+def clear_entry_interruption(change: Change, entry: SessionEntry) -> Transaction[SessionEntry]:
     """Return the entry without the mark of an interruption."""
     if not allows(entry.state, Event.RECOVERED):
         return entry

@@ -20,13 +20,13 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.lanes import QueuedItem, decode_message, item_from_row
 from gateway_sessions.storage.tables.statements import move_items, move_statement, session_lock
-from gateway_sessions.storage.transactions.queue.outbox import grow_no_more
+from gateway_sessions.storage.transactions.queue.outbox import forget_growing
 from gateway_sessions.storage.transactions.transcripts import messages as transcripts
 from gateway_sessions.storage.transactions.transcripts import rewrite
 from gateway_sessions.storage.transactions.transcripts.rewind import adjust, hide_from
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class TurnLease(msgspec.Struct, frozen=True, kw_only=True):
     """The lease of a turn: the proof that the turn holds its lane."""
 
     session_key: str
@@ -36,7 +36,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     """The session that the turn began in; empty: the session of the lane."""
 
 
-class Speaker(NamedTuple):
+class MessageAuthor(NamedTuple):
     """The author of a message and the lane it came in on."""
 
     session_key: str
@@ -45,32 +45,32 @@ class Speaker(NamedTuple):
     author: str | None
 
 
-def items_of(held: Held) -> Transaction[list[QueuedItem]]:
+def turn_items(held: TurnLease) -> Transaction[list[QueuedItem]]:
     """Return the messages of a turn; the one that leads it comes first."""
     rows = yield Statement("items_of_turn", (held.session_key, held.token))
     return list(map(item_from_row, rows))
 
 
-def unrecorded(held: Held) -> Transaction[list[Message]]:
+def missing_rows(held: TurnLease) -> Transaction[list[Message]]:
     """Return the row for the messages of the turn that the transcript does not have yet."""
-    return _row_of(held.session_key, (yield from items_of(held)))
+    return _row_of_items(held.session_key, (yield from turn_items(held)))
 
 
-def record(
-    held: Held, session_id: str, messages: Sequence[Message], change: Change, *, noted: bool = True
+def append_turn_rows(
+    held: TurnLease, session_id: str, messages: Sequence[Message], change: Change, *, noted: bool = True
 ) -> Transaction[list[int]]:
     """Append the turn's messages that have no row, and *messages* behind them; return the ids of *messages*.
 
     Unless *noted*, the ids of the new rows are not stored with the messages: a turn that ends well needs them
     no more.
     """
-    said = yield from unrecorded(held)
-    return (yield from record_behind(said, held, session_id, messages, change, noted=noted))
+    said = yield from missing_rows(held)
+    return (yield from append_known_rows(said, held, session_id, messages, change, noted=noted))
 
 
-def record_behind(
+def append_known_rows(
     said: Sequence[Message],
-    held: Held,
+    held: TurnLease,
     session_id: str,
     messages: Sequence[Message],
     change: Change,
@@ -86,28 +86,28 @@ def record_behind(
     return appended.message_ids[len(said) :]
 
 
-def record_waiting(
+def append_waiting_rows(
     session_key: str, items: Sequence[QueuedItem], session_id: str, change: Change
 ) -> Transaction[None]:
     """Append the messages of a waiting turn that have no row: the turn may never begin."""
-    rows = _row_of(session_key, items)
+    rows = _row_of_items(session_key, items)
     if rows:
         appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
         fresh = [one.item_id for one in items if one.transcript_id is None]
         yield Statement("note_row", many=[(appended.message_ids[0], item_id) for item_id in fresh])
 
 
-def record_steered(
-    held: Held, session_id: str, item: QueuedItem, change: Change
+def append_steered_row(
+    held: TurnLease, session_id: str, item: QueuedItem, change: Change
 ) -> Transaction[InboundMessage]:
     """Append a steered message behind the messages that the turn had before; return the message."""
-    others = [one for one in (yield from items_of(held)) if one.item_id != item.item_id]
-    before = _row_of(held.session_key, others)
+    others = [one for one in (yield from turn_items(held)) if one.item_id != item.item_id]
+    before = _row_of_items(held.session_key, others)
     message = decode_message(held.session_key, item.payload)
     steered = user_row([message], steered=True, shared=is_room_owner(item.owner)).altered(
         author=item.author, from_lane=held.session_key
     )
-    rows = [*before, _dated(steered, from_micros(item.admitted_at))]
+    rows = [*before, _with_time(steered, from_micros(item.admitted_at))]
     appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
     yield Statement("note_row", (appended.message_ids[-1], item.item_id))
     if before:
@@ -115,7 +115,7 @@ def record_steered(
     return message
 
 
-def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Transaction[None]:
+def hide_turn_rows(held: TurnLease, session_id: str, ids: Iterator[int]) -> Transaction[None]:
     """Hide all rows that the turn has written in the session, and the rows of its messages."""
     which = (held.session_key, held.token, session_id)
     ((seq,),) = yield Statement("first_row_of_turn", which, lock=session_lock(session_id))
@@ -124,10 +124,10 @@ def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Transaction[No
         calls = sum(one.calls for one in hidden)
         yield from adjust(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
     # A message edited during a turn of over a day may stand in the session that replaced the turn's own.
-    yield from withdraw((yield from items_of(held)))
+    yield from withdraw_rows((yield from turn_items(held)))
 
 
-def withdraw(items: Iterable[QueuedItem]) -> Transaction[None]:
+def withdraw_rows(items: Iterable[QueuedItem]) -> Transaction[None]:
     """Take the rows of messages away: the messages are appended again with their next turn."""
     recorded = [one for one in items if one.transcript_id is not None]
     for message_id in sorted({one.transcript_id for one in recorded if one.transcript_id is not None}):
@@ -138,7 +138,7 @@ def withdraw(items: Iterable[QueuedItem]) -> Transaction[None]:
     yield Statement("note_row", many=[(None, one.item_id) for one in recorded])
 
 
-def say_anew(
+def rewrite_row(
     session_key: str, message_id: int, items: Sequence[QueuedItem], change: Change, *, keep: bool
 ) -> Transaction[None]:
     """Write the present content of a row's messages into it; without messages, nothing is left of it.
@@ -153,7 +153,7 @@ def say_anew(
     yield from rewrite.reword(message_id, told, change.now, change.ids, keep=keep)
 
 
-def stands_in(items: Sequence[QueuedItem], session_id: str) -> Transaction[bool]:
+def are_rows_visible_in(items: Sequence[QueuedItem], session_id: str) -> Transaction[bool]:
     """Return whether all transcript rows of messages are visible in that session."""
     for message_id in {one.transcript_id for one in items} - {None}:
         rows = yield Statement("message_that_stands", (message_id,))
@@ -162,20 +162,20 @@ def stands_in(items: Sequence[QueuedItem], session_id: str) -> Transaction[bool]
     return True
 
 
-def others_spoke_behind(items: Sequence[QueuedItem]) -> Transaction[bool]:
+def is_other_turn_behind(items: Sequence[QueuedItem]) -> Transaction[bool]:
     """Return whether another turn is behind the messages' row, and would be hidden with it."""
     mine = sorted({one.transcript_id for one in items if one.transcript_id is not None})
     return bool((yield Statement("spoken_behind", (mine[0], msgspec.json.encode(mine).decode()))))
 
 
-def let_wait_again(held: Held, ready_at: int) -> Transaction[tuple[int, bool]]:
+def requeue_turn(held: TurnLease, ready_at: int) -> Transaction[tuple[int, bool]]:
     """Give the messages of a turn back to the queue; each steered message gets a turn of its own.
 
     Return how many turns wait now that did not before, and whether the turn has messages that it began with.
     """
-    items = yield from items_of(held)
-    others = steered(items)
-    yield from withdraw(others)
+    items = yield from turn_items(held)
+    others = steered_items(items)
+    yield from withdraw_rows(others)
     yield move_statement(
         "give_back_turn", ItemEvent.RELEASED, params=(ready_at, held.session_key, held.token)
     )
@@ -183,13 +183,13 @@ def let_wait_again(held: Held, ready_at: int) -> Transaction[tuple[int, bool]]:
     return after.count(ItemState.WAITING), len(others) < len(items)
 
 
-def bury(held: Held, by: str, problem: str | None, change: Change) -> Transaction[int]:
+def bury_turn(held: TurnLease, by: str, problem: str | None, change: Change) -> Transaction[int]:
     """Make dead letters of the turn's messages; steered ones wait again. Return the number of these."""
     now = to_micros(change.now)
-    items = yield from items_of(held)
-    others = steered(items)
-    yield from grow_no_more(items)
-    yield from withdraw(others)
+    items = yield from turn_items(held)
+    others = steered_items(items)
+    yield from forget_growing(items)
+    yield from withdraw_rows(others)
     yield from move_items("give_back_item", ItemEvent.RELEASED, [(now, one.item_id) for one in others])
     yield move_statement(
         "bury_turn", ItemEvent.GIVEN_UP, params=(now, by, problem, held.session_key, held.token)
@@ -197,21 +197,21 @@ def bury(held: Held, by: str, problem: str | None, change: Change) -> Transactio
     return len(others)
 
 
-def steered(items: Iterable[QueuedItem]) -> list[QueuedItem]:
+def steered_items(items: Iterable[QueuedItem]) -> list[QueuedItem]:
     """Return those of a turn's messages that were given to it while it ran."""
     return [one for one in items if one.steered]
 
 
-def _row_of(session_key: str, items: Iterable[QueuedItem]) -> list[Message]:
+def _row_of_items(session_key: str, items: Iterable[QueuedItem]) -> list[Message]:
     fresh = sorted((one for one in items if one.transcript_id is None), key=lambda one: one.seq)
     if not fresh:
         return []
     said = [decode_message(session_key, one.payload) for one in fresh]
-    speaker = Speaker(session_key, fresh[0].owner, fresh[0].author)
-    return [row_of(said, speaker, from_micros(fresh[0].admitted_at))]
+    speaker = MessageAuthor(session_key, fresh[0].owner, fresh[0].author)
+    return [row_of_messages(said, speaker, from_micros(fresh[0].admitted_at))]
 
 
-def row_of(said: Sequence[InboundMessage], speaker: Speaker, admitted_at: datetime) -> Message:
+def row_of_messages(said: Sequence[InboundMessage], speaker: MessageAuthor, admitted_at: datetime) -> Message:
     """Return the row for some messages, with the time of their admission if the platform told none."""
     row = user_row(said, shared=is_room_owner(speaker.owner))
     return row.altered(
@@ -219,5 +219,5 @@ def row_of(said: Sequence[InboundMessage], speaker: Speaker, admitted_at: dateti
     )
 
 
-def _dated(row: Message, admitted_at: datetime) -> Message:
+def _with_time(row: Message, admitted_at: datetime) -> Message:
     return row if row.sent_at is not None else row.altered(sent_at=admitted_at)

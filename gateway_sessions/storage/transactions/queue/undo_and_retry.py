@@ -59,7 +59,7 @@ class TurnHead(NamedTuple):
     extra: str | None
 
 
-def entry_at_rest(session_key: str) -> Transaction[SessionEntry | None]:
+def entry_without_turn(session_key: str) -> Transaction[SessionEntry | None]:
     """Return the lane's entry, if it has one; `SessionBusyError` while a turn runs."""
     entry = yield from load(session_key)
     if entry is not None and (yield from is_running(session_key)):
@@ -68,7 +68,7 @@ def entry_at_rest(session_key: str) -> Transaction[SessionEntry | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenBack:
+class UndoneTurns:
     """Turns that are no longer part of the conversation."""
 
     session_id: str
@@ -78,33 +78,33 @@ class TakenBack:
     """All rows of the first of these turns."""
 
 
-def take_back(session_key: str, turns: int, change: Change) -> Transaction[TakenBack | None]:
+def undo_turns(session_key: str, turns: int, change: Change) -> Transaction[UndoneTurns | None]:
     """Take back the last turns, as far as there are any; `SessionBusyError` while a turn runs."""
-    entry = yield from entry_at_rest(session_key)
+    entry = yield from entry_without_turn(session_key)
     if entry is None:
         return None
-    heads = yield from _heads(entry.session_id, turns)
+    heads = yield from _last_turn_heads(entry.session_id, turns)
     if not heads:
         return None
     head = heads[-1]
     until = heads[-2].seq if len(heads) > 1 else EVERYTHING
     rows = yield from page(entry.session_id, MessagePage(after_seq=head.seq - 1, before_seq=until))
     rewind = yield from rewinds.rewind_to(entry.session_id, head.message_id, change.ids)
-    return TakenBack(entry.session_id, len(heads), rewind, rows)
+    return UndoneTurns(entry.session_id, len(heads), rewind, rows)
 
 
-def take_up_failed(session_key: str, change: Change) -> Transaction[LaneRow | None]:
+def retry_failed_turn(session_key: str, change: Change) -> Transaction[LaneRow | None]:
     """Let the lane's last turn wait again if it has failed; None if it has not."""
     rows = yield Statement("dead_turn_of_lane", (session_key, session_key))
     if not rows:
         return None
     items = [DeadTurnItem._make(row) for row in rows]
     entry = yield from load(session_key)
-    heads = (yield from _heads(entry.session_id, 1)) if entry is not None else []
+    heads = (yield from _last_turn_heads(entry.session_id, 1)) if entry is not None else []
     if entry is not None and heads:
         (last,) = yield from page(entry.session_id, MessagePage(after_seq=heads[0].seq - 1, limit=1))
         message = decode_message(session_key, items[0].payload)
-        own = _is_of(last, message)
+        own = _is_made_of(last, message)
         if (
             not own
             and last.sent_at is not None
@@ -115,17 +115,19 @@ def take_up_failed(session_key: str, change: Change) -> Transaction[LaneRow | No
             yield from rewinds.rewind_to(entry.session_id, heads[0].message_id, change.ids)
     for one in items:
         if one.merged_into is None:
-            yield from waiting.requeue(one.item_id, change)
+            yield from waiting.requeue_dead_letter(one.item_id, change)
     return (yield from load_lane(session_key))
 
 
-def take_up_answered(session_key: str, asked: InboundMessage, change: Change) -> Transaction[LaneRow | None]:
+def retry_answered_turn(
+    session_key: str, asked: InboundMessage, change: Change
+) -> Transaction[LaneRow | None]:
     """Take the lane's last turn back and let its messages wait once more; None if it has none.
 
     The idempotency keys of its messages go to those that wait now. `SessionBusyError` while a turn runs.
     """
-    entry = yield from entry_at_rest(session_key)
-    heads = (yield from _heads(entry.session_id, 1)) if entry is not None else []
+    entry = yield from entry_without_turn(session_key)
+    heads = (yield from _last_turn_heads(entry.session_id, 1)) if entry is not None else []
     if entry is None or not heads:
         return None
     head = heads[0]
@@ -133,13 +135,14 @@ def take_up_answered(session_key: str, asked: InboundMessage, change: Change) ->
     if not said:
         return None
     lane = yield from load_lane(session_key)
-    if (yield from _wait_already(said)):  # the turn was cut off, and is tried again by itself
+    if (yield from _is_waiting_already(said)):  # the turn was cut off, and is tried again by itself
         return lane
     yield from rewinds.rewind_to(entry.session_id, head.message_id, change.ids)
     yield Statement("hand_over_event", many=[(one.idempotency_key,) for one in said if one.message_id])
     first_seq = lane.next_seq
     rows = [
-        _asked_again(one, entry, first_seq, first_seq + at, change, among=said) for at, one in enumerate(said)
+        _retried_item(one, entry, first_seq, first_seq + at, change, among=said)
+        for at, one in enumerate(said)
     ]
     yield move_statement("add_item", ItemEvent.QUEUED, ItemEvent.JOINED, many=rows)
     lane.next_seq += len(said)
@@ -149,7 +152,7 @@ def take_up_answered(session_key: str, asked: InboundMessage, change: Change) ->
     return lane
 
 
-def _wait_already(said: Sequence[InboundMessage]) -> Transaction[bool]:
+def _is_waiting_already(said: Sequence[InboundMessage]) -> Transaction[bool]:
     for one in said:
         kept = (yield from item_of_event(one.idempotency_key)) if one.message_id else None
         if kept is not None and kept.outcome is None:
@@ -157,7 +160,7 @@ def _wait_already(said: Sequence[InboundMessage]) -> Transaction[bool]:
     return False
 
 
-def _asked_again(
+def _retried_item(
     message: InboundMessage,
     entry: SessionEntry,
     head: int,
@@ -190,21 +193,21 @@ def _asked_again(
     )
 
 
-def _heads(session_id: str, turns: int) -> Transaction[list[TurnHead]]:
+def _last_turn_heads(session_id: str, turns: int) -> Transaction[list[TurnHead]]:
     """Return the first rows of the last turns, the latest first; a steered message begins no turn."""
     found: list[TurnHead] = []
     before = EVERYTHING
     while len(found) < turns:
         rows = yield Statement("recent_turn_heads", (session_id, before, HEADS))
         heads = [TurnHead._make(row) for row in rows]
-        found += [one for one in heads if not _extra(one.extra).get(STEERED)]
+        found += [one for one in heads if not _decode_extra(one.extra).get(STEERED)]
         if len(heads) < HEADS:
             break
         before = heads[-1].seq
     return found[:turns]
 
 
-def _is_of(row: Message, message: InboundMessage) -> bool:
+def _is_made_of(row: Message, message: InboundMessage) -> bool:
     """Return whether a row of the transcript was made of that message."""
     if message.message_id is not None:
         ids = row.extra.get("platform_message_ids") or [row.platform_message_id]
@@ -212,5 +215,5 @@ def _is_of(row: Message, message: InboundMessage) -> bool:
     return row.platform_message_id is None and row.text.startswith(message.text.strip())
 
 
-def _extra(text: str | None) -> dict[str, Any]:
+def _decode_extra(text: str | None) -> dict[str, Any]:
     return decode_json("a message", text or "{}", dict[str, Any])

@@ -39,8 +39,8 @@ from gateway_sessions.storage.tables.lanes import (
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.tables.statements import move_items, move_statement
 from gateway_sessions.storage.transactions.queue import settle, turn_rows
-from gateway_sessions.storage.transactions.queue.admit import take_out
-from gateway_sessions.storage.transactions.queue.outbox import owe_unfinished, owe_unfinished_waiting
+from gateway_sessions.storage.transactions.queue.admit import remove_waiting_turn
+from gateway_sessions.storage.transactions.queue.outbox import owe_notices_of_waiting, owe_unfinished_notices
 
 FIRST: Final = 1 << 62
 """An id above that of every message: the newest page begins below it."""
@@ -131,21 +131,21 @@ class Overtaken:
         return self.token is not None or bool(self.cancelled)
 
 
-def overtake(change: Change, session_key: str, by: str) -> Transaction[Overtaken]:
+def stop_all_work(change: Change, session_key: str, by: str) -> Transaction[Overtaken]:
     """End the lane's turn and empty its queue; later writes of the turn are refused."""
     lane = yield from load_lane(session_key)
     if not lane.running and not lane.waiting:
         return Overtaken(None)
     moment, token, ended = to_micros(change.now), lane.lease_token, 0
     if lane.running:
-        yield from settle.record_stopped(lane, change)
+        yield from settle.record_stopped_turn(lane, change)
         stopped = (str(Outcome.INTERRUPTED), moment, by, None, session_key, token)
         ((ended,),) = yield move_statement("settle_turn", ItemEvent.STOPPED, params=stopped)
     was_running = lane.running
     lane.revoke_lease()
     lane.attempts = 0
     if lane.waiting:
-        yield from owe_unfinished_waiting(session_key, change)
+        yield from owe_notices_of_waiting(session_key, change)
     settled = (str(Outcome.CANCELLED), moment, by, session_key)
     ((cancelled,),) = yield move_statement("settle_waiting", ItemEvent.CANCELLED, params=settled)
     lane.waiting, lane.ready_at = 0, None
@@ -153,17 +153,17 @@ def overtake(change: Change, session_key: str, by: str) -> Transaction[Overtaken
     return Overtaken(token if was_running else None, ended, cancelled)
 
 
-def listed(session_key: str) -> Transaction[list[QueuedMessage]]:
+def list_queue(session_key: str) -> Transaction[list[QueuedMessage]]:
     """Return all messages that wait or run on a lane, in the order of its turns."""
-    return [_queued(session_key, item) for item in (yield from _open_items(session_key))]
+    return [_queued_message(session_key, item) for item in (yield from _open_items(session_key))]
 
 
-def depth(session_key: str) -> Transaction[int]:
+def count_waiting(session_key: str) -> Transaction[int]:
     """Return the number of turns that wait on a lane."""
     return (yield from load_lane(session_key)).waiting
 
 
-def cancel(session_key: str, seq: int, by: str, change: Change) -> Transaction[int]:
+def cancel_message(session_key: str, seq: int, by: str, change: Change) -> Transaction[int]:
     """Cancel a waiting message with those that joined its turn; return how many, 0 if it does not wait."""
     rows = yield Statement("waiting_item", (session_key, seq))
     if not rows:
@@ -174,17 +174,17 @@ def cancel(session_key: str, seq: int, by: str, change: Change) -> Transaction[i
         part = TurnMessage(item.item_id, seq, item.merged_into, item.payload)
         yield from take_from_turn(lane, part, by, change, event=ItemEvent.CANCELLED)
         return 1
-    gone = yield from take_out(lane, seq, item.item_id, ItemEvent.CANCELLED, by, change)
+    gone = yield from remove_waiting_turn(lane, seq, item.item_id, ItemEvent.CANCELLED, by, change)
     yield from put_lane(lane)
     return len(gone)
 
 
-def clear(session_key: str, by: str, change: Change) -> Transaction[int]:
+def clear_queue(session_key: str, by: str, change: Change) -> Transaction[int]:
     """Cancel all waiting messages; return how many. The running turn goes on."""
     lane = yield from load_lane(session_key)
     if not lane.waiting:
         return 0
-    yield from owe_unfinished_waiting(session_key, change)
+    yield from owe_notices_of_waiting(session_key, change)
     settled = (str(Outcome.CANCELLED), to_micros(change.now), by, session_key)
     ((cancelled,),) = yield move_statement("settle_waiting", ItemEvent.CANCELLED, params=settled)
     lane.waiting, lane.ready_at = 0, None
@@ -193,7 +193,7 @@ def clear(session_key: str, by: str, change: Change) -> Transaction[int]:
     return int(cancelled)
 
 
-def move(session_key: str, seq: int, to: int) -> Transaction[list[int]]:
+def move_turn(session_key: str, seq: int, to: int) -> Transaction[list[int]]:
     """Let a waiting turn begin as the *to*-th of them, counted from 1; return the new order."""
     lane = yield from load_lane(session_key)
     items = yield from _open_items(session_key)
@@ -234,7 +234,7 @@ def dead_letters(limit: int, before: int = FIRST) -> Transaction[list[DeadLetter
     ]
 
 
-def requeue(item_id: int, change: Change) -> Transaction[LaneRow]:
+def requeue_dead_letter(item_id: int, change: Change) -> Transaction[LaneRow]:
     """Let a dead letter wait again behind all waiting turns; return its lane."""
     rows = yield Statement("dead_item", (item_id,))
     if not rows:
@@ -244,7 +244,7 @@ def requeue(item_id: int, change: Change) -> Transaction[LaneRow]:
     head = seq if merged_into is None else merged_into
     lane = yield from load_lane(session_key)
     items = yield Statement("dead_turn", (session_key, head, head))
-    yield from turn_rows.withdraw(map(item_from_row, items))
+    yield from turn_rows.withdraw_rows(map(item_from_row, items))
     place = yield from place_behind_all(lane)
     revived = (place, to_micros(change.now), session_key, head, head)
     yield move_statement("revive", ItemEvent.REQUEUED, params=revived)
@@ -253,7 +253,7 @@ def requeue(item_id: int, change: Change) -> Transaction[LaneRow]:
     return lane
 
 
-def forget(before: datetime) -> Transaction[int]:
+def forget_settled(before: datetime) -> Transaction[int]:
     """Forget some rows that were settled before that time; return how many, 0 when none is left."""
     until = (first_change_id(before, 0), to_micros(before), FORGET_AT_ONCE)
     ((items,),) = yield move_statement("forget_items", ItemEvent.FORGOTTEN, params=until)
@@ -299,13 +299,13 @@ class ReadyLane(NamedTuple):
     since: datetime
 
 
-def ready(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Transaction[list[ReadyLane]]:
+def ready_lanes(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Transaction[list[ReadyLane]]:
     """Return the ready lanes that have waited longest, except those of the owners in *but_not*."""
     owners = msgspec.json.encode(list(but_not)).decode()
     return _ready_lanes((yield Statement("ready_lanes", (to_micros(now), owners, limit))))
 
 
-def waiting_among(lanes: Iterable[str]) -> Transaction[list[ReadyLane]]:
+def waiting_lanes_among(lanes: Iterable[str]) -> Transaction[list[ReadyLane]]:
     """Return those of some lanes on which turns wait, ready or not; the earliest first."""
     return _ready_lanes((yield Statement("waiting_among", (msgspec.json.encode(list(lanes)).decode(),))))
 
@@ -315,13 +315,13 @@ def _ready_lanes(rows: Rows) -> list[ReadyLane]:
     return [ReadyLane(one.session_key, one.owner, clamp_to_calendar(one.ready_at)) for one in found]
 
 
-def next_ready(now: datetime) -> Transaction[datetime | None]:
+def next_ready_time(now: datetime) -> Transaction[datetime | None]:
     """Return the time at which the next lane becomes ready; None if none will by itself."""
     ((instant,),) = yield Statement("next_ready", (to_micros(now),))
     return None if instant is None else clamp_to_calendar(instant)
 
 
-def outcomes(session_key: str) -> Transaction[dict[str, int]]:
+def count_outcomes(session_key: str) -> Transaction[dict[str, int]]:
     """Return the number of messages of a lane by outcome, as far as the rows are still there."""
     return {outcome: int(number) for outcome, number in (yield Statement("lane_outcomes", (session_key,)))}
 
@@ -339,11 +339,11 @@ def take_from_turn(
     lane: LaneRow, part: TurnMessage, by: str, change: Change, *, event: ItemEvent
 ) -> Transaction[None]:
     """Take one message out of a waiting turn; if it led the turn, the next one leads."""
-    items = yield from unwrite(lane.session_key, part)
+    items = yield from withdraw_turn_rows(lane.session_key, part)
     was_next = yield from is_next_turn(lane, part.seq)
     left = yield from leave_turn(lane.session_key, part, items)
     if not left:
-        yield from owe_unfinished(lane.session_key, items, change)
+        yield from owe_unfinished_notices(lane.session_key, items, change)
     lane.waiting -= not left
     settled = (str(outcome_after(ItemState.WAITING, event)), to_micros(change.now), by, part.item_id)
     deleted = event is ItemEvent.DELETED
@@ -368,7 +368,7 @@ def leave_turn(session_key: str, part: TurnMessage, items: Sequence[QueuedItem])
     return True
 
 
-def unwrite(session_key: str, part: TurnMessage) -> Transaction[list[QueuedItem]]:
+def withdraw_turn_rows(session_key: str, part: TurnMessage) -> Transaction[list[QueuedItem]]:
     """Take away the rows that an earlier try has appended: the messages are appended anew, as they are then.
 
     Return all messages of the turn; on a damaged lane, the one that leads it may be missing.
@@ -377,7 +377,7 @@ def unwrite(session_key: str, part: TurnMessage) -> Transaction[list[QueuedItem]
     if part.head != part.seq:
         head_id = (yield from find_waiting_turn(session_key, part.head)) or 0
     items = yield from items_of_waiting_turn(session_key, head_id, part.head)
-    yield from turn_rows.withdraw(items)
+    yield from turn_rows.withdraw_rows(items)
     return items
 
 
@@ -388,7 +388,7 @@ def _open_items(session_key: str) -> Transaction[list[OpenItem]]:
     return sorted(items, key=lambda one: (places.get(one.merged_into, one.place), one.seq))
 
 
-def _queued(session_key: str, item: OpenItem) -> QueuedMessage:
+def _queued_message(session_key: str, item: OpenItem) -> QueuedMessage:
     return QueuedMessage(
         seq=item.seq,
         session_key=session_key,
@@ -404,16 +404,16 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class AndOvertaken(Generic[T]):
+class ResultAndOvertaken(Generic[T]):
     """The result of a change, and the turns that it overtook."""
 
     outcome: T
     overtaken: Overtaken
 
 
-def overtaking(
+def run_after_stopping(
     change: Change, session_key: str, transaction: Callable[[Change], Transaction[T]], by: str
-) -> Transaction[AndOvertaken[T]]:
+) -> Transaction[ResultAndOvertaken[T]]:
     """Make a change after the lane's turn has lost its right to write and its queue is empty."""
-    overtaken = yield from overtake(change, session_key, by)
-    return AndOvertaken((yield from transaction(change)), overtaken)
+    overtaken = yield from stop_all_work(change, session_key, by)
+    return ResultAndOvertaken((yield from transaction(change)), overtaken)

@@ -124,7 +124,7 @@ class AccountsContract(StoreContract):
         again = as_before("two", "support")
         force_setattr(again, "source", SUPPORT)
         assert await store.enqueue(again) == Duplicate(seq=2, session_key=AT_SUPPORT)
-        due = await store.db.read(partial(outbox.due, "telegram", "support", clock.now(), 10))
+        due = await store.db.read(partial(outbox.due_replies, "telegram", "support", clock.now(), 10))
         assert due.replies[0].session_key == AT_SUPPORT
         assert queue_of(store).total_waiting == 1
         async with await begin(store, AT_SUPPORT) as turn:

@@ -56,7 +56,7 @@ from gateway_sessions.testing.contract.queue.bench import (
 )
 from gateway_sessions.testing.inside import (
     ItemKind,
-    Noted,
+    NotedItem,
     RunningTurnFacts,
     Transaction,
     load_lane,
@@ -407,7 +407,7 @@ class KnownLanesContract(StoreContract):
     async def test_a_command_between_them_counts(self, store: SessionStore) -> None:
         await exchange(store, "one")
         noted = await queue_of(store).note(said("/status"), ItemKind.COMMAND)
-        assert isinstance(noted, Noted)
+        assert isinstance(noted, NotedItem)
         assert noted.seq == 2
         assert (await exchange(store, "two")).seq == 3
 

@@ -102,7 +102,7 @@ async def answer(store: SessionStore, text: str = "well", session_key: str = LAN
 
 async def fates(store: SessionStore, session_key: str = LANE) -> dict[str, int]:
     """Count what became of the accepted messages of a lane."""
-    return await store.db.read(partial(waiting.outcomes, session_key))
+    return await store.db.read(partial(waiting.count_outcomes, session_key))
 
 
 async def talk_of(
@@ -121,7 +121,7 @@ async def in_line(store: SessionStore, session_key: str = LANE) -> list[int]:
 
 async def replies(store: SessionStore, clock: FakeClock) -> list[OwedReply]:
     """Return the replies that are owed on Telegram and can be sent now."""
-    return (await store.db.read(partial(outbox.due, "telegram", "", clock.now(), 100))).replies
+    return (await store.db.read(partial(outbox.due_replies, "telegram", "", clock.now(), 100))).replies
 
 
 def owed(text: str, **members: Any) -> Owed:

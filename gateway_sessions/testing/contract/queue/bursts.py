@@ -28,7 +28,7 @@ from gateway_sessions.adapters import MessageKind
 from gateway_sessions.queue import Disposition, RejectReason
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import COLLECTING, OpenStore, StoreContract, begin, reply
-from gateway_sessions.testing.inside import BEGINNING, consistency, queue_of, version_of
+from gateway_sessions.testing.inside import BEGINNING, consistency, queue_of, transcript_version
 
 SIZES: Final = range(2, 9)
 MARKED: Final = "hunter2"
@@ -415,7 +415,7 @@ class BurstContract(StoreContract):
             await say(store, [burst], clock)
             turn = await begin(store, burst.lane)
             await commit(turn)
-            look_at, seen = partial(version_of, turn.entry.session_id), set[int]()
+            look_at, seen = partial(transcript_version, turn.entry.session_id), set[int]()
             for number, kind in enumerate((burst.kind, MessageKind.EDIT, MessageKind.DELETE)):
                 seen.add((await store.db.read(look_at)).edit_count)
                 at = burst.at if not number else 1 - burst.at

@@ -26,7 +26,7 @@ from gateway_sessions.testing.contract.queue.bench import (
     reply,
     said,
 )
-from gateway_sessions.testing.inside import GIVEN_UP, UNFINISHED, Growing, SentReply, all_sent, queue_of
+from gateway_sessions.testing.inside import GIVEN_UP, UNFINISHED, Growing, SentReply, mark_sent, queue_of
 
 SHOWN: Final = Growing(number=1, message_id="shown-1")
 ROOM_FOR_ONE: Final = BusyRules(max_queued=1, debounce=timedelta(), drop=DropPolicy.DROP_OLDEST)
@@ -146,7 +146,7 @@ class GrowingContract(StoreContract):
         async with open_store(agent=config) as store:
             assert await told(store, clock) == [(UNFINISHED, "shown-1")]
             sent = [SentReply(one, one.message.replaces, clock.now()) for one in await replies(store, clock)]
-            await store.db.write(partial(all_sent, sent))
+            await store.db.write(partial(mark_sent, sent))
             assert await told(store, clock) == [(GIVEN_UP, None)]
             (letter,) = await store.dead_letters()
             await store.requeue(letter.item_id)

@@ -43,7 +43,14 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
-from gateway_sessions.testing.inside import ItemKind, Noted, clock_set_back, cut_off_notice, outbox, queue_of
+from gateway_sessions.testing.inside import (
+    ItemKind,
+    NotedItem,
+    clock_set_back,
+    cut_off_notice,
+    outbox,
+    queue_of,
+)
 
 SELDOM: Final = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=100_000)
 """Sessions expire, but none of these tests lasts that long."""
@@ -208,7 +215,7 @@ class LedgerRestartsContract(StoreContract):
             async with await begin(store, OTHER_LANE) as turn:
                 await turn.commit(replies=[owed("well")])
             (owed_reply,) = await replies(store, clock)
-            await store.db.write(lambda: outbox.retry(owed_reply, clock.now(), "no power", unclear=0))
+            await store.db.write(lambda: outbox.put_off_reply(owed_reply, clock.now(), "no power", unclear=0))
             clock.step(timedelta(days=-1))
             assert await store.claim() is None
             assert await replies(store, clock) == []
@@ -394,7 +401,7 @@ class LedgerRestartsContract(StoreContract):
             assert store.started.abandoned == ()
             assert await fates(store) == {"cancelled": 1}
             again = await queue_of(store).note(edit, ItemKind.CHANGE)
-            assert isinstance(again, Noted)
+            assert isinstance(again, NotedItem)
             assert again.seq == 2
 
     async def test_a_reply_that_was_being_sent_is_doubtful(

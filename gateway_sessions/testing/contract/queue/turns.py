@@ -107,14 +107,14 @@ class TurnsContract(StoreContract):
         await accept(store, "hello")
         async with await begin(store) as turn:
             await turn.commit(replies=[owed("one"), owed("two")])
-        first, second = await store.db.read(partial(outbox.owed, 10))
+        first, second = await store.db.read(partial(outbox.owed_replies, 10))
         assert (first.message.text, second.message.text) == ("one", "two")
         later = clock.now() + timedelta(hours=1)
-        await queue_of(store).change(lambda _: outbox.retry(first, later, "down", unclear=0))
-        again, _ = await store.db.read(partial(outbox.owed, 10, LANE))
+        await queue_of(store).change(lambda _: outbox.put_off_reply(first, later, "down", unclear=0))
+        again, _ = await store.db.read(partial(outbox.owed_replies, 10, LANE))
         assert (again.attempts, again.due_at, again.problem) == (1, later, "down")
-        assert [one.message.text for one in await store.db.read(partial(outbox.owed, 1))] == ["one"]
-        assert await store.db.read(partial(outbox.owed, 10, OTHER_LANE)) == []
+        assert [one.message.text for one in await store.db.read(partial(outbox.owed_replies, 1))] == ["one"]
+        assert await store.db.read(partial(outbox.owed_replies, 10, OTHER_LANE)) == []
 
     async def test_turns_that_run_are_counted_by_who_runs_them(self, store: SessionStore) -> None:
         assert await store.db.read(status.running_by_opening) == {}

@@ -40,16 +40,25 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
-from gateway_sessions.testing.inside import ItemKind, Noted, Outcome, Reworded, admit, edits, outbox, queue_of
+from gateway_sessions.testing.inside import (
+    EditResult,
+    ItemKind,
+    NotedItem,
+    Outcome,
+    admit,
+    edits,
+    outbox,
+    queue_of,
+)
 
 ROOM = SessionSource(platform="telegram", chat_type="group", chat_id="room", user_id="alice")
 
 
-async def reword(store: SessionStore, which: InboundMessage, text: str | None) -> Reworded | None:
+async def reword(store: SessionStore, which: InboundMessage, text: str | None) -> EditResult | None:
     """Edit a message, or delete it."""
     kind = MessageKind.DELETE if text is None else MessageKind.EDIT
     new = msgspec.structs.replace(which, text=text or "", kind=kind)
-    return await queue_of(store).change(partial(edits.reword, new, LANE, "person"))
+    return await queue_of(store).change(partial(edits.reapply_edit, new, LANE, "person"))
 
 
 class WaitingContract(StoreContract):
@@ -72,7 +81,7 @@ class WaitingContract(StoreContract):
     async def test_what_waits_and_is_owed_is_found_for_some_lanes_alone(
         self, store: SessionStore, clock: FakeClock
     ) -> None:
-        due = partial(outbox.due, "telegram", "", limit=1)
+        due = partial(outbox.due_replies, "telegram", "", limit=1)
         await accept(store, "one", source=BOB)
         await answer(store, session_key=OTHER_LANE)
         await accept(store, "two", source=BOB)
@@ -169,11 +178,11 @@ class WaitingContract(StoreContract):
 
     async def test_a_waiting_message_can_say_something_else(self, store: SessionStore) -> None:
         await accept(store, "one", "two")
-        assert await reword(store, said("two"), "two, better") == Reworded(LANE, 2, running=False)
+        assert await reword(store, said("two"), "two, better") == EditResult(LANE, 2, running=False)
         turn = await begin(store)
         await turn.commit()
-        assert await reword(store, said("one"), "one, later") == Reworded(LANE, 1)
-        assert await reword(store, said("one"), "one, later") == Reworded(LANE, 1, stands=True)
+        assert await reword(store, said("one"), "one, later") == EditResult(LANE, 1)
+        assert await reword(store, said("one"), "one, later") == EditResult(LANE, 1, stands=True)
         assert await reword(store, said("never seen"), "?") is None
         await answer(store)
         texts = [text for _, text in await talk_of(store, turn.entry.session_id)]
@@ -210,7 +219,7 @@ class WaitingContract(StoreContract):
     ) -> None:
         await accept(store, "one", "two", "three", rules=COLLECTING)
         seq = ["one", "two", "three"].index(gone) + 1
-        assert await reword(store, said(gone), None) == Reworded(LANE, seq, running=False)
+        assert await reword(store, said(gone), None) == EditResult(LANE, seq, running=False)
         assert await store.queue_depth(LANE) == 1
         assert isinstance(await store.enqueue(said(gone)), Duplicate)
         await accept(store, "four", rules=COLLECTING)
@@ -238,11 +247,13 @@ class WaitingContract(StoreContract):
         for seq, kind in ((2, ItemKind.COMMAND), (3, ItemKind.CHANGE)):
             message = said("/stop", message_id=str(kind))
             noted = await queue_of(store).note(message, kind)
-            assert isinstance(noted, Noted)
+            assert isinstance(noted, NotedItem)
             assert (noted.seq, noted.session_key) == (seq, LANE)
             assert await queue_of(store).note(message, kind) == Duplicate(seq=seq, session_key=LANE)
             assert (await in_line(store), await store.queue_depth(LANE)) == ([1], 1)
-            done = partial(admit.carried_out, noted, Outcome(str(kind) if seq == 2 else "applied"), "gateway")
+            done = partial(
+                admit.settle_noted, noted, Outcome(str(kind) if seq == 2 else "applied"), "gateway"
+            )
             await store.db.write(partial(done, clock.now()))
         turn = await begin(store)
         assert (await turn.commit(go_on=True)).next is None
@@ -296,7 +307,7 @@ class WaitingContract(StoreContract):
         async with await begin(store) as turn:
             await turn.commit([reply("hi")], replies=[owed("sent"), owed("late")])
         (sent,) = await replies(store, clock)
-        await store.db.write(partial(outbox.all_sent, [outbox.SentReply(sent, "m1", clock.now())]))
+        await store.db.write(partial(outbox.mark_sent, [outbox.SentReply(sent, "m1", clock.now())]))
         await accept(store, "dead")
         await (await begin(store)).fail("no power")
         await accept(store, "cancelled", "open")

@@ -33,7 +33,7 @@ from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall, CommandSet
 from gateway_sessions.runtime.observability.event_stream import EventKind
-from gateway_sessions.storage.transactions.queue.admit import Noted
+from gateway_sessions.storage.transactions.queue.admit import NotedItem
 from gateway_sessions.storage.transactions.queue.slash_commands import MOST_OWED
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import (
@@ -175,7 +175,7 @@ async def test_an_edit_that_an_earlier_version_had_only_noted_is_carried_out_at_
         await harness.wait_until_idle()
         source = platform.source("ann")
         edit = InboundMessage(source=source, text="else", message_id="m1", kind=MessageKind.EDIT)
-        assert isinstance(await queue_of(harness.store).note(edit, ItemKind.CHANGE), Noted)
+        assert isinstance(await queue_of(harness.store).note(edit, ItemKind.CHANGE), NotedItem)
     async with open_harness(tmp_path, agent=agent, platform=platform) as harness:
         await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["hello"]

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 async def owed(harness: GatewayHarness) -> int:
-    return sum((await harness.store.db.read(outbox.owing)).values())
+    return sum((await harness.store.db.read(outbox.count_owed_by_account)).values())
 
 
 async def test_an_outage_delays_replies_and_keeps_their_order(tmp_path: Path):
@@ -171,7 +171,7 @@ async def test_a_reply_nobody_waits_for_any_more_is_given_up(tmp_path: Path):
             await harness.wait_until_idle()
             await harness.clock.advance(hours=25)
             await harness.wait_until_idle()
-            (dead,) = await harness.store.db.read(partial(outbox.dead, 10))
+            (dead,) = await harness.store.db.read(partial(outbox.dead_replies, 10))
             assert "too_old" in (dead.problem or "")
         assert await owed(harness) == 0
 

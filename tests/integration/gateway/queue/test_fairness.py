@@ -25,7 +25,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.queue.admission import REFUSES_FOR_SECONDS
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.engines.sqlite.worker import TransactionDrive
-from gateway_sessions.storage.transactions.queue.admit import NotTakenError
+from gateway_sessions.storage.transactions.queue.admit import MessageRefusedError
 from gateway_sessions.testing.agents import Gate
 from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, echo, open_harness, wait_until
 
@@ -118,7 +118,7 @@ async def test_a_message_that_the_database_refuses_has_written_nothing(
     def drive(run: TransactionDrive, transaction: Transaction[object]) -> object:
         try:
             return real(run, transaction)
-        except NotTakenError:
+        except MessageRefusedError:
             wrote.append(run.wrote)
             raise
 

@@ -25,7 +25,7 @@ from gateway_sessions.core.queue.inbound import (
 from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from gateway_sessions.storage.transactions.queue.admit import known_event
+from gateway_sessions.storage.transactions.queue.admit import find_duplicate
 from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, calls_tool, hangs, waits_at
 from tests.integration.gateway.gateway_harness import QUICK, open_harness
@@ -104,7 +104,7 @@ async def test_no_foreign_error_and_nothing_lost_whenever_a_gateway_ends(tmp_pat
         assert callers.late
         assert not await store.db.read(open_commands), "a command was noted, and nobody carries it out"
         for message in callers.refused:
-            known = await store.db.read(partial(known_event, message.idempotency_key))
+            known = await store.db.read(partial(find_duplicate, message.idempotency_key))
             assert known is None, "what was refused was noted all the same"
 
 

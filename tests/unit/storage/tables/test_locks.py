@@ -40,8 +40,8 @@ REQUEST = find_or_create.SessionRequest(source=ALICE, key="k", flags=FLAGS, new_
 KNOWN = SessionEntry(
     session_key="k", session_id="s", created_at=EPOCH, updated_at=EPOCH, last_interaction_at=EPOCH
 )
-STARTER = claim.Starter(epoch=1, new_session_id="n", flags=FLAGS)
-HELD = settle.Held(session_key="k", epoch=1, token=1)
+STARTER = claim.TurnStarter(epoch=1, new_session_id="n", flags=FLAGS)
+HELD = settle.TurnLease(session_key="k", epoch=1, token=1)
 SAID = [Message("user", "hello")]
 REPLY = outbox.OwedReply(
     reply_id=7,
@@ -70,16 +70,19 @@ BESIDE_OTHERS: dict[str, tuple[Callable[[], Transaction[Any]], str]] = {
     "a message": (partial(admitting, message(message_id="1"), REQUEST), lane_lock("k")),
     "one without an id": (partial(admitting, message(), REQUEST), lane_lock("k")),
     "a session for a message": (partial(find_or_create.access, REQUEST, CHANGE), lane_lock("k")),
-    "a command": (partial(admit.note, message(), "", ItemKind.COMMAND, REQUEST, CHANGE), lane_lock("k")),
+    "a command": (
+        partial(admit.note_command, message(), "", ItemKind.COMMAND, REQUEST, CHANGE),
+        lane_lock("k"),
+    ),
     "a claim": (partial(claim.claim, STARTER, "k", CHANGE), lane_lock("k")),
-    "what an agent says": (partial(settle.append, HELD, SAID, CHANGE), lane_lock("k")),
-    "what it owes": (partial(settle.owe_now, HELD, (), CHANGE), lane_lock("k")),
+    "what an agent says": (partial(settle.append_messages, HELD, SAID, CHANGE), lane_lock("k")),
+    "what it owes": (partial(settle.owe_during_turn, HELD, (), CHANGE), lane_lock("k")),
     "the end of a turn": (
-        partial(settle.end_turn, settle.Settlement(held=HELD, outcome=Outcome.TURNED), CHANGE),
+        partial(settle.end_turn, settle.TurnSettlement(held=HELD, outcome=Outcome.TURNED), CHANGE),
         lane_lock("k"),
     ),
     "one that failed": (
-        partial(settle.end_turn, settle.Settlement(held=HELD, outcome=Outcome.DEAD), CHANGE),
+        partial(settle.end_turn, settle.TurnSettlement(held=HELD, outcome=Outcome.DEAD), CHANGE),
         lane_lock("k"),
     ),
     "a message on a lane that is known": (
@@ -87,7 +90,7 @@ BESIDE_OTHERS: dict[str, tuple[Callable[[], Transaction[Any]], str]] = {
         lane_lock("k"),
     ),
     "a turn that is given back": (
-        partial(settle.give_back, HELD, None, CHANGE, counted=True),
+        partial(settle.give_back_turn, HELD, None, CHANGE, counted=True),
         lane_lock("k"),
     ),
     "an answer": (
@@ -96,14 +99,14 @@ BESIDE_OTHERS: dict[str, tuple[Callable[[], Transaction[Any]], str]] = {
     ),
     "a row of a transcript": (partial(messages.append, "s", SAID, EPOCH, IDS), session_lock("s")),
     "a reply on its way": (partial(outbox.mark_sending, REPLY, 1), reply_lock(7)),
-    "one that was sent": (partial(outbox.all_sent, [outbox.SentReply(REPLY, None, EPOCH)]), reply_lock(7)),
-    "one that is tried again": (partial(outbox.retry, REPLY, EPOCH, "", unclear=0), reply_lock(7)),
-    "one that is given up": (partial(outbox.give_up, REPLY, EPOCH, "", unclear=0), reply_lock(7)),
+    "one that was sent": (partial(outbox.mark_sent, [outbox.SentReply(REPLY, None, EPOCH)]), reply_lock(7)),
+    "one that is tried again": (partial(outbox.put_off_reply, REPLY, EPOCH, "", unclear=0), reply_lock(7)),
+    "one that is given up": (partial(outbox.give_up_reply, REPLY, EPOCH, "", unclear=0), reply_lock(7)),
 }
 ALONE: dict[str, Callable[[], Transaction[Any]]] = {
-    "what overtakes a lane": partial(waiting.overtake, CHANGE, "k", "/stop"),
+    "what overtakes a lane": partial(waiting.stop_all_work, CHANGE, "k", "/stop"),
     "a reset": partial(lane_changes.reset, CHANGE, "k", "n", None),
-    "what is forgotten": partial(waiting.forget, EPOCH),
+    "what is forgotten": partial(waiting.forget_settled, EPOCH),
 }
 
 
