@@ -26,7 +26,7 @@ from gateway_sessions.core.delivery.outbound_messages import (
     AdapterCapabilities,
     OutboundMessage,
     ReplyTarget,
-    told,
+    describe_attachment,
 )
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, InboundMessage
@@ -210,4 +210,4 @@ def _text_to_show(message: OutboundMessage) -> str:
 
 
 def _attachment_line(attachment: Attachment) -> str:
-    return f"[{attachment.kind}: {told(attachment)}]"
+    return f"[{attachment.kind}: {describe_attachment(attachment)}]"

@@ -68,9 +68,9 @@ class BlockingHooks(BlockingPart[Hooks]):
         """The registered hooks."""
         return self._call_on_loop(lambda: self._target.names)
 
-    def hear(self, news: Sequence[CommittedChange]) -> None:
+    def hear_news(self, news: Sequence[CommittedChange]) -> None:
         """Be told what a commit has brought about: the end of a session owes calls."""
-        self._call_on_loop(lambda: self._target.hear(news))
+        self._call_on_loop(lambda: self._target.hear_news(news))
 
     def dead_letters(self, limit: int = 100) -> list[HookCall]:
         """Calls that were given up, the newest first."""

@@ -51,7 +51,7 @@ async def repeat_each_period(
     await repeat(sweep, rest, failed=failed)
 
 
-def report_failure(
+def failure_reporter(
     logger: logging.Logger, problem: str, facts: Mapping[str, object], level: int = logging.ERROR
 ) -> Callable[[GatewaySessionsError], None]:
     """Return what writes a failed sweep to the log, as *problem* with these *facts*."""

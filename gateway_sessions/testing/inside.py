@@ -4,7 +4,7 @@ Neither programs nor those who run the contracts need these names, and no releas
 """
 
 from gateway_sessions.core.delivery.outbound_messages import Growing
-from gateway_sessions.core.delivery.retry_policy import SendFailure, failure_of, split_message
+from gateway_sessions.core.delivery.retry_policy import SendFailure, classify_failure, split_message
 from gateway_sessions.core.export.session_members import ESTABLISHED
 from gateway_sessions.core.identity.keys import key_at_account, session_owner
 from gateway_sessions.core.identity.shared_lane_upgrade import LaneChoice
@@ -47,12 +47,12 @@ __all__ = [
     "Transaction",
     "add_usage_sums",
     "admit",
+    "classify_failure",
     "clock_set_back",
     "consistency",
     "copy_store",
     "cut_off_notice",
     "edits",
-    "failure_of",
     "give_lanes",
     "key_at_account",
     "lists",

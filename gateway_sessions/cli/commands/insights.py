@@ -12,7 +12,7 @@ import typer
 from gateway_sessions.cli.declare import Source, command, number_from
 from gateway_sessions.cli.lookup import find_lane
 from gateway_sessions.core.identity.scope import Scope
-from gateway_sessions.core.notices.human_units import DAY, length_of
+from gateway_sessions.core.notices.human_units import DAY, parse_duration
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -101,7 +101,7 @@ async def simulate(
     from gateway_sessions.cli.output.reports import simulation_page
     from gateway_sessions.config import load_config
 
-    book, length = load_config(policy).policy_book(), length_of("--from", since)
+    book, length = load_config(policy).policy_book(), parse_duration("--from", since)
     async with context.open_client() as client:
         with context.progress("Trying the policies on lanes") as report:
             lanes, found = await _simulate_resets(client, book, context.now() - length, report)

@@ -10,7 +10,13 @@ import typer
 from gateway_sessions.cli.declare import MAX_COUNT, DryRun, Key, SessionText, Source, command, whole_number
 from gateway_sessions.cli.lookup import find_exact_session
 from gateway_sessions.cli.settings import PATIENCE_SECONDS
-from gateway_sessions.core.notices.human_units import DAY, bytes_of, counted, length_of, size
+from gateway_sessions.core.notices.human_units import (
+    DAY,
+    counted,
+    parse_byte_count,
+    parse_duration,
+    size_with_unit,
+)
 from gateway_sessions.core.sessions.retention import PruneReport
 from gateway_sessions.errors import SessionNotFoundError
 
@@ -120,9 +126,9 @@ async def prune(
     bounded = keep is not None or max_size is not None
     length = older_than or (None if bounded else "90d")
     bounds: dict[str, Any] = {
-        "older_than_days": None if length is None else length_of("--older-than", length) / DAY,
+        "older_than_days": None if length is None else parse_duration("--older-than", length) / DAY,
         "max_count": keep,
-        "max_bytes": None if max_size is None else bytes_of("--max-size", max_size),
+        "max_bytes": None if max_size is None else parse_byte_count("--max-size", max_size),
         "source": source,
         "only_empty": only_empty,
         "include_archived": include_archived,
@@ -161,7 +167,7 @@ async def _prune_in_rounds(
 
 
 def _removal_text(word: str, report: PruneReport, ids: tuple[str, ...] = (), *, unended: bool) -> str:
-    room = f"{counted(report.messages, 'message')}, {size(report.text_bytes)} of text"
+    room = f"{counted(report.messages, 'message')}, {size_with_unit(report.text_bytes)} of text"
     number = len(report.session_ids)
     which = f"{counted(number, 'session')}, ended or not" if unended else counted(number, "ended session")
     first = f"{word} {which} ({room})"

@@ -146,14 +146,14 @@ async def search_messages(
     limit: Limit = 10,
 ) -> None:
     """Find messages in all sessions."""
-    from gateway_sessions.core.notices.human_units import moment_of
+    from gateway_sessions.core.notices.human_units import parse_moment
 
     now, scope = context.now(), Scope.operator()
     options: dict[str, Any] = {
         "source_filter": [source] if source else None,
         "role_filter": [role] if role else None,
-        "since": moment_of("--since", since, now),
-        "until": moment_of("--until", until, now),
+        "since": parse_moment("--since", since, now),
+        "until": parse_moment("--until", until, now),
         "sort": sort,
         "mode": "substring" if substring else "words",
         "fuzzy": fuzzy,

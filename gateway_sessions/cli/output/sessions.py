@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import NONE, Column, facts_table, rows_table, safe_line
 from gateway_sessions.core.display_text import shorten_text, visible_text
-from gateway_sessions.core.notices.human_units import ago, counted, size
+from gateway_sessions.core.notices.human_units import ago, counted, size_with_unit
 from gateway_sessions.core.transcript.messages import Message, Role
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def stats_page(known: Mapping[str, object], platforms: Iterable[SourceCount]) ->
             ("Messages", f"{known['messages']:,}"),
             ("Lanes", f"{known['lanes']:,}"),
             ("Database", known["database"]),
-            ("Size", size(taken) if isinstance(taken, int) else None),
+            ("Size", size_with_unit(taken) if isinstance(taken, int) else None),
         ]
     )
     rows = [(one.platform, f"{one.sessions:,}") for one in platforms]

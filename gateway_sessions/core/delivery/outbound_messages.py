@@ -132,7 +132,7 @@ _OF_TARGET: Final = field_types(
 _OF_OUTBOUND: Final = field_types(OutboundMessage, "text", "is_notice", "replaces")
 
 
-def told(attachment: Attachment) -> str:
+def describe_attachment(attachment: Attachment) -> str:
     """Return the words for an attachment that a platform cannot show."""
     return " ".join(filter(None, (attachment.name, attachment.url))) or "unnamed"
 
@@ -173,7 +173,7 @@ class AdapterCapabilities:
         lost = [one for one in message.attachments if shown is not None and one.kind not in shown]
         if not lost:
             return message
-        lines = [message.text, *(f"[{one.kind}: {told(one)}]" for one in lost)]
+        lines = [message.text, *(f"[{one.kind}: {describe_attachment(one)}]" for one in lost)]
         kept = tuple(one for one in message.attachments if one not in lost)
         return msgspec.structs.replace(message, text="\n".join(filter(None, lines)), attachments=kept)
 
@@ -249,20 +249,20 @@ class Reply:
             return None
         if not self.extra and not self.is_empty:
             return Message(
-                _ASSISTANT, self._content(), finish_reason=self.finish_reason, reasoning=self.reasoning
+                _ASSISTANT, self._row_content(), finish_reason=self.finish_reason, reasoning=self.reasoning
             )
         return message_from(
             {
                 **({"api_content": NOTHING} if self.is_empty else {}),
                 **self.extra,
                 "role": Role.ASSISTANT,
-                "content": self._content(),
+                "content": self._row_content(),
                 "finish_reason": self.finish_reason,
                 "reasoning": self.reasoning,
             }
         )
 
-    def _content(self) -> Content:
+    def _row_content(self) -> Content:
         if not self.attachments:
             return self.text
         parts = [{"type": "text", "text": self.text}] if self.text else []

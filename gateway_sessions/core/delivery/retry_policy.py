@@ -120,11 +120,11 @@ class GiveUp:
 DeliveryPlan: TypeAlias = RetryAt | ResendMarked | GiveUp
 
 
-def failure_of(error: BaseException | None) -> Failed:
+def classify_failure(error: BaseException | None) -> Failed:
     """Return the failure that an adapter's error reports; None: the end is unknown, as after a crash."""
     match error:
         case RateLimitedError():
-            return Failed(SendFailure.RATE_LIMITED, _pause_of(error.retry_after))
+            return Failed(SendFailure.RATE_LIMITED, _bounded_pause(error.retry_after))
         case AdapterUnavailableError():
             return Failed(SendFailure.UNAVAILABLE)
         case DeliveryRefusedError():
@@ -133,9 +133,9 @@ def failure_of(error: BaseException | None) -> Failed:
             return Failed(SendFailure.UNKNOWN)
 
 
-def pause_of(retry_after: float | None) -> timedelta:
+def requested_pause(retry_after: float | None) -> timedelta:
     """Return the pause for a platform that asked to wait so many seconds."""
-    return _pause_of(retry_after) or UNTOLD_PAUSE
+    return _bounded_pause(retry_after) or UNTOLD_PAUSE
 
 
 def pause_left(begun_at: datetime, length: timedelta, now: datetime) -> timedelta:
@@ -152,13 +152,13 @@ def plan_delivery(
         return GiveUp(GiveUpReason.REFUSED)
     if uncertain and failed.how is SendFailure.UNKNOWN and tried.unclear >= rules.max_unclear:
         return GiveUp(GiveUpReason.UNCLEAR)
-    at = now + max(failed.retry_after, backoff(tried.attempts, rules, tried.reply_id))
+    at = now + max(failed.retry_after, pause_after_attempts(tried.attempts, rules, tried.reply_id))
     if is_too_old(tried.owed_since, at, rules):
         return GiveUp(GiveUpReason.TOO_OLD)
     return ResendMarked(at) if uncertain else RetryAt(at)
 
 
-def backoff(attempts: int, rules: DeliveryRules, reply_id: int | str) -> timedelta:
+def pause_after_attempts(attempts: int, rules: DeliveryRules, reply_id: int | str) -> timedelta:
     """Return the pause after that many attempts; always the same for the same reply.
 
     The pause is shorter by up to a quarter, by a hash of the reply, so that replies that failed together come
@@ -175,7 +175,7 @@ def is_too_old(owed_since: datetime, at: datetime, rules: DeliveryRules) -> bool
     return at - owed_since > rules.max_age
 
 
-def marked(message: OutboundMessage) -> OutboundMessage:
+def mark_as_repeat(message: OutboundMessage) -> OutboundMessage:
     """Return the message with the mark that it may be a repeat."""
     return message.with_text(f"{REPEATED}\n{message.text}" if message.text else REPEATED)
 
@@ -197,7 +197,7 @@ def split_message(message: OutboundMessage, capabilities: AdapterCapabilities) -
     return (first.instead_of(message.replaces), *others)
 
 
-def _pause_of(seconds: float | None) -> timedelta:
+def _bounded_pause(seconds: float | None) -> timedelta:
     """Return the pause that a platform asked for, within bounds."""
     if seconds is None or math.isnan(seconds):
         return _ZERO

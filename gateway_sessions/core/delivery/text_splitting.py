@@ -95,10 +95,10 @@ def _best_cut(text: str, start: int, end: int, fence: _Fence | None) -> _Cut:
     while (newline := text.find("\n", line, end + 1)) != -1:
         after = _fence_after(text[line:newline], fence)
         if after is None or fence is not None:  # never directly after the line that opens a block
-            last[_kind_of(text, line, newline, after)] = _Cut(newline, after)
-        _note_word(last, text, line, newline, fence)
+            last[_kind_of_cut(text, line, newline, after)] = _Cut(newline, after)
+        _note_last_blank(last, text, line, newline, fence)
         line, fence = newline + 1, after
-    _note_word(last, text, line, end + 1, fence)
+    _note_last_blank(last, text, line, end + 1, fence)
     found = [cut for _, cut in sorted(last.items()) if cut.at > start]
     good = [cut for cut in found if cut.at - start >= (end - start) // 2]
     if good:
@@ -106,14 +106,14 @@ def _best_cut(text: str, start: int, end: int, fence: _Fence | None) -> _Cut:
     return max(found, default=_Cut(character_boundary(text, start, end), fence), key=lambda cut: cut.at)
 
 
-def _kind_of(text: str, line: int, newline: int, fence: _Fence | None) -> _Kind:
+def _kind_of_cut(text: str, line: int, newline: int, fence: _Fence | None) -> _Kind:
     if fence is not None:
         return _Kind.LINE_OF_CODE
     is_blank = text[line:newline].strip() == "" or text[newline + 1 : newline + 2] == "\n"
     return _Kind.PARAGRAPH if is_blank else _Kind.LINE
 
 
-def _note_word(last: dict[_Kind, _Cut], text: str, line: int, end: int, fence: _Fence | None) -> None:
+def _note_last_blank(last: dict[_Kind, _Cut], text: str, line: int, end: int, fence: _Fence | None) -> None:
     """Note the last blank of a line as a cut, unless the line opens or closes a code block."""
     at = max(text.rfind(" ", line, end), text.rfind("\t", line, end))
     if at > line and text[line:at].strip() and not _FENCE.match(text, line):

@@ -24,7 +24,7 @@ from gateway_sessions.core.export.session_members import (
 )
 from gateway_sessions.core.identity.keys import encode_part
 from gateway_sessions.core.instants import EPOCH, parse_instant
-from gateway_sessions.core.sessions.entry import check_reason, check_session_id, check_tokens
+from gateway_sessions.core.sessions.entry import check_one_line_reason, check_session_id, check_tokens
 from gateway_sessions.core.sessions.record import Relation, SessionRecord
 from gateway_sessions.core.sessions.titles import TitledBy
 from gateway_sessions.core.storable_text import MAX_WORD, check_word
@@ -308,7 +308,7 @@ def read_session(session: object, *, owner: str | None = None) -> ExportedSessio
         "session_key": None if owner is not None else given.word("session_key", MAX_LANE_KEY),
         "user_id": given.word("user_id"),
         "ended_at": ended_at,
-        "end_reason": check_reason(reason) if (reason := given.members.get("end_reason")) else None,
+        "end_reason": check_one_line_reason(reason) if (reason := given.members.get("end_reason")) else None,
         "model_config": given.mapping("model_config"),
         "pinned": given.flag("pinned"),
         "archived": given.flag("archived"),

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from gateway_sessions.core.notices.human_units import ago_in_words, counted, span_in_words, zone_of
-from gateway_sessions.core.queue.commands import quoted
+from gateway_sessions.core.queue.commands import shown_in_quotes
 from gateway_sessions.core.queue.items import QueuedMessage
 from gateway_sessions.core.sessions.record import SessionSummary
 
@@ -29,7 +29,7 @@ NOT_COMPRESSED: Final = "The conversation has gone on meanwhile, so I left it as
 QUEUE_EMPTY: Final = "Nothing waits here."
 
 
-def overtaken(*, stopped: bool, cancelled: int) -> str:
+def stopped_work_text(*, stopped: bool, cancelled: int) -> str:
     """Return the end of an answer that tells what happened to work under way."""
     text = " I stopped what I was doing." if stopped else ""
     if cancelled:
@@ -38,37 +38,41 @@ def overtaken(*, stopped: bool, cancelled: int) -> str:
     return text
 
 
-def stopped(*, running: bool, cancelled: int) -> str:
+def stop_answer(*, running: bool, cancelled: int) -> str:
     """Return the answer to /stop."""
     if not running and not cancelled:
         return NOTHING_TO_STOP
-    return ("Stopped." + overtaken(stopped=False, cancelled=cancelled)).strip()
+    return ("Stopped." + stopped_work_text(stopped=False, cancelled=cancelled)).strip()
 
 
-def named(title: str | None, session_id: str) -> str:
+def session_name(title: str | None, session_id: str) -> str:
     """Return the name of a conversation: its title, else its id."""
-    return quoted(title) if title else session_id
+    return shown_in_quotes(title) if title else session_id
 
 
 # /queue
 
 
-def queue_listed(items: Sequence[QueuedMessage]) -> str:
+def queue_list(items: Sequence[QueuedMessage]) -> str:
     """Return the list of a lane's queue, in order, with the numbers that `cancel` and `move` take."""
     heads = [one for one in items if one.merged_into is None and not one.running]
     if not heads:
         return QUEUE_EMPTY
     parts = [
-        _waiting(one, sum(other.merged_into == one.seq for other in items)) for one in heads[:MAX_LISTED]
+        _waiting_line(one, sum(other.merged_into == one.seq for other in items)) for one in heads[:MAX_LISTED]
     ]
     more = len(heads) - len(parts)
     rest = [f"and {counted(more, 'more message')}"] if more else []
     return "\n".join(["These wait, the next one first:", *parts, *rest])
 
 
-def _waiting(item: QueuedMessage, joined: int) -> str:
+def _waiting_line(item: QueuedMessage, joined: int) -> str:
     message = item.message
-    what = quoted(message.text) if message.text.strip() else counted(len(message.attachments), "attachment")
+    what = (
+        shown_in_quotes(message.text)
+        if message.text.strip()
+        else counted(len(message.attachments), "attachment")
+    )
     name = message.source.user_name
     who = f"{name}: " if name and message.source.chat_type != "dm" else ""
     return f"#{item.seq} {who}{what}{f' and {joined} more' if joined else ''}"
@@ -77,19 +81,25 @@ def _waiting(item: QueuedMessage, joined: int) -> str:
 # /resume
 
 
-def sessions_listed(sessions: Sequence[SessionSummary], current: str | None, now: datetime) -> str:
+def session_list(sessions: Sequence[SessionSummary], current: str | None, now: datetime) -> str:
     """Return a numbered list of conversations to choose from."""
     if not sessions:
         return "There is no conversation to go back to."
     lines = [
-        f"{number}. {_session(one, now)}{' (this one)' if one.session_id == current else ''}"
+        f"{number}. {_session_line(one, now)}{' (this one)' if one.session_id == current else ''}"
         for number, one in enumerate(sessions, 1)
     ]
     return "\n".join(["/resume and a number goes on with one of these:", *lines])
 
 
-def _session(one: SessionSummary, now: datetime) -> str:
-    shown = quoted(one.title) if one.title else quoted(one.preview) if one.preview else one.session_id
+def _session_line(one: SessionSummary, now: datetime) -> str:
+    shown = (
+        shown_in_quotes(one.title)
+        if one.title
+        else shown_in_quotes(one.preview)
+        if one.preview
+        else one.session_id
+    )
     return f"{shown}, {counted(one.message_count, 'message')}, {ago_in_words(one.last_active, now)}"
 
 
@@ -117,13 +127,13 @@ class Situation:
     """The instant of the next reset, on the clock of the people here."""
 
 
-def status(seen: Situation) -> str:
+def status_answer(seen: Situation) -> str:
     """Return the answer to /status."""
     waiting = counted(seen.waiting, "message") if seen.waiting else "nothing"
-    lines = [f"Now: {_now(seen)}", f"Waiting: {waiting}"]
+    lines = [f"Now: {_current_work(seen)}", f"Waiting: {waiting}"]
     if seen.session_id is None:
         return "\n".join([*lines, NO_CONVERSATION])
-    called = f"{quoted(seen.title)}, " if seen.title else ""
+    called = f"{shown_in_quotes(seen.title)}, " if seen.title else ""
     due = seen.next_reset
     reset = "none" if due is None else f"{due:%Y-%m-%d %H:%M} {zone_of(due)}"
     return "\n".join(
@@ -136,10 +146,10 @@ def status(seen: Situation) -> str:
     )
 
 
-def _now(seen: Situation) -> str:
+def _current_work(seen: Situation) -> str:
     if seen.running_for is None:
         return "idle"
-    doing = f", {quoted(seen.doing)}" if seen.doing else ""
+    doing = f", {shown_in_quotes(seen.doing)}" if seen.doing else ""
     return f"{'stopping' if seen.stopping else 'working'}, for {span_in_words(seen.running_for)}{doing}"
 
 
@@ -166,12 +176,12 @@ GREETING: Final = "Hello! Write to me, and I will answer. /help says what else y
 """The greeting of a person who begins to talk to a bot, as platforms do with /start."""
 
 
-def helped(commands: Sequence[CommandHelp]) -> str:
+def help_list(commands: Sequence[CommandHelp]) -> str:
     """Return the list of all commands."""
     return "\n".join(f"{one.call}: {one.summary}" for one in commands)
 
 
-def helped_with(command: CommandHelp) -> str:
+def help_for_command(command: CommandHelp) -> str:
     """Return the help for one command."""
     others = ", ".join(f"/{name}" for name in command.aliases)
     return f"{command.call}: {command.summary}{f' Also called {others}.' if others else ''}"

@@ -76,12 +76,12 @@ def counted(number: int, thing: str, things: str | None = None) -> str:
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
-def such_as(number: int, thing: str, things: str, example: str) -> str:
+def counted_with_example(number: int, thing: str, things: str, example: str) -> str:
     """Return a number with its noun and an example; of a single thing, the thing itself."""
     return f"{counted(number, thing, things)}{': ' if number == 1 else ', such as '}{example}"
 
 
-def size(number: int) -> str:
+def size_with_unit(number: int) -> str:
     """Return a number of bytes in its largest unit."""
     amount, unit = float(number), 0
     while amount >= _STEP and unit < len(_SIZES) - 1:
@@ -89,7 +89,7 @@ def size(number: int) -> str:
     return f"{number} B" if not unit else f"{amount:.1f} {_SIZES[unit]}B".upper().replace("KB", "kB")
 
 
-def length_of(name: str, text: str) -> timedelta:
+def parse_duration(name: str, text: str) -> timedelta:
     """Return the length of time in a text: `30` (days), `90m`, `5h` or `2w`."""
     found = _SPAN.fullmatch(text.strip())
     if found is None:
@@ -102,7 +102,7 @@ def length_of(name: str, text: str) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-def bytes_of(name: str, text: str) -> int:
+def parse_byte_count(name: str, text: str) -> int:
     """Return the number of bytes in a text: `500M`, `2G`, or just a number."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
@@ -111,12 +111,12 @@ def bytes_of(name: str, text: str) -> int:
     return round(float(found[1]) * float(_STEP ** _SIZES.index(found[2].lower())))
 
 
-def moment_of(name: str, text: str | None, now: datetime) -> datetime | None:
+def parse_moment(name: str, text: str | None, now: datetime) -> datetime | None:
     """Return the instant in a text: a length of time ago, or a date with or without a time."""
     if text is None:
         return None
     if _SPAN.fullmatch(text.strip()):
-        return now - length_of(name, text)
+        return now - parse_duration(name, text)
     try:
         return parse_instant(name, text)
     except InvalidInputError:

@@ -53,7 +53,7 @@ _NOTES: Final = MappingProxyType(
 )
 
 
-def refusal(reason: RejectReason) -> str:
+def refusal_notice(reason: RejectReason) -> str:
     """Return the notice about a message that was refused."""
     return _REFUSALS[reason]
 
@@ -101,38 +101,38 @@ _MINUTE: Final = timedelta(minutes=1)
 
 def budget_warning(uses: Sequence[BudgetUse]) -> str:
     """Return the notice to people who may go on although a budget is nearly used up."""
-    return " ".join(_sentence(_nearly(use)) for use in uses)
+    return " ".join(_capitalise_first(_nearly_used_up(use)) for use in uses)
 
 
 def budget_stop(stop: Stop, now: datetime, zone: tzinfo) -> str:
     """Return the notice to people whose message is not answered because a budget is used up."""
-    why = " and ".join(dict.fromkeys(_reached(use) for use in stop.reached))
-    return f"I did not work on that: {why}. {_way_on(stop, now, zone)} {_AGAIN}"
+    why = " and ".join(dict.fromkeys(_used_up(use) for use in stop.reached))
+    return f"I did not work on that: {why}. {_when_it_goes_on(stop, now, zone)} {_AGAIN}"
 
 
-def _nearly(use: BudgetUse) -> str:
+def _nearly_used_up(use: BudgetUse) -> str:
     whose, percent = _WHOSE[use.budget], int(use.percent)
     if use.unknown:
         return f"at least {percent} % of {whose} is used; of some of it nobody knows the price."
     return f"{percent} % of {whose} is used."
 
 
-def _reached(use: BudgetUse) -> str:
+def _used_up(use: BudgetUse) -> str:
     whose = _WHOSE[use.budget]
     return f"{whose} is used up" if use.percent >= ALL else f"nobody knows how much of {whose} is used"
 
 
-def _way_on(stop: Stop, now: datetime, zone: tzinfo) -> str:
+def _when_it_goes_on(stop: Stop, now: datetime, zone: tzinfo) -> str:
     needs_new = any(use.frees_up_at is None for use in stop.reached)
     days = [use.frees_up_at for use in stop.reached if use.frees_up_at is not None]
     if not days:
         return "/new begins a conversation with a budget of its own."
     at = max(days)
     where = ", in a conversation that /new begins" if needs_new else ""
-    return f"It goes on at {at.astimezone(zone):%H:%M} ({zone}), {_in_words(at - now)}{where}."
+    return f"It goes on at {at.astimezone(zone):%H:%M} ({zone}), {_time_left(at - now)}{where}."
 
 
-def _in_words(left: timedelta) -> str:
+def _time_left(left: timedelta) -> str:
     if left < _MINUTE:
         return "in less than a minute"
     unit, name = (_HOUR, "hour") if left >= 2 * _HOUR else (_MINUTE, "minute")
@@ -140,7 +140,7 @@ def _in_words(left: timedelta) -> str:
     return f"in {count} {name}{'s' if count != 1 else ''}"
 
 
-def _sentence(text: str) -> str:
+def _capitalise_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 

@@ -179,11 +179,16 @@ def sentence_for(error: GatewaySessionsError) -> str:
     match error:
         case AmbiguousSessionError():
             lines = [f"- {one.session_id} ({one.title or 'no title'})" for one in error.candidates]
-            return "\n".join([f"{quoted(error.text)} could be any of these; give the whole id:", *lines])
+            return "\n".join(
+                [f"{shown_in_quotes(error.text)} could be any of these; give the whole id:", *lines]
+            )
         case SessionNotFoundError():
-            return f"I know no conversation of yours by {quoted(error.session_id)}. /resume lists them."
+            return (
+                f"I know no conversation of yours by {shown_in_quotes(error.session_id)}. /resume lists them."
+            )
         case TitleTakenError():
-            return f"Another conversation is called {quoted(error.title)} already; choose another title."
+            title = shown_in_quotes(error.title)
+            return f"Another conversation is called {title} already; choose another title."
         case InvalidTitleError():
             return f"The title must have 1 to {error.limit} characters, and that one has {error.length}."
         case InvalidInputError():
@@ -203,7 +208,7 @@ _PLAIN: Final[Mapping[type[GatewaySessionsError], str]] = MappingProxyType(
 )
 
 
-def quoted(text: str, limit: int = MAX_SHOWN) -> str:
+def shown_in_quotes(text: str, limit: int = MAX_SHOWN) -> str:
     """Return the beginning of a text on one line, in quotation marks."""
     return f"“{shorten_text(one_line(text), limit)}”"
 

@@ -178,7 +178,7 @@ def check_session_id(session_id: object) -> str:
     return session_id
 
 
-def check_reason(reason: object) -> str:
+def check_one_line_reason(reason: object) -> str:
     """Return the reason, or raise `InvalidInputError` unless it is one short line."""
     return check_word("the reason", reason, MAX_REASON)
 

@@ -26,12 +26,12 @@ from gateway_sessions.core.delivery.retry_policy import (
     ResendMarked,
     SendFailure,
     Tried,
-    failure_of,
+    classify_failure,
     is_too_old,
-    marked,
+    mark_as_repeat,
     pause_left,
-    pause_of,
     plan_delivery,
+    requested_pause,
     split_message,
 )
 from gateway_sessions.core.queue.commands import spelled_with_underscores
@@ -86,7 +86,7 @@ class Pauses:
 
     def note(self, target: ReplyTarget, error: RateLimitedError) -> None:
         """Begin the pause that the platform asked for."""
-        self._chats[_chat_of(target)] = _Pause(self._clock.now(), pause_of(error.retry_after))
+        self._chats[_chat_of(target)] = _Pause(self._clock.now(), requested_pause(error.retry_after))
 
     def left(self, target: ReplyTarget) -> timedelta:
         """Return how long nothing may be asked of that chat; zero if the chat is not paused."""
@@ -439,7 +439,7 @@ class Delivery:
             self._alarm.ring()
 
     async def _retry_or_give_up(self, reply: OwedReply, error: Exception) -> None:
-        failed, now = failure_of(error), self._clock.now()
+        failed, now = classify_failure(error), self._clock.now()
         if isinstance(error, RateLimitedError):
             self._pauses.note(reply.target, error)
         unclear = reply.unclear + (failed.how is SendFailure.UNKNOWN)
@@ -504,7 +504,7 @@ async def send_reply(
     message = reply.message
     shown_once = adapter.capabilities.idempotent_send or message.replaces is not None
     if reply.maybe_duplicate and not shown_once:
-        message = marked(message)
+        message = mark_as_repeat(message)
     try:
         return await _send_or_edit(adapter, reply, message), None
     except asyncio.CancelledError:

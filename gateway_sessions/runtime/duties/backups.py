@@ -45,10 +45,10 @@ class Backups:
             logger.error("the database could not be backed up", exc_info=error, extra=facts)
             return min(interval, timedelta(hours=1))
 
-        await self._rest(FIRST_PASS)
-        await repeat(sweep, self._rest, failed=failed)
+        await self._sleep(FIRST_PASS)
+        await repeat(sweep, self._sleep, failed=failed)
 
-    async def _rest(self, pause: timedelta) -> None:
+    async def _sleep(self, pause: timedelta) -> None:
         await self._clock.sleep(pause.total_seconds())
 
     async def sweep(self, interval: timedelta) -> Path | None:

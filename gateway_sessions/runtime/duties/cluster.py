@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions.core.cluster import Node, node_of, shard_of, takes_over_first
 from gateway_sessions.errors import StorageError
 from gateway_sessions.runtime.duties.restart_recovery import RestartRecords
-from gateway_sessions.runtime.duty import repeat, report_failure
+from gateway_sessions.runtime.duty import failure_reporter, repeat
 from gateway_sessions.runtime.queue.listener import QueueListener
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.storage.engines.membership import Membership
@@ -38,19 +38,19 @@ class NodeLanes:
         self.sticky = sticky
         """How long the turns of a lane are left to its own node."""
 
-    def others(self) -> list[Node]:
+    def other_nodes(self) -> list[Node]:
         """The other nodes, but those that are silent."""
         own = self.membership.epoch
         return [one for one in self.membership.nodes if one.epoch != own and not one.silent]
 
-    def owner_of(self, session_key: str) -> str:
+    def node_of_lane(self, session_key: str) -> str:
         """The name of the node that a lane belongs to."""
-        names = frozenset((self.membership.name, *(one.name for one in self.others())))
+        names = frozenset((self.membership.name, *(one.name for one in self.other_nodes())))
         return node_of(shard_of(session_key), names)
 
     def is_mine(self, session_key: str) -> bool:
         """Whether a lane belongs to this node."""
-        return self.owner_of(session_key) == self.membership.name
+        return self.node_of_lane(session_key) == self.membership.name
 
 
 class Cluster:
@@ -86,7 +86,12 @@ class Cluster:
 
     def start(self, tasks: TaskGroup) -> None:
         """Begin all that a node does for the others."""
-        for duty in (self._look, self._call, self._see_to_the_dead, self._count):
+        for duty in (
+            self._look_now_and_then,
+            self._send_calls,
+            self._watch_for_dead_nodes,
+            self._count_waiting,
+        ):
             tasks.start_soon(duty)
 
     def attach(self, listener: QueueListener) -> None:
@@ -96,7 +101,7 @@ class Cluster:
     # Whose a lane is
 
     @property
-    def trusted(self) -> bool:
+    def is_trusted(self) -> bool:
         """Whether turns may begin and go on here."""
         return self.membership.trusted
 
@@ -104,19 +109,19 @@ class Cluster:
         """Whether the turns of a lane begin here unless this node is busy."""
         return self._lanes.is_mine(session_key)
 
-    def begins_here(self, session_key: str) -> bool:
+    def should_begin_here(self, session_key: str) -> bool:
         """Whether a turn should begin where its message came in: else the lane's own node is called."""
         return not self._shared.notifies_at_once or self.is_mine(session_key)
 
-    def tell_ready(self, session_key: str) -> None:
+    def call_node_of_lane(self, session_key: str) -> None:
         """A turn waits on a lane: its own node should know."""
-        owner = self._lanes.owner_of(session_key)
-        if epochs := [one.epoch for one in self._lanes.others() if one.name == owner]:
-            self.call(*epochs)
+        owner = self._lanes.node_of_lane(session_key)
+        if epochs := [one.epoch for one in self._lanes.other_nodes() if one.name == owner]:
+            self.call_nodes(*epochs)
 
     # Calling
 
-    def call(self, *epochs: int) -> None:
+    def call_nodes(self, *epochs: int) -> None:
         """Let these nodes look soon, or all if none are named; whoever misses it looks a little later."""
         if self._to_call is not None:
             self._to_call = self._to_call | set(epochs) if epochs else None
@@ -124,7 +129,7 @@ class Cluster:
 
     # Leading
 
-    def led(self, duty: Duty) -> Duty:
+    def only_while_leading(self, duty: Duty) -> Duty:
         """The same duty, for the one node that leads, as long as it does."""
 
         async def while_leading() -> None:
@@ -153,7 +158,7 @@ class Cluster:
 
     # Inside
 
-    async def _look(self) -> None:
+    async def _look_now_and_then(self) -> None:
         """Look now and then, and soon when somebody calls."""
         seconds = self.membership.rules.poll.total_seconds()
         while True:
@@ -165,36 +170,36 @@ class Cluster:
                 listener.look()
             await asyncio.sleep(COALESCED_SECONDS)
 
-    async def _call(self) -> None:
+    async def _send_calls(self) -> None:
         while True:
             await self._calling.wait()
             self._calling.clear()
             epochs, self._to_call = self._to_call, set()
-            if self._lanes.others() and epochs != set():
+            if self._lanes.other_nodes() and epochs != set():
                 try:
                     await self._shared.notify_nodes(frozenset(epochs or ()))
                 except StorageError:
                     logger.debug("nobody could be called", extra={"action": "call_failed"})
             await asyncio.sleep(COALESCED_SECONDS)
 
-    async def _count(self) -> None:
+    async def _count_waiting(self) -> None:
         """Count what waits, which others change as well."""
-        failed = report_failure(
+        failed = failure_reporter(
             logger, "what waits could not be counted", {"action": "count_failed"}, logging.DEBUG
         )
-        await self._looked(None)
-        await repeat(self._count_once, self._looked, failed=failed)
+        await self._wait_for_heartbeat(None)
+        await repeat(self._count_once, self._wait_for_heartbeat, failed=failed)
 
     async def _count_once(self) -> None:
-        if self._lanes.others():
+        if self._lanes.other_nodes():
             await self._queue.count()
             if self.membership.leads:
                 self._on_lead()
 
-    async def _looked(self, _: None) -> None:
+    async def _wait_for_heartbeat(self, _: None) -> None:
         await self.membership.wait_for_next_survey()
 
-    async def _see_to_the_dead(self) -> None:
+    async def _watch_for_dead_nodes(self) -> None:
         """Take over from whoever is silent or gone, the oldest node at once, the others if it did not.
 
         Now and then the oldest looks for what was left behind even if it has missed nobody.
@@ -206,16 +211,16 @@ class Cluster:
             nonlocal took_over_at
             dead = set(self.membership.lost)
             late = loop.time() - took_over_at > 2 * self.membership.rules.ttl.total_seconds()
-            if self.trusted and (dead or (late and self.membership.leads)):
-                await self._take_over()
+            if self.is_trusted and (dead or (late and self.membership.leads)):
+                await self._take_over_dead_nodes()
                 self.membership.lost -= dead
                 took_over_at = loop.time()
 
-        await self._looked(None)
-        failed = report_failure(logger, "nothing could be taken over", {"action": "takeover_failed"})
-        await repeat(sweep, self._looked, failed=failed)
+        await self._wait_for_heartbeat(None)
+        failed = failure_reporter(logger, "nothing could be taken over", {"action": "takeover_failed"})
+        await repeat(sweep, self._wait_for_heartbeat, failed=failed)
 
-    async def _take_over(self) -> None:
+    async def _take_over_dead_nodes(self) -> None:
         if not takes_over_first(self.membership.epoch, self.membership.nodes):
             await asyncio.sleep(self.membership.rules.heartbeat.total_seconds())
         report = await self._restart.take_over()

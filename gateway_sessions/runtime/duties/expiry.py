@@ -24,7 +24,7 @@ from gateway_sessions.core.sessions.state_machine import (
 )
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.context import StoreContext
-from gateway_sessions.runtime.duty import repeat_each_period, report_failure
+from gateway_sessions.runtime.duty import failure_reporter, repeat_each_period
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.transactions.sessions import expire, remove
@@ -62,7 +62,7 @@ class ExpiryWatcher:
     async def run(self) -> None:
         """One pass after another, until cancelled. A failing database is tried again at the next one."""
         await self._context.clock.sleep(self._timing.first_pass.total_seconds())
-        failed = report_failure(
+        failed = failure_reporter(
             logger, "the expiry watcher could not finish its pass", {"action": "sweep_failed"}
         )
         await repeat_each_period(self.sweep, self._context.clock, self._timing.interval, self, failed=failed)
@@ -80,7 +80,7 @@ class ExpiryWatcher:
 
     async def sweep(self) -> Sweep:
         """Look at every entry whose instant has come."""
-        await self._note_life()
+        await self._note_turns_alive()
         tally = _Tally(rescheduled=await self._reschedule_for_new_policies())
         position: EntryPosition | None = EntryPosition()
         while position is not None:
@@ -88,31 +88,31 @@ class ExpiryWatcher:
             page, position = await self._context.db.read(look)
             if not page:
                 continue
-            plans = [(entry, await self._decide(entry)) for entry in page]
+            plans = [(entry, await self._plan_for_entry(entry)) for entry in page]
             ending = [(entry, plan.reason) for entry, plan in plans if isinstance(plan, Replace)]
             kept = [entry for entry, plan in plans if not isinstance(plan, Replace)]
-            tally.finalised += await self._context.apply(Actor.WATCHER, _finalising(ending))
-            tally.rescheduled += await self._context.apply(Actor.WATCHER, _rescheduling(kept))
+            tally.finalised += await self._context.apply(Actor.WATCHER, _finalise_transaction(ending))
+            tally.rescheduled += await self._context.apply(Actor.WATCHER, _reschedule_transaction(kept))
             tally.deferred += sum(
                 isinstance(plan, Keep) and plan.deferred_by is not None for _, plan in plans
             )
         return Sweep(tally.finalised, tally.rescheduled, tally.deferred)
 
-    async def _note_life(self) -> None:
+    async def _note_turns_alive(self) -> None:
         """While turns run, note when they did: after a kill nothing else may tell how old they are."""
         db = self._context.db
         if await db.read(partial(expire.any_turn_of, db.ownership.epoch)):
             now = to_micros(self._context.clock.now())
             await db.write(partial(meta.set_fact, meta.LIVED_AT, now))
 
-    async def _decide(self, entry: SessionEntry) -> Access:
+    async def _plan_for_entry(self, entry: SessionEntry) -> Access:
         """What becomes of an entry whose stored instant has come; the true one may be later by now."""
-        plan = self._plan(entry, None)
+        plan = self._plan_if_active(entry, None)
         if isinstance(plan, AskActiveWork):
-            plan = self._plan(entry, await self._context.active_work(entry.session_key))
+            plan = self._plan_if_active(entry, await self._context.active_work(entry.session_key))
         return plan
 
-    def _plan(self, entry: SessionEntry, active_work: bool | None) -> Access:  # noqa: FBT001 -- three answers
+    def _plan_if_active(self, entry: SessionEntry, active_work: bool | None) -> Access:  # noqa: FBT001 -- three answers
         change = self._context.change(Actor.WATCHER)
         return plan_end(
             entry,
@@ -153,7 +153,7 @@ class Pruner:
             return
         await self._context.clock.sleep(self._timing.first_pass.total_seconds())
         sweep = partial(self.sweep, self._max_age)
-        failed = report_failure(logger, "old entries could not be pruned", {"action": "prune_failed"})
+        failed = failure_reporter(logger, "old entries could not be pruned", {"action": "prune_failed"})
         await repeat_each_period(sweep, self._context.clock, self._timing.prune_interval, self, failed=failed)
 
     def state(self) -> object:
@@ -173,7 +173,7 @@ class Pruner:
         while after is not None:
             page, after = await self._context.db.read(partial(expire.stale_page, before, after))
             idle = [entry for entry in page if not await self._context.active_work(entry.session_key)]
-            pruned += len(await self._context.apply(Actor.WATCHER, _pruning(idle))) if idle else 0
+            pruned += len(await self._context.apply(Actor.WATCHER, _prune_transaction(idle))) if idle else 0
         return pruned
 
 
@@ -192,7 +192,7 @@ class Retention:
             return
         await self._clock.sleep(self._timing.first_pass.total_seconds())
         sweep = partial(self.sweep, self._age)
-        failed = report_failure(logger, "old sessions could not be removed", {"action": "prune_failed"})
+        failed = failure_reporter(logger, "old sessions could not be removed", {"action": "prune_failed"})
         await repeat_each_period(sweep, self._clock, self._timing.prune_interval, self, failed=failed)
 
     def state(self) -> object:
@@ -210,13 +210,15 @@ class Retention:
         return len(report.session_ids)
 
 
-def _rescheduling(entries: list[SessionEntry]) -> Callable[[Change], Transaction[int]]:
+def _reschedule_transaction(entries: list[SessionEntry]) -> Callable[[Change], Transaction[int]]:
     return lambda change: expire.reschedule(change, entries)
 
 
-def _finalising(ending: list[tuple[SessionEntry, EndReason]]) -> Callable[[Change], Transaction[int]]:
+def _finalise_transaction(
+    ending: list[tuple[SessionEntry, EndReason]],
+) -> Callable[[Change], Transaction[int]]:
     return lambda change: expire.finalise_page(change, ending)
 
 
-def _pruning(entries: list[SessionEntry]) -> Callable[[Change], Transaction[list[SessionEntry]]]:
+def _prune_transaction(entries: list[SessionEntry]) -> Callable[[Change], Transaction[list[SessionEntry]]]:
     return lambda change: expire.prune(change, entries)

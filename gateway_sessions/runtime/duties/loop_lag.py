@@ -32,14 +32,14 @@ class LoopWatch:
     async def run(self) -> None:
         """One nap after another, until cancelled."""
         while True:
-            await self.nap()
+            await self.measure_nap()
 
-    async def nap(self) -> None:
+    async def measure_nap(self) -> None:
         """Sleep, and note how much longer it was."""
         due = anyio.current_time() + NAP
         await anyio.sleep(NAP)
-        self.note(max(anyio.current_time() - due, 0.0))
+        self.note_lag(max(anyio.current_time() - due, 0.0))
 
-    def note(self, seconds: float) -> None:
+    def note_lag(self, seconds: float) -> None:
         """So late was somebody woken."""
         self._late.append(seconds)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.duty import repeat_each_period, report_failure, wait_for_next_pass
+from gateway_sessions.runtime.duty import failure_reporter, repeat_each_period, wait_for_next_pass
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 
 logger: Final = logging.getLogger(__name__)
@@ -15,7 +15,7 @@ logger: Final = logging.getLogger(__name__)
 INTERVAL: Final = timedelta(hours=1)
 
 
-class Forgetting:
+class QueueCleanup:
     """Removes settled messages and sent replies once they are older than the window of duplicates."""
 
     def __init__(self, queue: QueueOperations, clock: Clock, window: timedelta) -> None:
@@ -26,7 +26,7 @@ class Forgetting:
     async def run(self) -> None:
         """One pass an hour, until cancelled. A failing database is tried again at the next one."""
         await wait_for_next_pass(self._clock, INTERVAL, self)
-        failed = report_failure(
+        failed = failure_reporter(
             logger, "settled messages could not be forgotten", {"action": "forget_failed"}
         )
         await repeat_each_period(self.sweep, self._clock, INTERVAL, self, failed=failed)

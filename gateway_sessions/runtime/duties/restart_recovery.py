@@ -83,15 +83,15 @@ class RestartRecords:
     async def recover(self) -> StartReport:
         """Take over from the process before: free its leases and decide about the turns it left behind."""
         epoch = self._context.db.ownership.opening.epoch
-        marker = await in_thread(self._left_behind)
-        clean = names_epoch(marker, epoch - 1) or await self._is_new()
-        await self._set_right(ended_at(marker))
+        marker = await in_thread(self._read_marker)
+        clean = names_epoch(marker, epoch - 1) or await self._is_new_store()
+        await self._correct_clock_ahead(ended_at(marker))
         alone = (
             self._context.db.ownership.membership is None
         )  # among many nodes, starts follow each other anyway
-        held_until = await self._hold_back() if alone and not clean else None
-        cut_off, abandoned, doubted = await self._take_over(held_until)
-        await in_thread(partial(_replace, self._marker, None))
+        held_until = await self._plan_hold_after_crashes() if alone and not clean else None
+        cut_off, abandoned, doubted = await self._free_leases(held_until)
+        await in_thread(partial(_replace_file, self._marker, None))
         failpoint("recovered")
         await self.refresh()
         marked = [one for one in cut_off if one.interrupted]
@@ -105,21 +105,21 @@ class RestartRecords:
             abandoned=tuple(abandoned),
             doubted=doubted,
         )
-        _tell_of(report.resumed, report.suspended)
+        _log_cut_off_turns(report.resumed, report.suspended)
         return report
 
     async def take_over(self) -> int:
         """Free the leases of nodes that died since, and decide about their turns; on how many lanes."""
-        cut_off, *_ = await self._take_over(None)
+        cut_off, *_ = await self._free_leases(None)
         await self.refresh()
         marked = [one for one in cut_off if one.interrupted and one.entry is not None]
-        _tell_of(
+        _log_cut_off_turns(
             [one.session_key for one in marked if one.entry and one.entry.resume_pending],
             [one.session_key for one in marked if one.entry and one.entry.suspended],
         )
         return len(cut_off)
 
-    async def _take_over(
+    async def _free_leases(
         self, hold_until: datetime | None
     ) -> tuple[list[CutOffTurn], list[AbandonedCommand], int]:
         """In steps, between which others may write."""
@@ -132,7 +132,7 @@ class RestartRecords:
         abandoned = await context.apply(Actor.RECOVERY, abandon)
         return cut_off, abandoned, await context.db.write(partial(recover.mark_replies_unclear, census))
 
-    async def _set_right(self, last_ended_at: datetime | None) -> None:
+    async def _correct_clock_ahead(self, last_ended_at: datetime | None) -> None:
         """Let nothing wait for as long as the clock of an earlier process was ahead."""
         now = self._context.clock.now()
         if await self._context.db.read(partial(clock_set_back.was_clock_ahead, now, last_ended_at)):
@@ -140,7 +140,7 @@ class RestartRecords:
             debounce = self._context.longest_debounce
             await self._context.db.write(partial(clock_set_back.pull_all_forward, now, debounce))
 
-    async def _hold_back(self) -> datetime | None:
+    async def _plan_hold_after_crashes(self) -> datetime | None:
         """Until when resumed turns wait after too many unclean ends in a row: one may be the cause."""
         now, limits = self._context.clock.now(), self._context.crash_loop
         noted = await self._context.db.read(partial(meta.get_fact, UNCLEAN_STARTS))
@@ -148,17 +148,17 @@ class RestartRecords:
         await self._context.db.write(partial(meta.set_fact, UNCLEAN_STARTS, encode_starts(starts)))
         return plan_hold(starts, now, limits)
 
-    def _left_behind(self) -> bytes | None:
+    def _read_marker(self) -> bytes | None:
         """The marker of the process before, once what its interrupted writes left is gone."""
         try:
             sweep_temporaries(self._marker)
             sweep_temporaries(self._counts)
             return read_all(self._marker)
         except (OSError, UnsupportedStorageError) as error:
-            _tell(error)
+            _log_file_problem(error)
             return None
 
-    async def _is_new(self) -> bool:
+    async def _is_new_store(self) -> bool:
         """Whether there was nobody before: no process, and no session that was taken in."""
         new = self._context.db.ownership.opening.epoch == 1
         return new and not await self._context.db.read(lists.any_session)
@@ -182,16 +182,16 @@ class RestartRecords:
             if counts == self._written:
                 return
             content = encode_restart_counts(counts) if counts else None
-            await in_thread(partial(_replace, self._counts, content))
+            await in_thread(partial(_replace_file, self._counts, content))
             self._written = self.noted = counts
 
     async def leave_marker(self) -> None:
         """Say that this process ends in order."""
         marker = CleanShutdown(self._context.db.ownership.opening.epoch, self._context.clock.now())
-        await in_thread(partial(_replace, self._marker, marker.encode()))
+        await in_thread(partial(_replace_file, self._marker, marker.encode()))
 
 
-def _replace(path: Path, content: bytes | None) -> None:
+def _replace_file(path: Path, content: bytes | None) -> None:
     """Write the file, or take it away. It only informs: a disk that refuses it stops nothing."""
     try:
         if content is None:
@@ -199,14 +199,14 @@ def _replace(path: Path, content: bytes | None) -> None:
         else:
             write_atomically(path, content)
     except (OSError, UnsupportedStorageError) as error:
-        _tell(error)
+        _log_file_problem(error)
 
 
-def _tell_of(resumed: Sequence[str], suspended: Sequence[str]) -> None:
+def _log_cut_off_turns(resumed: Sequence[str], suspended: Sequence[str]) -> None:
     if resumed or suspended:
         facts = {"action": "recovered", "resumed": len(resumed), "suspended": len(suspended)}
         logger.warning("turns were cut off by the end of a process", extra=facts)
 
 
-def _tell(error: Exception) -> None:
+def _log_file_problem(error: Exception) -> None:
     logger.warning("a file could not be used", extra={"action": "file_failed", "problem": str(error)})

@@ -54,7 +54,7 @@ Hook: TypeAlias = Callable[[SessionFinalized], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Registered:
+class _RegisteredHook:
     """A hook, and how patiently it is called."""
 
     hook: Hook
@@ -71,7 +71,7 @@ class Hooks:
         self._clock = clock
         self._limits = limits
         self._clock_steps = ClockSteps(clock)
-        self._hooks: dict[str, _Registered] = {}
+        self._hooks: dict[str, _RegisteredHook] = {}
         self.registered: Collection[str] = self._hooks.keys()
         """The names of the registered hooks, as they are at any moment."""
         self._running: dict[str, set[str]] = {}
@@ -91,10 +91,10 @@ class Hooks:
             problem = f"another hook is called {name!r}: give each a name of its own"
             raise InvalidInputError(problem)
         if once_within is None:
-            self._hooks[name] = _Registered(hook, self._limits)
+            self._hooks[name] = _RegisteredHook(hook, self._limits)
         else:
             limits = replace(self._limits, timeout=once_within, max_attempts=1)
-            self._hooks[name] = _Registered(hook, limits, once=True)
+            self._hooks[name] = _RegisteredHook(hook, limits, once=True)
         self._running.setdefault(name, set())
         self.wake()
 
@@ -114,7 +114,7 @@ class Hooks:
         """A call may be owed: do not wait for the next round."""
         self._wake.set()
 
-    def hear(self, news: Sequence[CommittedChange]) -> None:
+    def hear_news(self, news: Sequence[CommittedChange]) -> None:
         """Be told what a commit has brought about: the end of a session owes calls."""
         if any(isinstance(one, SessionEnd) for one in news):
             self.wake()
@@ -131,9 +131,11 @@ class Hooks:
     async def run(self) -> None:
         """Call what is owed whenever something is, and look again when a retry is due."""
         async with anyio.create_task_group() as tasks:
-            await repeat(partial(self._start_owed, tasks), self._rest, failed=self._pause_after)
+            await repeat(
+                partial(self._start_owed_calls, tasks), self._wait_until_due, failed=self._pause_after_failure
+            )
 
-    def _pause_after(self, error: GatewaySessionsError) -> timedelta:
+    def _pause_after_failure(self, error: GatewaySessionsError) -> timedelta:
         """Report that the database could not be read; how long until it is tried again."""
         logger.error("owed hooks could not be read", exc_info=error, extra={"action": "hooks_failed"})
         return max(self._limits.retry, timedelta(seconds=1))
@@ -142,28 +144,28 @@ class Hooks:
         """Make every call whose time has come and wait for the outcomes; how many succeeded."""
         outcomes: list[bool] = []
 
-        async def attempt(registered: _Registered, call: HookCall) -> None:
-            outcomes.append(await self._attempt(registered, call))
+        async def attempt(registered: _RegisteredHook, call: HookCall) -> None:
+            outcomes.append(await self._attempt_call(registered, call))
 
-        while calls := (await self._claim())[0]:
+        while calls := (await self._claim_due_calls())[0]:
             async with anyio.create_task_group() as tasks:
                 for one in calls:
                     tasks.start_soon(attempt, *one)
         return sum(outcomes)
 
-    async def _start_owed(self, tasks: TaskGroup) -> timedelta | None:
+    async def _start_owed_calls(self, tasks: TaskGroup) -> timedelta | None:
         """Start every call that may begin now; how long until the next one, None if none is owed."""
         self._wake = anyio.Event()
         if self._clock_steps.was_set_back():
             await self._db.write(partial(clock_set_back.pull_hook_calls_forward, self._clock.now()))
         while True:
-            calls, pause = await self._claim()
+            calls, pause = await self._claim_due_calls()
             if not calls:
                 return pause
             for one in calls:
-                tasks.start_soon(self._attempt, *one)
+                tasks.start_soon(self._attempt_call, *one)
 
-    async def _rest(self, pause: timedelta | None) -> None:
+    async def _wait_until_due(self, pause: timedelta | None) -> None:
         """Wait until woken, or that long."""
         async with anyio.create_task_group() as tasks:
             if pause is not None:
@@ -176,14 +178,14 @@ class Hooks:
             await self._wake.wait()
             tasks.cancel_scope.cancel()
 
-    async def _claim(self) -> tuple[list[tuple[_Registered, HookCall]], timedelta | None]:
+    async def _claim_due_calls(self) -> tuple[list[tuple[_RegisteredHook, HookCall]], timedelta | None]:
         """Calls whose attempt is counted now, and how long until more are due.
 
         Each hook has room for calls of its own: one that hangs delays no other.
         """
         while True:
             registered = dict(self._hooks)
-            hooks = {name: self._capacity(name, one.limits) for name, one in registered.items()}
+            hooks = {name: self._capacity_of_hook(name, one.limits) for name, one in registered.items()}
             free = [one for one in hooks.values() if one.room > 0]
             tries = await self._db.read(partial(transactions.next_tries, free))
             now = self._clock.now()
@@ -193,36 +195,38 @@ class Hooks:
             calls = [
                 (registered[name], call)
                 for name in due
-                for call in await self._claim_for(hooks[name], registered[name].limits, now)
+                for call in await self._claim_calls_of_hook(hooks[name], registered[name].limits, now)
             ]
             if calls:
                 return calls, None
 
-    async def _claim_for(self, capacity: Capacity, limits: HooksConfig, now: datetime) -> list[HookCall]:
+    async def _claim_calls_of_hook(
+        self, capacity: Capacity, limits: HooksConfig, now: datetime
+    ) -> list[HookCall]:
         retry_at = now + limits.timeout + limits.retry
         claimed = await self._db.write(
             partial(transactions.claim, capacity, now, retry_at=retry_at, max_attempts=limits.max_attempts)
         )
         for call in claimed.given_up:
-            _report(call, call.attempts, "the process ended in the last attempt", again=False)
+            _log_failed_call(call, call.attempts, "the process ended in the last attempt", again=False)
         self._running[capacity.hook].update(call.idempotency_key for call in claimed.calls)
         return claimed.calls
 
-    def _capacity(self, name: str, limits: HooksConfig) -> Capacity:
+    def _capacity_of_hook(self, name: str, limits: HooksConfig) -> Capacity:
         running = self._running[name]
         return Capacity(hook=name, room=limits.concurrency - len(running), running=tuple(running))
 
-    async def _attempt(self, registered: _Registered, call: HookCall) -> bool:
+    async def _attempt_call(self, registered: _RegisteredHook, call: HookCall) -> bool:
         """Make a call whose attempt has been counted; tell whether it succeeded."""
         try:
             failpoint("hook_call_counted")
             problem = await self._call_in_time(registered, call)
             failpoint("hook_called")
-            await self._note(registered, call, problem)
+            await self._note_outcome(registered, call, problem)
         except anyio.get_cancelled_exc_class():
             # An orderly end is not the hook's failure; but what may be called once only has been called.
             with anyio.CancelScope(shield=True):
-                await self._broken_off(registered, call)
+                await self._settle_cancelled_call(registered, call)
             raise
         except StorageError:
             # It stays owed, and is made again when its time comes.
@@ -234,14 +238,14 @@ class Hooks:
             self.wake()
         return problem is None
 
-    async def _broken_off(self, registered: _Registered, call: HookCall) -> None:
+    async def _settle_cancelled_call(self, registered: _RegisteredHook, call: HookCall) -> None:
         with suppress(StorageError):  # then it was an attempt, and is made again when its time comes
             if registered.once:
-                await self._note(registered, call, "the process ended meanwhile")
+                await self._note_outcome(registered, call, "the process ended meanwhile")
             else:
                 await self._db.write(partial(transactions.withdrawn, call, self._clock.now()))
 
-    async def _note(self, registered: _Registered, call: HookCall, problem: str | None) -> None:
+    async def _note_outcome(self, registered: _RegisteredHook, call: HookCall, problem: str | None) -> None:
         if problem is None:
             await self._db.write(partial(transactions.succeeded, call))
             return
@@ -249,16 +253,16 @@ class Hooks:
         again = call.attempts + 1 < limits.max_attempts
         retry = self._clock.now() + limits.retry if again else None
         await self._db.write(partial(transactions.failed, call, problem, retry))
-        _report(call, call.attempts + 1, problem, again=again)
+        _log_failed_call(call, call.attempts + 1, problem, again=again)
 
-    async def _call_in_time(self, registered: _Registered, call: HookCall) -> str | None:
+    async def _call_in_time(self, registered: _RegisteredHook, call: HookCall) -> str | None:
         """Run the hook as long as it may; what went wrong, or None."""
         limit = registered.limits.timeout.total_seconds()
         outcomes: list[str | None] = []
         async with anyio.create_task_group() as tasks:
 
             async def work() -> None:
-                outcomes.append(await self._call(registered.hook, call))
+                outcomes.append(await self._call_hook(registered.hook, call))
                 tasks.cancel_scope.cancel()
 
             async def stop() -> None:
@@ -271,15 +275,15 @@ class Hooks:
             tasks.start_soon(stop)
         return outcomes[0] if outcomes else "cancelled itself"
 
-    async def _call(self, hook: Hook, call: HookCall) -> str | None:
+    async def _call_hook(self, hook: Hook, call: HookCall) -> str | None:
         try:
-            await hook(_event(call))
+            await hook(_event_of_call(call))
         except Exception as error:  # noqa: BLE001 -- foreign code: whatever it raises is its own failure
             return f"{type(error).__name__}: {error}"[:MAX_ERROR]
         return None
 
 
-def _report(call: HookCall, attempt: int, problem: str, *, again: bool) -> None:
+def _log_failed_call(call: HookCall, attempt: int, problem: str, *, again: bool) -> None:
     facts = {"action": "hook_retry" if again else "hook_dead_letter", "hook": call.hook}
     logger.log(
         logging.WARNING if again else logging.ERROR,
@@ -288,7 +292,7 @@ def _report(call: HookCall, attempt: int, problem: str, *, again: bool) -> None:
     )
 
 
-def _event(call: HookCall) -> SessionFinalized:
+def _event_of_call(call: HookCall) -> SessionFinalized:
     return SessionFinalized(
         session_key=call.session_key,
         session_id=call.session_id,
@@ -301,7 +305,7 @@ def _event(call: HookCall) -> SessionFinalized:
     )
 
 
-def with_names(hooks: Mapping[str, Hook] | Iterable[Hook]) -> tuple[tuple[str | None, Hook], ...]:
+def name_hooks(hooks: Mapping[str, Hook] | Iterable[Hook]) -> tuple[tuple[str | None, Hook], ...]:
     """Hooks and the names they were given; None: to be named after the function."""
     if isinstance(hooks, Mapping):
         given = cast("Mapping[str, Hook]", hooks)

@@ -72,11 +72,11 @@ class SnapshotRecovery:
         try:
             await in_thread(partial(sweep_temporaries, self._path))
             await in_thread(partial(sweep_folder, self.home / QUARANTINE))
-            await self._put_links_aside()
+            await self._quarantine_links()
             if await self.context.db.read(partial(meta.get_fact, import_entries.IMPORTED)) is None:
-                await self._take_in()
+                await self._import_files()
                 return None
-            return await self._known_generation()
+            return await self._verified_generation()
         except OSError as error:
             # It may hold all there is, so going on without it would look like a loss.
             raise StorageUnavailableError(
@@ -87,16 +87,16 @@ class SnapshotRecovery:
     def _path(self) -> Path:
         return self.home / FILE_NAME
 
-    async def _put_links_aside(self) -> None:
+    async def _quarantine_links(self) -> None:
         """A link could lead to a file of another user, so what it leads to is neither read nor written."""
         for path in (self._path, await in_thread(partial(backup_path, self._path))):
             if await in_thread(path.is_symlink):
-                kept = await self._set_aside(path)
+                kept = await self._quarantine_file(path)
                 self.incidents.report(
                     "snapshot_quarantined", f"{path.name}: is a link; none is followed", kept
                 )
 
-    async def _known_generation(self) -> int | None:
+    async def _verified_generation(self) -> int | None:
         """Read the end of the file; all of it only if database and file cannot be sure to agree."""
         found = await in_thread(partial(read_bytes_tail, self._path, MAX_TAIL))
         if found is None:
@@ -105,26 +105,26 @@ class SnapshotRecovery:
         opening = self.context.db.ownership.opening
         if opening.settled and tail is not None and tail.generation == opening.generation:
             return opening.generation
-        await self._examine(opening.generation)
+        await self._verify_or_quarantine(opening.generation)
         return None
 
-    async def _examine(self, generation: int) -> None:
+    async def _verify_or_quarantine(self, generation: int) -> None:
         """A file of an earlier generation is just late. Anything else is set aside before it is replaced."""
         try:
             written = await in_thread(lambda: verify(read_all(self._path) or b""))
         except InvalidSnapshotError as error:
-            kept = await self._set_aside()
+            kept = await self._quarantine_file()
             self.incidents.report("snapshot_quarantined", f"{FILE_NAME}: {error}", kept)
             return
         if written.generation > generation:
-            kept = await self._set_aside()
+            kept = await self._quarantine_file()
             detail = f"{FILE_NAME} shows generation {written.generation}, the database has only {generation}"
             self.incidents.report("database_older_than_snapshot", detail, kept)
             self.context.db.generation.go_on_above(written.generation)
 
-    async def _take_in(self) -> None:
+    async def _import_files(self) -> None:
         """The database is new: what the files hold is all there is."""
-        content = await self._content()
+        content = await self._read_both_files()
         content = await in_thread(partial(with_routing_table, content, self.home, self.zone))
         if content.meta is not None:
             self.context.db.generation.go_on_above(content.meta.generation)
@@ -137,7 +137,7 @@ class SnapshotRecovery:
             detail = f"{one.session_key} shared session {one.shared_session_id} with {one.kept_by}"
             self.incidents.report("shared_session_split", f"{detail}; it goes on as {one.new_session_id}")
         if content.rejected:
-            await self._keep_rejected(content.rejected)
+            await self._quarantine_rejected(content.rejected)
         failpoint("import_done")
         await self.context.db.write(import_entries.import_done)
         if plan.entries:
@@ -145,18 +145,18 @@ class SnapshotRecovery:
                 "an index was taken in", extra={"action": "index_imported", "entries": len(plan.entries)}
             )
 
-    async def _content(self) -> SnapshotContent:
+    async def _read_both_files(self) -> SnapshotContent:
         """The file's content; what is missing in a damaged one comes from the generation before it."""
         content = _EMPTY
         for path in (await in_thread(partial(backup_path, self._path)), self._path):
-            found = await self._read(path)
+            found = await self._read_file(path)
             if found is not None and path == self._path and not found.damaged:
                 return found
             if found is not None:
-                content = _completed(found, by=content)
+                content = _add_missing_lanes(found, by=content)
         return content
 
-    async def _read(self, path: Path) -> SnapshotContent | None:
+    async def _read_file(self, path: Path) -> SnapshotContent | None:
         """One file, which goes to the quarantine if it is not whole."""
         raw = await in_thread(partial(read_all, path))
         if raw is None:
@@ -168,14 +168,14 @@ class SnapshotRecovery:
         except InvalidSnapshotError as error:
             problem = str(error)
         if content is None or content.damaged:
-            kept = await self._set_aside(path)
+            kept = await self._quarantine_file(path)
             failpoint("index_set_aside")
             self.incidents.report("snapshot_quarantined", f"{path.name}: {problem}", kept)
         return content
 
-    async def _keep_rejected(self, rejected: tuple[RejectedEntry, ...]) -> None:
+    async def _quarantine_rejected(self, rejected: tuple[RejectedEntry, ...]) -> None:
         """Put members that could not become entries where a person can look at them."""
-        path = self.home / QUARANTINE / f"{FILE_NAME}.{self._stamp()}.rejected.json"
+        path = self.home / QUARANTINE / f"{FILE_NAME}.{self._current_stamp()}.rejected.json"
         lines = [
             msgspec.json.encode(
                 {"key": one.key, "reason": one.reason, "raw": one.raw.decode("utf-8", "backslashreplace")}
@@ -186,10 +186,12 @@ class SnapshotRecovery:
         for one in rejected:
             self.incidents.report("entry_quarantined", f"{one.key or FILE_NAME}: {one.reason}", path)
 
-    async def _set_aside(self, path: Path | None = None) -> Path:
-        return await in_thread(partial(set_aside, path or self._path, self.home / QUARANTINE, self._stamp()))
+    async def _quarantine_file(self, path: Path | None = None) -> Path:
+        return await in_thread(
+            partial(set_aside, path or self._path, self.home / QUARANTINE, self._current_stamp())
+        )
 
-    def _stamp(self) -> str:
+    def _current_stamp(self) -> str:
         return stamp_of(self.context.clock.now())
 
 
@@ -198,7 +200,7 @@ def _write_private(path: Path, content: bytes) -> None:
     write_atomically(path, content)
 
 
-def _completed(content: SnapshotContent, *, by: SnapshotContent) -> SnapshotContent:
+def _add_missing_lanes(content: SnapshotContent, *, by: SnapshotContent) -> SnapshotContent:
     """The content, with the lanes that only the earlier generation has."""
     entries = {entry.session_key: entry for entry in (*by.entries, *content.entries)}
     return SnapshotContent(

@@ -20,7 +20,7 @@ from gateway_sessions.core.checks import plain_text
 from gateway_sessions.core.sessions.titles import plain_title
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.duty import repeat, report_failure
+from gateway_sessions.runtime.duty import failure_reporter, repeat
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.sessions import titles
 
@@ -65,7 +65,7 @@ class Titling:
         self._tries: LRUCache[str, int] = LRUCache(REMEMBERED)
         self._wake = anyio.Event()
 
-    def consider(self, session_id: str) -> None:
+    def consider_session(self, session_id: str) -> None:
         """A turn of the session has ended. Where too many wait already, a later turn will do."""
         if self._titler is None or self._tries.get(session_id, 0) >= MAX_TRIES:
             return
@@ -83,7 +83,7 @@ class Titling:
         async def rest(_: None) -> None:
             await self._wake.wait()
 
-        failed = report_failure(logger, "sessions could not be given titles", {"action": "title_failed"})
+        failed = failure_reporter(logger, "sessions could not be given titles", {"action": "title_failed"})
         await repeat(sweep, rest, failed=failed)
 
     async def sweep(self) -> int:
@@ -92,23 +92,23 @@ class Titling:
         while self._waiting:
             session_id = next(iter(self._waiting))
             del self._waiting[session_id]
-            titled += await self._look_at(session_id)
+            titled += await self._title_session(session_id)
         return titled
 
-    async def _look_at(self, session_id: str) -> bool:
+    async def _title_session(self, session_id: str) -> bool:
         """Give the session a title if it wants one and there is one to give."""
         self._tries[session_id] = self._tries.get(session_id, 0) + 1
         try:
-            return await self._titled(session_id)
+            return await self._find_and_set_title(session_id)
         except StoreStoppedError:
             raise
         except StorageError:
             logger.warning(
-                "a session could not be given a title", exc_info=True, extra=_facts(session_id, "storage")
+                "a session could not be given a title", exc_info=True, extra=_log_facts(session_id, "storage")
             )
             return False
 
-    async def _titled(self, session_id: str) -> bool:
+    async def _find_and_set_title(self, session_id: str) -> bool:
         said = await self._db.read(partial(titles.first_exchange, session_id, MAX_TEXT))
         if said is None or len(said[0]) > MAX_PEOPLE:
             self._tries[session_id] = MAX_TRIES
@@ -116,13 +116,13 @@ class Titling:
         people, answers = said
         if not people or not answers:
             return False
-        proposed = await self._ask(FirstExchange(session_id, tuple(people), answers[0]))
+        proposed = await self._ask_titler(FirstExchange(session_id, tuple(people), answers[0]))
         titled = proposed is not None and await self._db.set_auto_title_if_empty(session_id, proposed)
         if titled or len(people) == MAX_PEOPLE:  # the end of a later turn need not look again
             self._tries[session_id] = MAX_TRIES
         return titled
 
-    async def _ask(self, exchange: FirstExchange) -> str | None:
+    async def _ask_titler(self, exchange: FirstExchange) -> str | None:
         """What the titler proposes in time."""
         assert self._titler is not None  # noqa: S101 -- nothing waits without one
         if self._titler is plain_titler:
@@ -146,7 +146,7 @@ class Titling:
             tasks.start_soon(work, self._titler)
             tasks.start_soon(stop)
         if not proposed:
-            logger.warning("a titler failed", extra=_facts(exchange.session_id, problem))
+            logger.warning("a titler failed", extra=_log_facts(exchange.session_id, problem))
             return None
         return _as_text(proposed[0]) if proposed[0] else None
 
@@ -156,5 +156,5 @@ def _as_text(title: object) -> str:
     return plain_text(title) if isinstance(title, str) else str(title)
 
 
-def _facts(session_id: str, problem: str) -> dict[str, str]:
+def _log_facts(session_id: str, problem: str) -> dict[str, str]:
     return {"action": "title_failed", "session_id": session_id, "problem": problem}

@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway_sessions.errors import SessionBusyError, SnapshotError, StorageError
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.duty import repeat, report_failure
+from gateway_sessions.runtime.duty import failure_reporter, repeat
 from gateway_sessions.runtime.observability.incidents import Incidents
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.sessions import remove
@@ -19,7 +19,7 @@ RETRY_SECONDS: Final = 60.0
 _PASSING: Final = (StorageError, SnapshotError, SessionBusyError)
 
 
-class Erasures:
+class UnfinishedErasures:
     """What was left undone: by an earlier process, or because a call was cancelled or failed."""
 
     def __init__(self, db: SessionDB, clock: Clock, incidents: Incidents) -> None:
@@ -28,7 +28,7 @@ class Erasures:
         self._incidents = incidents
         self._wanted = asyncio.Event()
 
-    async def look(self) -> None:
+    async def find_unfinished(self) -> None:
         """See what an earlier process has left; erasures are reported."""
         count = await self._db.unfinished_erasures()
         if count:
@@ -44,18 +44,18 @@ class Erasures:
 
     async def run(self) -> None:
         """Finish whatever there is; what stands in the way is waited for."""
-        failed = report_failure(logger, "an erasure could not be finished", {"action": "erasure_failed"})
-        await self._until_wanted()
-        await repeat(self.sweep, self._rest, failed=failed, passing=_PASSING)
+        failed = failure_reporter(logger, "an erasure could not be finished", {"action": "erasure_failed"})
+        await self._wait_until_woken()
+        await repeat(self.sweep, self._wait_or_retry, failed=failed, passing=_PASSING)
 
-    async def _rest(self, finished: int | None) -> None:
+    async def _wait_or_retry(self, finished: int | None) -> None:
         """Wait until there may be something to finish; after a failure there is."""
         if finished is None:
             await self._clock.sleep(RETRY_SECONDS)
             self.wake()
-        await self._until_wanted()
+        await self._wait_until_woken()
 
-    async def _until_wanted(self) -> None:
+    async def _wait_until_woken(self) -> None:
         await self._wanted.wait()
         self._wanted.clear()
 

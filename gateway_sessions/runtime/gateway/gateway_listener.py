@@ -35,13 +35,13 @@ class GatewayListener(QueueListener):
         """Begin the turn that waits, here or on its own node."""
         self._lanes.wake()
         if self._cluster is not None:
-            self._cluster.tell_ready(session_key)
+            self._cluster.call_node_of_lane(session_key)
 
     def overtaken(self, session_key: str, token: int) -> None:
         """Stop the turn that may not write any more, wherever it runs."""
         self._lanes.stop_overtaken_turn(session_key, token)
         if self._cluster is not None and session_key not in self._lanes.running:
-            self._cluster.call()
+            self._cluster.call_nodes()
 
     def taken_out(self) -> None:
         """Send what people are owed about messages that wait no more."""

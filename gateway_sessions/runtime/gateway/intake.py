@@ -78,7 +78,7 @@ class MessageIntake:
 
     async def _route_message(self, message: InboundMessage) -> Receipt:
         if message.kind is not MessageKind.NEW:
-            return await self._edits.apply(
+            return await self._edits.carry_out(
                 self._command_set.edit_without_command(message), self._edit_listener
             )
         if message.command is not None:

@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway_sessions.core.notices.notice_texts import refusal
+from gateway_sessions.core.notices.notice_texts import refusal_notice
 from gateway_sessions.core.queue.inbound import InboundMessage, Rejected, RejectReason
 from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.core.sessions.entry import SessionEntry
@@ -203,7 +203,7 @@ def _refusal_text(verdict: Verdict) -> str | None:
     """What people are told; None if nothing is refused."""
     if verdict is None or verdict is True:
         return None
-    return verdict or refusal(RejectReason.NOT_ALLOWED)
+    return verdict or refusal_notice(RejectReason.NOT_ALLOWED)
 
 
 def _check_verdict(_: object, answer: object) -> None:

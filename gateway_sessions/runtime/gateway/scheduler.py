@@ -90,7 +90,7 @@ class LaneScheduler:
 
     def is_trusted(self) -> bool:
         """Return whether no other node can have taken over the turns of this one."""
-        return self._cluster is None or self._cluster.trusted
+        return self._cluster is None or self._cluster.is_trusted
 
     @property
     def free_places(self) -> int:
@@ -125,7 +125,7 @@ class LaneScheduler:
         """Return whether the turns of a lane begin here, and not on the lane's own node."""
         if self._only is not None:
             return session_key in self._only
-        return self._cluster is None or self._cluster.begins_here(session_key)
+        return self._cluster is None or self._cluster.should_begin_here(session_key)
 
     def plan_following(self, running: RunningTurn) -> bool | str:
         """Whether the lane's next turn may follow at once; if others wait, the lane that gets its place."""

@@ -21,7 +21,7 @@ import msgspec
 from gateway_sessions.core.queue.inbound import Accepted, Disposition, InboundMessage, stored_form
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.runtime.duties.cluster import Cluster
-from gateway_sessions.runtime.duty import repeat, report_failure
+from gateway_sessions.runtime.duty import failure_reporter, repeat
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
@@ -101,7 +101,7 @@ class TurnSignals:
 
     async def run(self) -> None:
         """Read signals whenever there may be new ones, until cancelled."""
-        failed = report_failure(
+        failed = failure_reporter(
             logger, "signals could not be read", {"action": "signals_failed"}, logging.WARNING
         )
         await self._until_wanted(None)
@@ -188,4 +188,4 @@ class TurnSignals:
         await self._db.write(
             partial(transactions.add_signal, lane.lease_epoch, signals, next(self._db.ownership.change_ids))
         )
-        self._cluster.call(lane.lease_epoch)
+        self._cluster.call_nodes(lane.lease_epoch)

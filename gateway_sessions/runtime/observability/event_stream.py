@@ -186,13 +186,13 @@ class Listener:
             if self._news.is_set():  # else another task waits for it already
                 self._news = anyio.Event()
             await self._news.wait()
-        return self._next()
+        return self._take_next()
 
     def take(self) -> list[GatewayEvent]:
         """All that was heard and not taken yet, without waiting for more."""
-        return [self._next() for _ in range(len(self._heard) + bool(self._untold))]
+        return [self._take_next() for _ in range(len(self._heard) + bool(self._untold))]
 
-    def _next(self) -> GatewayEvent:
+    def _take_next(self) -> GatewayEvent:
         if not self._untold:
             return self._heard.popleft()
         missed, self._untold = self._untold, 0
@@ -206,21 +206,21 @@ class SessionEvents:
     def __init__(self, events: Events) -> None:
         self._events = events
 
-    def tell(self, news: Sequence[CommittedChange]) -> None:
+    def emit_news(self, news: Sequence[CommittedChange]) -> None:
         """Tell of all that one commit left behind."""
         if not self._events.heard:
             return
         for one in news:
             if isinstance(one, SessionEnd):
-                self._ended(one)
+                self._emit_session_end(one)
             else:
-                self._changed(one)
+                self._emit_transition(one)
 
-    def _ended(self, end: SessionEnd) -> None:
+    def _emit_session_end(self, end: SessionEnd) -> None:
         where = (end.session_key, end.session_id)
         self._events.emit(EventKind.SESSION_ENDED, *where, at=end.at, reason=end.reason)
 
-    def _changed(self, row: Transition) -> None:
+    def _emit_transition(self, row: Transition) -> None:
         self._events.emit(
             EventKind.TRANSITION,
             row.session_key,
@@ -234,19 +234,19 @@ class SessionEvents:
         )
         match row.event:
             case LaneEvent.CREATED | LaneEvent.COMPRESSED:
-                self._came_from(EventKind.SESSION_STARTED, row)
+                self._emit_with_previous(EventKind.SESSION_STARTED, row)
             case Event.RESET:
-                self._came_from(EventKind.SESSION_STARTED, row)
-                self._reset(row)
+                self._emit_with_previous(EventKind.SESSION_STARTED, row)
+                self._emit_reset(row)
             case Event.SWITCHED | Event.UNDONE if row.reason != EndReason.MOVED:
-                self._came_from(EventKind.SESSION_RESUMED, row)
+                self._emit_with_previous(EventKind.SESSION_RESUMED, row)
             case Event.FINALISED:
                 where = (row.session_key, row.session_id)
                 self._events.emit(EventKind.SESSION_FINALISED, *where, at=row.at, reason=row.reason)
             case _:
                 pass
 
-    def _came_from(self, kind: EventKind, row: Transition) -> None:
+    def _emit_with_previous(self, kind: EventKind, row: Transition) -> None:
         self._events.emit(
             kind,
             row.session_key,
@@ -256,7 +256,7 @@ class SessionEvents:
             previous_session_id=row.previous_session_id,
         )
 
-    def _reset(self, row: Transition) -> None:
+    def _emit_reset(self, row: Transition) -> None:
         """One for each reset, with the way back: what took the session's place, and why."""
         self._events.emit(
             EventKind.SESSION_RESET,

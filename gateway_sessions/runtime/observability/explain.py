@@ -62,12 +62,12 @@ async def explain(db: Reader, session_key: str, rules: Rules, *, active_work: bo
         next_reset_at=due.at if due is not None else None,
         next_reset_local=due.at.astimezone(policy.zone) if due is not None and policy is not None else None,
         active_work=active_work,
-        next_message=_next_message(rules, entry, policy, lane, active_work=active_work),
+        next_message=_describe_next_message(rules, entry, policy, lane, active_work=active_work),
         history=tuple(history),
     )
 
 
-def _next_message(
+def _describe_next_message(
     given: Rules,
     entry: SessionEntry | None,
     policy: ResolvedPolicy | None,

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.config import Config, SessionDBConfig
-from gateway_sessions.core.notices.human_units import MEND_FILE, MEND_SERVER, ago, counted, size
+from gateway_sessions.core.notices.human_units import MEND_FILE, MEND_SERVER, ago, counted, size_with_unit
 from gateway_sessions.core.progress import OnProgress
 from gateway_sessions.errors import (
     ControlError,
@@ -175,9 +175,12 @@ def _room(home: Path) -> Symptom:
     needed = max(LITTLE_ROOM, 2 * database.stat().st_size if database.is_file() else 0)
     if free < needed:
         return Symptom(
-            "Room", Health.WARNING, f"{size(free)} are free", "free some: copies of the database need it"
+            "Room",
+            Health.WARNING,
+            f"{size_with_unit(free)} are free",
+            "free some: copies of the database need it",
         )
-    return Symptom("Room", Health.GOOD, f"{size(free)} are free")
+    return Symptom("Room", Health.GOOD, f"{size_with_unit(free)} are free")
 
 
 async def _owner(home: Path, *, on_server: bool) -> Symptom:

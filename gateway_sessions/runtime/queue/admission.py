@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, Protocol, Self
 
 from gateway_sessions.config import Config
 from gateway_sessions.core.identity.keys import canonical_participant
-from gateway_sessions.core.notices.notice_texts import refusal
+from gateway_sessions.core.notices.notice_texts import refusal_notice
 from gateway_sessions.core.queue.admission import PLACES, Lack, Pace, Room, equal_share, lack_of_room
 from gateway_sessions.core.queue.busy_modes import (
     Arrival,
@@ -70,7 +70,9 @@ class QueueLimits:
 
 def rejected(reason: RejectReason, retry_after: float | None, session_key: str | None) -> Rejected:
     """Say why a message was not taken in."""
-    return Rejected(reason=reason, text=refusal(reason), retry_after=retry_after, session_key=session_key)
+    return Rejected(
+        reason=reason, text=refusal_notice(reason), retry_after=retry_after, session_key=session_key
+    )
 
 
 def unfit(message: InboundMessage, limits: QueueLimits) -> Rejected | None:

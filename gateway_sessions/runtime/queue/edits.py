@@ -54,7 +54,7 @@ class MessageEdits:
         self._limits = limits
         self._under_way = KeyedLocks()
 
-    async def apply(self, edit: InboundMessage, listener: EditListener = NO_LISTENER) -> Receipt:
+    async def carry_out(self, edit: InboundMessage, listener: EditListener = NO_LISTENER) -> Receipt:
         """Carry out an edit once; an edit of a message that nobody knows is refused.
 
         Edits of one message that come together are carried out in the order in which they came.

@@ -44,8 +44,8 @@ class DatabaseNews(DatabaseListener):
     def hear_news(self, news: Sequence[CommittedChange]) -> None:
         """Emit the events of sessions, and tell the hooks."""
         if self._hooks is not None:
-            self._session_events.tell(news)
-            self._hooks.hear(news)
+            self._session_events.emit_news(news)
+            self._hooks.hear_news(news)
 
     def hear_index_fault(self, problem: str, place: Path | None) -> None:
         """Report an incident."""

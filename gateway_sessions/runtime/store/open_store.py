@@ -23,7 +23,7 @@ from gateway_sessions.ports import Clock, Transaction
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher
 from gateway_sessions.runtime.duties.restart_recovery import StartReport
 from gateway_sessions.runtime.duties.session_hooks import Hooks
-from gateway_sessions.runtime.duties.unfinished_erasures import Erasures
+from gateway_sessions.runtime.duties.unfinished_erasures import UnfinishedErasures
 from gateway_sessions.runtime.observability.event_stream import Events
 from gateway_sessions.runtime.observability.incidents import Incident
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
@@ -151,8 +151,8 @@ class OpenStore(Resource):
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         self._opened = parts = await self._assembly().run(tasks, cleanup)
-        self._erasures = Erasures(self.db, self._clock, parts.incidents)
-        await self._erasures.look()
+        self._erasures = UnfinishedErasures(self.db, self._clock, parts.incidents)
+        await self._erasures.find_unfinished()
         tasks.start_soon(self._erasures.run)
         self._control = Control(self.home, self.db, self._clock, self, self._agents)
         await self._control.start(tasks, cleanup)

@@ -25,7 +25,7 @@ from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.duties.backups import Backups
 from gateway_sessions.runtime.duties.cluster import Cluster, Duty, NodeLanes
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher, Pruner, Retention
-from gateway_sessions.runtime.duties.queue_cleanup import Forgetting
+from gateway_sessions.runtime.duties.queue_cleanup import QueueCleanup
 from gateway_sessions.runtime.duties.restart_recovery import RestartRecords, StartReport
 from gateway_sessions.runtime.duties.session_hooks import Hook, Hooks
 from gateway_sessions.runtime.duties.sessions_json_recovery import SnapshotRecovery
@@ -187,7 +187,7 @@ class Assembly:
             QueueLimits.configured(self.config),
             self.config.busy_book(),
             tries,
-            on_turned=titling.consider,
+            on_turned=titling.consider_session,
             speakers=speakers,
             others=lanes,
             shown=self.flush if self.config.snapshot_mode is SnapshotMode.SYNC else None,
@@ -195,14 +195,14 @@ class Assembly:
 
     def _duties(self, parts: Parts) -> list[Duty]:
         backups = Backups(parts.context.db, self.clock, self.config.backups)
-        forgetting = Forgetting(parts.queue, self.clock, self.config.gateway.dedup_window)
+        forgetting = QueueCleanup(parts.queue, self.clock, self.config.gateway.dedup_window)
         once = [parts.hooks.run, forgetting.run]
         if self.options.upkeep:
             kept = self.config.session_retention
             retention = Retention(parts.context, self.config.expiry_watcher, kept)
             once += [parts.watcher.run, parts.pruner.run, retention.run]
         if (cluster := parts.cluster) is not None:
-            once = [cluster.led(duty) for duty in once]
+            once = [cluster.only_while_leading(duty) for duty in once]
         shown = [] if parts.snapshot is None else [parts.snapshot.run]
         return [*once, parts.titling.run, backups.run, *shown]
 

@@ -40,7 +40,7 @@ class QueueMethods(OpenStore):
         """
         check_message(message)
         if message.kind is not MessageKind.NEW:
-            return await self._parts.edits.apply(message)
+            return await self._parts.edits.carry_out(message)
         here = LaneHere(running=lambda: running)
         receipt, _ = await self._parts.queue.enqueue(message, rules, solo=solo, here=here)
         return receipt

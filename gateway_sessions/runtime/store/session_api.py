@@ -15,7 +15,7 @@ from gateway_sessions.core.notices.notice_texts import reset_note
 from gateway_sessions.core.sessions.boundaries import zone_named
 from gateway_sessions.core.sessions.entry import (
     SessionEntry,
-    check_reason,
+    check_one_line_reason,
     check_tokens,
     clean_model_override,
 )
@@ -77,18 +77,20 @@ class SessionMethods(OpenStore):
         )
         entry = await self._write(Actor.PERSON, partial(lane_changes.settle, turn=turn))
         if entry is not None:
-            self._parts.titling.consider(entry.session_id)
+            self._parts.titling.consider_session(entry.session_id)
         return entry
 
     async def suspend_session(self, session_key: str, reason: str = "suspended") -> bool:
         """Make the next message start afresh, whatever the policy says; False if the lane has no session."""
-        transaction = partial(lane_changes.suspend, session_key=session_key, reason=check_reason(reason))
+        transaction = partial(
+            lane_changes.suspend, session_key=session_key, reason=check_one_line_reason(reason)
+        )
         return await self._write(Actor.PERSON, transaction) is not None
 
     async def mark_resume_pending(self, session_key: str, reason: str = ResumeReason.RESTART_TIMEOUT) -> bool:
         """Note that a turn was cut off; False if there is no session, or it may not go on."""
         transaction = partial(
-            lane_changes.mark_resume_pending, session_key=session_key, reason=check_reason(reason)
+            lane_changes.mark_resume_pending, session_key=session_key, reason=check_one_line_reason(reason)
         )
         return await self._write(Actor.RECOVERY, transaction) is not None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.config import Config
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
-from gateway_sessions.runtime.duties.session_hooks import Hook, with_names
+from gateway_sessions.runtime.duties.session_hooks import Hook, name_hooks
 from gateway_sessions.runtime.duties.titles import Titler, plain_titler
 from gateway_sessions.runtime.store.account_lanes import AccountMethods
 from gateway_sessions.runtime.store.conversation_api import ConversationMethods
@@ -51,7 +51,7 @@ class SessionStore(
         """
         options = StoreOptions(
             has_active_processes=has_active_processes,
-            hooks=with_names(hooks),
+            hooks=name_hooks(hooks),
             aliases=aliases,
             titler=titler,
             wait=wait,

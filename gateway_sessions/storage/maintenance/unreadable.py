@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from gateway_sessions.core.notices.human_units import such_as
+from gateway_sessions.core.notices.human_units import counted_with_example
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.snapshot import parse
 from gateway_sessions.errors import GatewaySessionsError
@@ -180,4 +180,7 @@ def _grouped(bad: Iterable[tuple[str, str, str]]) -> list[str]:
     names: defaultdict[str, list[str]] = defaultdict(list)
     for table, column, name in bad:
         names[f"of {table} of which {column} cannot be read"].append(name)
-    return [such_as(len(found), f"row {what}", f"rows {what}", found[0]) for what, found in names.items()]
+    return [
+        counted_with_example(len(found), f"row {what}", f"rows {what}", found[0])
+        for what, found in names.items()
+    ]

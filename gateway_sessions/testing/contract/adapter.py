@@ -26,7 +26,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
 )
 from gateway_sessions.queue import Disposition
-from gateway_sessions.testing.inside import SendFailure, failure_of, split_message
+from gateway_sessions.testing.inside import SendFailure, classify_failure, split_message
 
 PATIENCE_SECONDS: Final = 10
 """The real time for which anything is waited for: much more than a slow machine needs."""
@@ -405,7 +405,7 @@ class AdapterContract:
                 async with bench.failing(how):
                     with pytest.raises(Exception) as failure:  # noqa: PT011 -- which one is the question
                         await bench.adapter.send(target, said("a try"), idempotency_key="k1")
-                assert failure_of(failure.value).how is how, repr(failure.value)
+                assert classify_failure(failure.value).how is how, repr(failure.value)
                 if isinstance(failure.value, RateLimitedError):
                     assert failure.value.retry_after is None or failure.value.retry_after >= 0
                 assert how is SendFailure.UNKNOWN or "a try" not in await bench.shown()

@@ -66,7 +66,7 @@ class OpeningOnServer:
             await held.wait()
             async with SessionStore.open(tmp_path / "new", config_on(address), wait=wait) as store:
                 assert parts_of(store).cluster is not None
-                assert parts_of(store).cluster.trusted
+                assert parts_of(store).cluster.is_trusted
 
     async def test_a_node_with_a_short_life_opens_beside_one_that_stands_still(
         self, address: str, tmp_path: Path

@@ -13,7 +13,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
     StoreStoppedError,
 )
-from gateway_sessions.runtime.duty import repeat, report_failure
+from gateway_sessions.runtime.duty import failure_reporter, repeat
 
 UNAVAILABLE = StorageUnavailableError("the database", "is away")
 STOPPED = StoreStoppedError("store")
@@ -75,7 +75,9 @@ async def test_a_duty_names_what_else_passes():
 
 def test_a_failed_sweep_is_reported_with_its_error_and_action(caplog: pytest.LogCaptureFixture):
     logger = logging.getLogger("test_duty")
-    report_failure(logger, "it could not be swept", {"action": "sweep_failed"}, logging.WARNING)(UNAVAILABLE)
+    failure_reporter(logger, "it could not be swept", {"action": "sweep_failed"}, logging.WARNING)(
+        UNAVAILABLE
+    )
     (record,) = caplog.records
     assert record.exc_info is not None
     assert (record.getMessage(), record.levelno, record.exc_info[1]) == (

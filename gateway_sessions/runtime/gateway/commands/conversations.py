@@ -10,13 +10,13 @@ from cachetools import LRUCache
 
 from gateway_sessions.core.notices.command_replies import (
     NO_CONVERSATION,
-    named,
-    overtaken,
-    sessions_listed,
-    stopped,
+    session_list,
+    session_name,
+    stop_answer,
+    stopped_work_text,
 )
 from gateway_sessions.core.notices.human_units import counted
-from gateway_sessions.core.queue.commands import model_asked, quoted, unwrapped
+from gateway_sessions.core.queue.commands import model_asked, shown_in_quotes, unwrapped
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.record import SessionSummary
 from gateway_sessions.core.sessions.titles import clean_title
@@ -75,7 +75,7 @@ def _give_new_id(
 
 def _evict_and_describe(call: CommandCall, ended: Overtaken) -> str:
     call.gateway.agents.evict(call.session_key)
-    return overtaken(stopped=ended.token is not None, cancelled=ended.cancelled)
+    return stopped_work_text(stopped=ended.token is not None, cancelled=ended.cancelled)
 
 
 async def _begin_new_session(call: CommandCall) -> str:
@@ -104,7 +104,7 @@ async def _undo_last_reset(call: CommandCall) -> str:
 
 async def _stop_and_clear(call: CommandCall) -> str:
     ended = await queue_of(call.store).stop(call.session_key, by=f"/{call.command.name}")
-    return stopped(running=ended.token is not None, cancelled=ended.cancelled)
+    return stop_answer(running=ended.token is not None, cancelled=ended.cancelled)
 
 
 async def _branch_session(call: CommandCall) -> str:
@@ -148,7 +148,7 @@ class _ResumeCommand:
         found = await _resumable_sessions(call)
         self._shown[call.session_key] = tuple(one.session_id for one in found)
         current = call.entry.session_id if call.entry is not None else None
-        return sessions_listed(found, current, call.store.clock.now())
+        return session_list(found, current, call.store.clock.now())
 
     async def _find_target(self, call: CommandCall, wanted: str) -> str:
         if wanted.isascii() and wanted.isdigit() and 1 <= (number := int(wanted[:9])) <= MOST_LISTED:
@@ -169,7 +169,7 @@ async def _resumable_sessions(call: CommandCall) -> list[SessionSummary]:
 async def _describe_session(call: CommandCall, entry: SessionEntry) -> str:
     record = await call.store.db.get_session(entry.session_id)
     title, messages = (record.title, record.message_count) if record is not None else (None, 0)
-    return f"{named(title, entry.session_id)}, {counted(messages, 'message')}"
+    return f"{session_name(title, entry.session_id)}, {counted(messages, 'message')}"
 
 
 async def _set_title(call: CommandCall, entry: SessionEntry, title: str | None) -> None:
@@ -183,7 +183,7 @@ def _title_from_arguments(call: CommandCall) -> str | None:
 
 
 def _title_clause(title: str | None) -> str:
-    return f", {quoted(title)}" if title is not None else ""
+    return f", {shown_in_quotes(title)}" if title is not None else ""
 
 
 async def _set_or_show_title(call: CommandCall) -> str:
@@ -192,14 +192,14 @@ async def _set_or_show_title(call: CommandCall) -> str:
     title = clean_title(unwrapped(call.arguments))
     entry = await current_or_new_session(call)
     await call.store.db.set_session_title(entry.session_id, title, scope=call.own, author=call.author)
-    return f"This conversation is called {quoted(title)}."
+    return f"This conversation is called {shown_in_quotes(title)}."
 
 
 async def _show_title(call: CommandCall) -> str:
     if call.entry is None:
         return NO_CONVERSATION
     title = await call.store.db.get_session_title(call.entry.session_id)
-    called = f"is called {quoted(title)}" if title else "has no title"
+    called = f"is called {shown_in_quotes(title)}" if title else "has no title"
     return f"This conversation {called}. Its id is {call.entry.session_id}."
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway_sessions.core.notices.command_replies import GREETING, helped, helped_with
-from gateway_sessions.core.queue.commands import quoted, unwrapped
+from gateway_sessions.core.notices.command_replies import GREETING, help_for_command, help_list
+from gateway_sessions.core.queue.commands import shown_in_quotes, unwrapped
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 
 
@@ -13,10 +13,10 @@ async def _show_help(call: CommandCall) -> str:
     commands = call.gateway.commands
     wanted = unwrapped(call.arguments).removeprefix("/").lower()
     if not wanted:
-        return helped(commands.help_entries)
+        return help_list(commands.help_entries)
     if wanted not in commands:
-        return f"There is no command {quoted(wanted)}. /help lists them."
-    return helped_with(commands[wanted].help)
+        return f"There is no command {shown_in_quotes(wanted)}. /help lists them."
+    return help_for_command(commands[wanted].help)
 
 
 async def _greet(_: CommandCall) -> str:
@@ -24,7 +24,7 @@ async def _greet(_: CommandCall) -> str:
 
 
 async def _say_unknown(call: CommandCall) -> str:
-    return f"There is no command {quoted('/' + call.name)}. /help lists them."
+    return f"There is no command {shown_in_quotes('/' + call.name)}. /help lists them."
 
 
 COMMANDS: Final = (

@@ -9,16 +9,16 @@ from gateway_sessions.core.notices.command_replies import (
     NOTHING_TO_RETRY,
     RETRIED_LATER,
     Situation,
-    queue_listed,
-    status,
+    queue_list,
+    status_answer,
 )
 from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.core.queue.commands import (
     QueueAsked,
     QueueWish,
     queue_asked,
-    quoted,
     said_in,
+    shown_in_quotes,
     to_be_queued,
     turns_asked,
 )
@@ -37,7 +37,7 @@ async def _undo_turns(call: CommandCall) -> str:
     if taken is None:
         raise NothingToUndoError(call.session_key, "nothing was said yet")
     text, _ = said_in(taken.said)
-    return f"Took back {counted(taken.turns, 'turn')}, from {quoted(text)} on."
+    return f"Took back {counted(taken.turns, 'turn')}, from {shown_in_quotes(text)} on."
 
 
 async def _retry_last_turn(call: CommandCall) -> str | None:
@@ -79,9 +79,9 @@ async def _run_queue_command(call: CommandCall) -> str:
             return await _move_turn(call, asked)
         case QueueWish.CLEAR:
             gone = await store.clear_queue(key, by="/queue")
-            return f"Took {counted(gone, 'waiting message')} out." if gone else queue_listed(())
+            return f"Took {counted(gone, 'waiting message')} out." if gone else queue_list(())
         case _:
-            return queue_listed(await store.list_queued(key))
+            return queue_list(await store.list_queued(key))
 
 
 async def _move_turn(call: CommandCall, asked: QueueAsked) -> str:
@@ -89,7 +89,7 @@ async def _move_turn(call: CommandCall, asked: QueueAsked) -> str:
         await call.store.move_queued(call.session_key, asked.seq, asked.place)
     except InvalidInputError:
         return _say_unknown_number(asked)
-    return queue_listed(await call.store.list_queued(call.session_key))
+    return queue_list(await call.store.list_queued(call.session_key))
 
 
 def _say_unknown_number(asked: QueueAsked) -> str:
@@ -101,11 +101,11 @@ async def _show_status(call: CommandCall) -> str:
     seen, running = await store.explain(key), call.gateway.running_turn(key)
     waiting = await store.queue_depth(key)
     if seen.entry is None:
-        return status(Situation(session_id=None, waiting=waiting))
+        return status_answer(Situation(session_id=None, waiting=waiting))
     record = await store.db.get_session(seen.entry.session_id)
     works = running is not None and seen.lane.running
     context = running.context if running is not None and works else None
-    return status(
+    return status_answer(
         Situation(
             session_id=seen.entry.session_id,
             title=record.title if record is not None else None,

@@ -12,7 +12,7 @@ import msgspec
 from gateway_sessions.core.identity.keys import encode_part
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.sessions.entry import SessionEntry, check_reason, check_session_id
+from gateway_sessions.core.sessions.entry import SessionEntry, check_one_line_reason, check_session_id
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.record import Relation, SessionRecord
 from gateway_sessions.core.storable_text import StorableEncoder, check_word
@@ -164,7 +164,7 @@ def get(session_id: str) -> Transaction[SessionRecord | None]:
 
 def end_row(session_id: str, reason: str, now: datetime) -> Transaction[bool]:
     """End a session that is on no lane; False if it has ended already, and that reason stands."""
-    check_reason(reason)
+    check_one_line_reason(reason)
     yield from _is_on_no_lane(session_id)
     ((changed,),) = yield Statement("end_session_row", (to_micros(now), reason, session_id))
     return bool(changed)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from gateway_sessions.core.notices.human_units import such_as
+from gateway_sessions.core.notices.human_units import counted_with_example
 from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.lanes import load_lane, put_lane, recount_waiting_turns
@@ -113,7 +113,7 @@ class Inconsistency:
     example: str
 
     def __str__(self) -> str:
-        return such_as(self.count, *CHECKS[self.check], self.example)
+        return counted_with_example(self.count, *CHECKS[self.check], self.example)
 
 
 def findings() -> Transaction[list[Inconsistency]]:

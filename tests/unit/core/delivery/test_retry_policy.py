@@ -27,10 +27,10 @@ from gateway_sessions.core.delivery.retry_policy import (
     RetryAt,
     SendFailure,
     Tried,
-    backoff,
-    failure_of,
+    classify_failure,
     is_too_old,
-    marked,
+    mark_as_repeat,
+    pause_after_attempts,
     plan_delivery,
     split_message,
 )
@@ -84,7 +84,7 @@ def plan(failed: Failed, done: Tried, *, idempotent: bool = False, rules: Delive
     ids=repr,
 )
 def test_only_what_an_adapter_says_for_certain_is_certain(error: BaseException | None, failed: Failed):
-    assert failure_of(error) == failed
+    assert classify_failure(error) == failed
 
 
 def test_the_errors_of_an_adapter_tell_what_to_do():
@@ -100,20 +100,20 @@ def test_the_errors_of_an_adapter_tell_what_to_do():
 
 @given(attempts=st.integers(-1, 10_000), reply_id=st.text(max_size=8))
 def test_a_pause_is_never_longer_than_it_may_be_and_never_much_shorter(attempts: int, reply_id: str):
-    pause = backoff(attempts, RULES, reply_id)
+    pause = pause_after_attempts(attempts, RULES, reply_id)
     full = min(2.0 * 2 ** min(max(attempts - 1, 0), 60), 300)
     assert 0.75 * full <= pause.total_seconds() <= full
-    assert backoff(attempts, RULES, reply_id) == pause
+    assert pause_after_attempts(attempts, RULES, reply_id) == pause
 
 
 def test_pauses_double_until_they_are_long_enough():
-    spread = [backoff(attempts, RULES, "r1").total_seconds() for attempts in range(1, 12)]
+    spread = [pause_after_attempts(attempts, RULES, "r1").total_seconds() for attempts in range(1, 12)]
     full = [2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
     assert all(0.75 * most <= pause <= most for pause, most in zip(spread, full, strict=True))
 
 
 def test_replies_that_failed_together_come_back_apart():
-    pauses = {backoff(5, RULES, f"reply {number}") for number in range(100)}
+    pauses = {pause_after_attempts(5, RULES, f"reply {number}") for number in range(100)}
     assert len(pauses) == 100
     assert max(pauses) - min(pauses) > timedelta(seconds=4)
 
@@ -128,7 +128,7 @@ def test_what_was_not_sent_is_sent_later_however_often_it_takes(
     attempts: int, how: SendFailure, idempotent: bool
 ):
     assert plan(Failed(how), tried(attempts), idempotent=idempotent) == RetryAt(
-        NOW + backoff(attempts, RULES, "r1")
+        NOW + pause_after_attempts(attempts, RULES, "r1")
     )
 
 
@@ -145,7 +145,7 @@ def test_a_platform_is_given_the_time_it_asked_for():
 
 def test_a_platform_that_asks_for_less_than_our_pause_gets_our_pause():
     asked = Failed(SendFailure.RATE_LIMITED, timedelta(milliseconds=1))
-    assert plan(asked, tried(6)) == RetryAt(NOW + backoff(6, RULES, "r1"))
+    assert plan(asked, tried(6)) == RetryAt(NOW + pause_after_attempts(6, RULES, "r1"))
 
 
 def test_a_pause_that_outlasts_the_reply_ends_it_at_once():
@@ -172,7 +172,7 @@ def test_a_clock_that_was_set_back_makes_no_reply_old():
 
 
 def test_what_may_have_been_sent_says_so_when_it_is_sent_again():
-    assert plan(UNKNOWN, tried(1, 1)) == ResendMarked(NOW + backoff(1, RULES, "r1"))
+    assert plan(UNKNOWN, tried(1, 1)) == ResendMarked(NOW + pause_after_attempts(1, RULES, "r1"))
 
 
 @pytest.mark.parametrize("how", [SendFailure.UNAVAILABLE, SendFailure.RATE_LIMITED])
@@ -257,11 +257,11 @@ def test_rules_that_make_no_sense_are_refused(members: dict[str, timedelta]):
 
 def test_a_repeat_says_first_what_it_is():
     message = OutboundMessage(text="```\ncode\n```", attachments=(PHOTO,), format=TextFormat.MARKDOWN)
-    assert marked(message) == message.with_text(f"{REPEATED}\n```\ncode\n```")
+    assert mark_as_repeat(message) == message.with_text(f"{REPEATED}\n```\ncode\n```")
 
 
 def test_a_repeat_of_a_photo_says_so_as_well():
-    assert marked(OutboundMessage(attachments=(PHOTO,))).text == REPEATED
+    assert mark_as_repeat(OutboundMessage(attachments=(PHOTO,))).text == REPEATED
 
 
 @pytest.mark.parametrize("capabilities", [AdapterCapabilities(), AdapterCapabilities(max_length=100)])
@@ -296,7 +296,7 @@ def test_each_part_has_room_for_the_mark(unit: LengthUnit, idempotent: bool, max
     for text in ("😀ä" * 5000, "word " * 5000, "```sh\n" + "line of code\n" * 1000 + "```"):
         for part in split_message(OutboundMessage(text=text), capabilities):
             assert capabilities.fits(part.text)
-            assert idempotent or capabilities.fits(marked(part).text)
+            assert idempotent or capabilities.fits(mark_as_repeat(part).text)
 
 
 def test_a_long_text_of_blanks_is_one_empty_message():

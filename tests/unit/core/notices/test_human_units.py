@@ -6,13 +6,13 @@ import pytest
 
 from gateway_sessions.core.notices.human_units import (
     ago,
-    bytes_of,
     counted,
-    length_of,
-    moment_of,
-    size,
+    counted_with_example,
+    parse_byte_count,
+    parse_duration,
+    parse_moment,
+    size_with_unit,
     span,
-    such_as,
 )
 from gateway_sessions.errors import InvalidInputError
 
@@ -59,7 +59,7 @@ def test_a_length_of_time_has_two_units_at_most(seconds: int, told: str):
     [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1_550_000, "1.6 MB"), (3 * 10**15, "3000.0 TB")],
 )
 def test_a_size_is_told(number: int, told: str):
-    assert size(number) == told
+    assert size_with_unit(number) == told
 
 
 @pytest.mark.parametrize(
@@ -68,26 +68,26 @@ def test_a_size_is_told(number: int, told: str):
      ("1.5h", timedelta(minutes=90)), (" 2W ", timedelta(weeks=2)), ("0", timedelta(0))],
 )  # fmt: skip
 def test_a_length_is_understood(text: str, meant: timedelta):
-    assert length_of("--older-than", text) == meant
+    assert parse_duration("--older-than", text) == meant
 
 
 @pytest.mark.parametrize("text", ["", "h", "-1d", "1y", "two", "1h30", "9" * 20])
 def test_what_is_no_length_is_refused_by_name(text: str):
     with pytest.raises(InvalidInputError, match="--older-than"):
-        length_of("--older-than", text)
+        parse_duration("--older-than", text)
 
 
 @pytest.mark.parametrize(
     ("text", "meant"), [("7", 7), ("500k", 500_000), ("1.5 MB", 1_500_000), ("2g", 2 * 10**9)]
 )
 def test_a_number_of_bytes_is_understood(text: str, meant: int):
-    assert bytes_of("--max-size", text) == meant
+    assert parse_byte_count("--max-size", text) == meant
 
 
 @pytest.mark.parametrize("text", ["", "M", "-5", "5X", "big"])
 def test_what_is_no_size_is_refused_by_name(text: str):
     with pytest.raises(InvalidInputError, match="--max-size"):
-        bytes_of("--max-size", text)
+        parse_byte_count("--max-size", text)
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_what_is_no_size_is_refused_by_name(text: str):
     ],
 )
 def test_a_moment_is_so_long_ago_or_a_date(text: str | None, meant: datetime | None):
-    assert moment_of("--since", text, NOW) == meant
+    assert parse_moment("--since", text, NOW) == meant
 
 
 def test_what_is_no_moment_is_refused_by_name():
     with pytest.raises(InvalidInputError, match="--since: 'someday' is no time"):
-        moment_of("--since", "someday", NOW)
+        parse_moment("--since", "someday", NOW)
 
 
 def test_one_thing_is_one_thing():
@@ -115,5 +115,5 @@ def test_one_thing_is_one_thing():
 
 
 def test_one_of_several_things_is_an_example_and_a_single_one_is_all_there_is():
-    told = [such_as(number, "lane that waits", "lanes that wait", "a") for number in (1, 2000)]
+    told = [counted_with_example(number, "lane that waits", "lanes that wait", "a") for number in (1, 2000)]
     assert told == ["1 lane that waits: a", "2,000 lanes that wait, such as a"]

@@ -9,7 +9,12 @@ from typing import Final
 
 import pytest
 
-from gateway_sessions.core.notices.notice_texts import acknowledgement, demotion_note, dropped_notice, refusal
+from gateway_sessions.core.notices.notice_texts import (
+    acknowledgement,
+    demotion_note,
+    dropped_notice,
+    refusal_notice,
+)
 from gateway_sessions.core.queue.busy_modes import (
     BUSY,
     FULL,
@@ -385,7 +390,7 @@ class TestAcknowledgements:
             )
 
     def test_every_refusal_has_its_own_words(self):
-        assert len({refusal(reason) for reason in RejectReason}) == len(RejectReason)
+        assert len({refusal_notice(reason) for reason in RejectReason}) == len(RejectReason)
 
     def test_whoever_made_room_is_told_how_much_is_gone(self):
         assert "a message of yours had to" in dropped_notice()

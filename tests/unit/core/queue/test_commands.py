@@ -25,9 +25,9 @@ from gateway_sessions.core.queue.commands import (
     check_command_name,
     model_asked,
     queue_asked,
-    quoted,
     said_in,
     sentence_for,
+    shown_in_quotes,
     to_be_queued,
     turns_asked,
     unwrapped,
@@ -190,8 +190,8 @@ class TestSentences:
         ]
 
     def test_a_quotation_is_one_short_line(self):
-        assert quoted("two\nlines\u202e") == "“two lines”"
-        assert len(quoted("x" * 500)) == 82
+        assert shown_in_quotes("two\nlines\u202e") == "“two lines”"
+        assert len(shown_in_quotes("x" * 500)) == 82
 
 
 class TestTimes:
@@ -219,12 +219,12 @@ class TestTimes:
 
 class TestAnswers:
     def test_what_was_ended_is_told_with_its_number(self):
-        assert answers.overtaken(stopped=False, cancelled=0) == ""
-        assert "I stopped" in answers.overtaken(stopped=True, cancelled=0)
-        assert "1 waiting message was" in answers.overtaken(stopped=False, cancelled=1)
-        assert answers.stopped(running=False, cancelled=0) == answers.NOTHING_TO_STOP
-        assert answers.stopped(running=True, cancelled=0) == "Stopped."
-        assert answers.stopped(running=True, cancelled=2) == (
+        assert answers.stopped_work_text(stopped=False, cancelled=0) == ""
+        assert "I stopped" in answers.stopped_work_text(stopped=True, cancelled=0)
+        assert "1 waiting message was" in answers.stopped_work_text(stopped=False, cancelled=1)
+        assert answers.stop_answer(running=False, cancelled=0) == answers.NOTHING_TO_STOP
+        assert answers.stop_answer(running=True, cancelled=0) == "Stopped."
+        assert answers.stop_answer(running=True, cancelled=2) == (
             "Stopped. 2 waiting messages were dropped, and will not be answered."
         )
 
@@ -238,25 +238,25 @@ class TestAnswers:
             waits(3, said("joined"), merged_into=2),
             waits(4, said("", PHOTO)),
         ]
-        assert answers.queue_listed(items).splitlines()[1:] == ["#2 Ann: “one” and 1 more", "#4 1 attachment"]
-        assert answers.queue_listed(items[:1]) == answers.QUEUE_EMPTY
+        assert answers.queue_list(items).splitlines()[1:] == ["#2 Ann: “one” and 1 more", "#4 1 attachment"]
+        assert answers.queue_list(items[:1]) == answers.QUEUE_EMPTY
         many = [waits(seq, said(str(seq))) for seq in range(25)]
-        assert answers.queue_listed(many).splitlines()[-1] == "and 5 more messages"
+        assert answers.queue_list(many).splitlines()[-1] == "and 5 more messages"
 
     def test_conversations_are_numbered_by_title_else_by_how_they_begin(self):
         def summary(session_id: str, title: str | None = None, preview: str = "") -> SessionSummary:
             return SessionSummary(session_id, "fake", title, preview, NOW, NOW, session_id, message_count=1)
 
         found = [summary("s1", "Rome"), summary("s2", preview="hello"), summary("s3")]
-        assert answers.sessions_listed(found, "s2", NOW).splitlines()[1:] == [
+        assert answers.session_list(found, "s2", NOW).splitlines()[1:] == [
             "1. “Rome”, 1 message, just now",
             "2. “hello”, 1 message, just now (this one)",
             "3. s3, 1 message, just now",
         ]
-        assert "no conversation" in answers.sessions_listed([], None, NOW)
+        assert "no conversation" in answers.session_list([], None, NOW)
 
     def test_the_situation_of_a_lane_is_told(self):
-        idle = answers.status(answers.Situation(session_id=None))
+        idle = answers.status_answer(answers.Situation(session_id=None))
         assert idle.splitlines() == ["Now: idle", "Waiting: nothing", answers.NO_CONVERSATION]
         busy = answers.Situation(
             session_id="s1",
@@ -268,7 +268,7 @@ class TestAnswers:
             waiting=2,
             next_reset=NOW,
         )
-        assert answers.status(busy).splitlines() == [
+        assert answers.status_answer(busy).splitlines() == [
             "Now: working, for 2 min 5 s, “searching”",
             "Waiting: 2 messages",
             "Conversation: “Rome”, s1, 3 messages",
@@ -276,14 +276,14 @@ class TestAnswers:
             "Next reset: 2026-01-01 12:00 UTC",
         ]
         stopping = answers.Situation(session_id="s1", running_for=timedelta(), stopping=True)
-        assert "stopping, for 0 s" in answers.status(stopping)
-        assert "Next reset: none" in answers.status(stopping)
+        assert "stopping, for 0 s" in answers.status_answer(stopping)
+        assert "Next reset: none" in answers.status_answer(stopping)
         berlin = replace(stopping, next_reset=NOW.astimezone(ZoneInfo("Europe/Berlin")))
-        assert answers.status(berlin).endswith(" Europe/Berlin")
+        assert answers.status_answer(berlin).endswith(" Europe/Berlin")
 
     def test_help_names_arguments_and_other_names(self):
         new = answers.CommandHelp(name="new", summary="Begin.", usage="[title]", aliases=("reset",))
         stop = answers.CommandHelp(name="stop", summary="Stop.")
-        assert answers.helped([new, stop]) == "/new [title]: Begin.\n/stop: Stop."
-        assert answers.helped_with(new) == "/new [title]: Begin. Also called /reset."
-        assert answers.helped_with(stop) == "/stop: Stop."
+        assert answers.help_list([new, stop]) == "/new [title]: Begin.\n/stop: Stop."
+        assert answers.help_for_command(new) == "/new [title]: Begin. Also called /reset."
+        assert answers.help_for_command(stop) == "/stop: Stop."

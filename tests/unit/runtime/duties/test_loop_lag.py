@@ -29,7 +29,7 @@ async def test_whoever_holds_the_loop_up_is_seen():
     watch = LoopWatch()
     assert watch.lag is None
     async with asyncio.TaskGroup() as tasks:
-        napping = tasks.create_task(watch.nap())
+        napping = tasks.create_task(watch.measure_nap())
         await asyncio.sleep(0)
         time.sleep(STALL)  # noqa: ASYNC251 -- holds the loop up
         await napping
@@ -39,7 +39,7 @@ async def test_whoever_holds_the_loop_up_is_seen():
 
 async def test_what_is_long_ago_is_forgotten():
     watch = LoopWatch()
-    watch.note(1.0)
+    watch.note_lag(1.0)
     for _ in range(REMEMBERED):
-        watch.note(0.001)
+        watch.note_lag(0.001)
     assert watch.lag == LoopLag(usual_ms=1.0, worst_ms=1.0)

@@ -12,7 +12,7 @@ import pytest
 
 from gateway_sessions import SessionStore
 from gateway_sessions.errors import StorageUnavailableError, StoreStoppedError
-from gateway_sessions.runtime.duties.queue_cleanup import Forgetting
+from gateway_sessions.runtime.duties.queue_cleanup import QueueCleanup
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.queue.bench import accept, answer, fates
 from tests.unit.runtime.store_fixtures import open_store
@@ -62,7 +62,7 @@ async def test_a_database_that_fails_is_asked_again_an_hour_later(
 ):
     ledger = FailingLedger(StorageUnavailableError("disk", "is gone"))
     with caplog.at_level(logging.ERROR):
-        duty = asyncio.ensure_future(Forgetting(ledger, fake_clock, timedelta(days=7)).run())  # type: ignore[arg-type]
+        duty = asyncio.ensure_future(QueueCleanup(ledger, fake_clock, timedelta(days=7)).run())  # type: ignore[arg-type]
         await fake_clock.advance(hours=1)
         await fake_clock.advance(hours=1)
     assert ledger.asked == 2
@@ -73,7 +73,7 @@ async def test_a_database_that_fails_is_asked_again_an_hour_later(
 
 async def test_it_ends_with_its_store(fake_clock: FakeClock):
     ledger = FailingLedger(StoreStoppedError("database"))
-    duty = asyncio.ensure_future(Forgetting(ledger, fake_clock, timedelta(days=7)).run())  # type: ignore[arg-type]
+    duty = asyncio.ensure_future(QueueCleanup(ledger, fake_clock, timedelta(days=7)).run())  # type: ignore[arg-type]
     await fake_clock.advance(hours=1)
     await asyncio.wait({duty})
     assert duty.result() is None

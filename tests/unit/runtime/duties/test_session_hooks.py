@@ -259,10 +259,10 @@ async def test_only_the_end_of_a_session_wakes_the_hooks(hooks, db, fake_clock):
     async with running(hooks):
         await fake_clock.advance()
         db.owe("memory", "s1", START)
-        hooks.hear([])
+        hooks.hear_news([])
         await fake_clock.advance()
         assert hook.sessions == []
-        hooks.hear([SessionEnd(at=START, session_key="lane", session_id="s1", reason="idle")])
+        hooks.hear_news([SessionEnd(at=START, session_key="lane", session_id="s1", reason="idle")])
         await fake_clock.advance()
         assert hook.sessions == ["s1"]
 

@@ -70,20 +70,20 @@ class TestWhen:
     async def test_after_the_first_exchange_a_session_gets_a_title(self, db):
         db.say("a", "please fix the docker build", "done")
         duty = titles_of(db)
-        duty.consider("a")
+        duty.consider_session("a")
         assert await duty.sweep() == 1
         assert db.title("a") == "Fix the docker build"
 
     async def test_a_greeting_waits_for_the_second_message(self, db):
         db.say("a", "hi", "hello")
         duty = titles_of(db)
-        duty.consider("a")
+        duty.consider_session("a")
         assert await duty.sweep() == 0
         db.rows(
             "INSERT INTO messages (session_id, seq, role, content, sent_at)"
             " VALUES ('a', 3, 'user', 'fix it now', 1)"
         )
-        duty.consider("a")
+        duty.consider_session("a")
         assert await duty.sweep() == 1
         assert db.title("a") == "Fix it now"
 
@@ -93,7 +93,7 @@ class TestWhen:
     async def test_not_before_an_answer_nor_after_the_second_message(self, db, said):
         db.say("a", *said)
         duty = titles_of(db)
-        duty.consider("a")
+        duty.consider_session("a")
         assert await duty.sweep() == 0
         assert db.title("a") is None
 
@@ -101,7 +101,7 @@ class TestWhen:
     async def test_a_summary_and_the_work_of_a_sub_agent_get_none(self, db, relation):
         db.say("a", "fix the build", "done", relation=relation)
         duty = titles_of(db)
-        duty.consider("a")
+        duty.consider_session("a")
         assert await duty.sweep() == 0
 
     async def test_a_title_is_never_replaced(self, db):
@@ -109,7 +109,7 @@ class TestWhen:
         await db.set_session_title("a", "Mine")
         titler = Asked()
         duty = titles_of(db, titler)
-        duty.consider("a")
+        duty.consider_session("a")
         assert await duty.sweep() == 0
         assert (db.title("a"), titler.exchanges) == ("Mine", [])
 
@@ -121,7 +121,7 @@ class TestWhen:
             return "Theirs"
 
         duty = titles_of(db, slow)
-        duty.consider("a")
+        duty.consider_session("a")
         assert await duty.sweep() == 0
         assert db.title("a") == "Mine"
 
@@ -129,7 +129,7 @@ class TestWhen:
         for one in "ab":
             db.say(one, "fix the build", "done")
             duty = titles_of(db)
-            duty.consider(one)
+            duty.consider_session(one)
             await duty.sweep()
         assert [db.title(one) for one in "ab"] == ["Fix the build", "Fix the build #2"]
 
@@ -139,10 +139,10 @@ class TestCost:
         db.say("a", "fix the build", "done")
         duty = titles_of(db)
         for _ in range(3):
-            duty.consider("a")
+            duty.consider_session("a")
             await duty.sweep()
         reads = db.reads
-        duty.consider("a")
+        duty.consider_session("a")
         await duty.sweep()
         assert db.reads == reads == 1
 
@@ -150,7 +150,7 @@ class TestCost:
         db.say("a")
         duty = titles_of(db)
         for _ in range(10):
-            duty.consider("a")
+            duty.consider_session("a")
             await duty.sweep()
         assert db.reads == MAX_TRIES
 
@@ -160,15 +160,15 @@ class TestCost:
             db.say(one, f"fix the {one} build", "done")
         duty = titles_of(db)
         for one in "aabc":
-            duty.consider(one)
+            duty.consider_session(one)
         assert await duty.sweep() == 2
-        duty.consider("c")
+        duty.consider_session("c")
         assert await duty.sweep() == 1
 
     async def test_without_a_titler_nothing_is_looked_at(self, db):
         db.say("a", "fix the build", "done")
         duty = titles_of(db, None)
-        duty.consider("a")
+        duty.consider_session("a")
         assert await duty.sweep() == 0
         assert db.reads == 0
 
@@ -178,7 +178,7 @@ class TestTitlers:
         db.say("a", "x" * 900, "y" * 900)
         titler = Asked(' Title: "A **title**" ')
         duty = titles_of(db, titler)
-        duty.consider("a")
+        duty.consider_session("a")
         assert await duty.sweep() == 1
         assert titler.exchanges == [FirstExchange("a", ("x" * 500,), "y" * 500)]
         assert db.title("a") == "A title"
@@ -187,7 +187,7 @@ class TestTitlers:
     async def test_a_titler_may_have_no_idea(self, db, answer):
         db.say("a", "fix the build", "done")
         duty = titles_of(db, Asked(answer))
-        duty.consider("a")
+        duty.consider_session("a")
         assert await duty.sweep() == 0
 
     async def test_a_titler_that_fails_is_logged_and_asked_again_later(self, db, caplog):
@@ -197,13 +197,13 @@ class TestTitlers:
             raise RuntimeError
 
         duty = titles_of(db, broken)
-        duty.consider("a")
+        duty.consider_session("a")
         with caplog.at_level(logging.WARNING):
             assert await duty.sweep() == 0
         (record,) = caplog.records
         assert (record.action, record.session_id) == ("title_failed", "a")
         assert "RuntimeError" in record.problem
-        duty.consider("a")
+        duty.consider_session("a")
         assert await duty.sweep() == 0
 
     async def test_a_titler_that_takes_too_long_is_cut_off(self, db, caplog, fake_clock):
@@ -221,8 +221,8 @@ class TestTitlers:
             raise AssertionError
 
         duty = titles_of(db, slow, fake_clock)
-        duty.consider("a")
-        duty.consider("b")
+        duty.consider_session("a")
+        duty.consider_session("b")
         async with asyncio.TaskGroup() as tasks:
             sweep = tasks.create_task(duty.sweep())
             await fake_clock.advance(timedelta(seconds=31))
@@ -234,17 +234,17 @@ class TestTitlers:
         db.say("a", "fix the build", "done")
         db.failure = StorageFullError("disk", "full")
         duty = titles_of(db)
-        duty.consider("a")
+        duty.consider_session("a")
         assert await duty.sweep() == 0
         assert caplog.records[0].action == "title_failed"
         db.failure = None
-        duty.consider("a")
+        duty.consider_session("a")
         assert await duty.sweep() == 1
 
     async def test_the_duty_ends_with_the_store(self, db):
         db.failure = StoreStoppedError("database")
         duty = titles_of(db)
-        duty.consider("a")
+        duty.consider_session("a")
         await duty.run()
 
 

@@ -63,7 +63,7 @@ async def test_where_nobody_listens_nothing_is_made(events, clock):
         reason=None,
         actor="person",
     )
-    SessionEvents(events).tell([row])
+    SessionEvents(events).emit_news([row])
     assert clock.asked == 0
 
 
