@@ -12,7 +12,7 @@ from hypothesis import is_hypothesis_test, settings
 from hypothesis.internal.conjecture import engine
 
 from tests.measuring import WhatTestsRun
-from tests.new_databases import put_in_place
+from tests.new_databases import copy_migrated_databases
 from tests.programs import WarmPython, warm_python
 from tests.temporary_files import keep_in_memory
 from tests.watchdog import Watchdog
@@ -105,7 +105,7 @@ def blockbuster() -> Iterator[BlockBuster]:
 def migrated_once() -> Iterator[None]:
     """New databases are copies of one that took all migrations."""
     with pytest.MonkeyPatch.context() as patch:
-        migrated = put_in_place(patch)
+        migrated = copy_migrated_databases(patch)
         yield
         migrated.close()
 

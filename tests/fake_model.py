@@ -15,11 +15,11 @@ from gateway_sessions.adapters._http import Request, ServerExchange
 from tests.unit.adapters.loopback import loopback
 
 USED = {"prompt_tokens": 30, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 10}}
-Script = Callable[["Line"], Awaitable[None]]
+Script = Callable[["ModelConnection"], Awaitable[None]]
 
 
 @dataclass
-class Line:
+class ModelConnection:
     """The line to whoever asks."""
 
     reader: asyncio.StreamReader
@@ -35,7 +35,7 @@ class Line:
             await self.writer.drain()
             await asyncio.sleep(0)
 
-    async def hang(self) -> None:
+    async def wait_until_closed(self) -> None:
         """Until whoever asks has gone away."""
         await self.reader.read()
         self.left.set()
@@ -65,7 +65,7 @@ class FakeModel:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        line = Line(reader, writer, self.left, kept=True)
+        line = ModelConnection(reader, writer, self.left, kept=True)
         while line.kept:
             line.kept = False
             self.requests.append(await ServerExchange(reader, writer, max_body=1 << 20).receive())
@@ -83,7 +83,7 @@ def chunk(text: str | None = None, finish: str | None = None, **delta: object) -
     return event({"model": "large-2026", "choices": [{"delta": said, "finish_reason": finish}]})
 
 
-def whole(*texts: str) -> bytes:
+def whole_answer(*texts: str) -> bytes:
     """All that a model sends that says this."""
     used = event({"model": "large-2026", "choices": [], "usage": USED})
     return b"".join([*map(chunk, texts), chunk(finish="stop"), used, event("[DONE]")])
@@ -96,35 +96,35 @@ def head(kind: str = "text/event-stream", **more: str) -> bytes:
     ).encode()
 
 
-def sends(*pieces: bytes) -> Script:
+def send_and_close(*pieces: bytes) -> Script:
     """Send these pieces, and close."""
 
-    async def script(line: Line) -> None:
+    async def script(line: ModelConnection) -> None:
         await line.send(*pieces)
 
     return script
 
 
 def says(*texts: str) -> Script:
-    return sends(head() + whole(*texts))
+    return send_and_close(head() + whole_answer(*texts))
 
 
-def keeps(*pieces: bytes) -> Script:
+def send_and_keep_open(*pieces: bytes) -> Script:
     """Send these pieces, and wait for another question."""
 
-    async def script(line: Line) -> None:
+    async def script(line: ModelConnection) -> None:
         await line.send(*pieces)
         line.kept = True
 
     return script
 
 
-def hangs(*pieces: bytes) -> Script:
+def send_and_hang(*pieces: bytes) -> Script:
     """Send these pieces, and then nothing any more."""
 
-    async def script(line: Line) -> None:
+    async def script(line: ModelConnection) -> None:
         await line.send(*pieces)
-        await line.hang()
+        await line.wait_until_closed()
 
     return script
 
@@ -134,10 +134,10 @@ def refuses(status: int, told: object = None, headers: Mapping[str, str] | None 
     lines = {"content-type": "application/json", "connection": "close", **(headers or {})}
     lines["content-length"] = str(len(body))
     first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
-    return sends("\r\n".join([first, *map(": ".join, lines.items()), "", ""]).encode() + body)
+    return send_and_close("\r\n".join([first, *map(": ".join, lines.items()), "", ""]).encode() + body)
 
 
-def chunked(*pieces: bytes, end: bytes = b"0\r\n\r\n") -> Sequence[bytes]:
+def chunked_body(*pieces: bytes, end: bytes = b"0\r\n\r\n") -> Sequence[bytes]:
     """The pieces as chunks of a body whose end is told; without that it is cut off."""
     written = [f"{len(piece):x}\r\n".encode() + piece + b"\r\n" for piece in pieces]
     return [head(**{"transfer-encoding": "chunked", "connection": "keep-alive"}), *written, end]

@@ -26,7 +26,7 @@ class Mode(IntEnum):
     SLOW_DISK = 7
 
 
-def built_shim(folder: Path) -> Path | None:
+def build_shim_library(folder: Path) -> Path | None:
     """The library to preload; None where it cannot be built."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not sys.platform.startswith("linux") or compiler is None:
@@ -37,7 +37,7 @@ def built_shim(folder: Path) -> Path | None:
     return library
 
 
-def armed(shim: Path, below: Path, mode: Mode, at: int) -> Mapping[str, str]:
+def faulty_environment(shim: Path, below: Path, mode: Mode, at: int) -> Mapping[str, str]:
     """What the environment of a child adds, so that its calls below a folder fail from the first on."""
     return {
         "LD_PRELOAD": str(shim),

@@ -113,7 +113,7 @@ MUTATIONS: Final = (
 )
 
 
-def noticed(mutation: Mutation) -> bool:
+def is_noticed(mutation: Mutation) -> bool:
     """Whether the tests fail once the mutation is made."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -135,7 +135,7 @@ def main() -> int:
     print("| taken away | the tests |\n| --- | --- |")
     missed = 0
     for mutation in MUTATIONS:
-        seen = noticed(mutation)
+        seen = is_noticed(mutation)
         missed += not seen
         print(f"| {mutation.what} | {'fail' if seen else '**pass**'} |", flush=True)
     return int(missed > 0)

@@ -34,7 +34,7 @@ HOW_TO_START = "mariadbd-safe --user=mysql &, or name one in GATEWAY_SESSIONS_MY
 async def empty_database() -> AsyncIterator[str]:
     """The address of a database with nothing in it."""
     name = f"gateway_sessions_{os.getpid()}_{secrets.token_hex(4)}"
-    async with connected(SERVER) as admin:
+    async with open_connection(SERVER) as admin:
         # On a server of any collation: what our columns do must not depend on it.
         await admin.run_texts(f"CREATE DATABASE {name} CHARACTER SET latin1 COLLATE latin1_swedish_ci")
         try:
@@ -48,15 +48,15 @@ async def empty_database() -> AsyncIterator[str]:
 async def migrated_database_at() -> AsyncIterator[str]:
     """The address of a database with our tables."""
     async with empty_database() as address:
-        async with connected(address) as link:
+        async with open_connection(address) as link:
             await migrate_database(link, MIGRATIONS)
         yield address
 
 
 @asynccontextmanager
-async def connected(address: str) -> AsyncIterator[MySQLConnection]:
+async def open_connection(address: str) -> AsyncIterator[MySQLConnection]:
     """A connection of somebody else."""
-    async with a_pool(address) as pool, ConnectionLender(pool, USUAL, 10).lend() as link:
+    async with lend_pool(address) as pool, ConnectionLender(pool, USUAL, 10).lend() as link:
         try:
             yield link
         finally:
@@ -64,7 +64,7 @@ async def connected(address: str) -> AsyncIterator[MySQLConnection]:
 
 
 @asynccontextmanager
-async def a_pool(address: str, **options: object) -> AsyncIterator[ClosablePool]:
+async def lend_pool(address: str, **options: object) -> AsyncIterator[ClosablePool]:
     """A pool of somebody else. Without a server the test is skipped, unless all has to be tested here."""
     arguments = parse_address(address).connect_arguments() | options
     pool = await make_pool(2, USUAL.acquire_seconds, arguments)
@@ -107,22 +107,22 @@ def shared_address() -> Iterator[str]:
 @pytest_asyncio.fixture
 async def fresh_address(shared_address: str) -> str:
     """The same database with nothing in its tables, as when it was just made."""
-    await wipe(shared_address)
+    await delete_all_rows(shared_address)
     return shared_address
 
 
-async def wipe(address: str) -> None:
+async def delete_all_rows(address: str) -> None:
     """Leave a database as it was when all migrations had been taken."""
-    async with connected(address) as link:
+    async with open_connection(address) as link:
         tables = [row[0] for row in await link.fetch(_TABLES)]
         forgetting = [f"DELETE FROM {table}" for table in tables if table not in _KEPT]  # noqa: S608 -- ours
         facts = "DELETE FROM meta WHERE name NOT IN ('schema_version', 'readable_from')"
         await link.run_texts("; ".join(["START TRANSACTION", *forgetting, facts, "COMMIT"]))
 
 
-async def clear(address: str) -> None:
+async def drop_all_tables(address: str) -> None:
     """Leave a database as it was when it was made: without a table."""
-    async with connected(address) as link:
+    async with open_connection(address) as link:
         tables = ", ".join(row[0] for row in await link.fetch(_TABLES))
         if tables:
             await link.run_texts(f"DROP TABLE {tables}")

@@ -39,7 +39,7 @@ class MigratedOnce:
             self._made.close()
 
 
-def put_in_place(patch: pytest.MonkeyPatch) -> MigratedOnce:
+def copy_migrated_databases(patch: pytest.MonkeyPatch) -> MigratedOnce:
     migrated = MigratedOnce()
     patch.setattr(schema, "_run_migrations", migrated)
     return migrated

@@ -26,7 +26,7 @@ ENDS_WITH_READY = (b"Q", b"S")
 IDLE = b"I"
 
 
-class Wire:
+class WireConnection:
     """A connection and its messages."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -35,12 +35,12 @@ class Wire:
         self.greeting = b""
         """What the server said of itself when the connection was made."""
 
-    async def startup(self) -> bytes:
+    async def read_startup(self) -> bytes:
         """The first message of a client, which has no kind."""
         size = await self._reader.readexactly(4)
         return size + await self._reader.readexactly(struct.unpack("!I", size)[0] - 4)
 
-    async def message(self) -> tuple[bytes, bytes]:
+    async def read_message(self) -> tuple[bytes, bytes]:
         """The kind of the next message, and all of it."""
         head = await self._reader.readexactly(5)
         body = await self._reader.readexactly(struct.unpack("!I", head[1:])[0] - 4)
@@ -57,9 +57,9 @@ class Pooler:
     """Takes clients in, and lends each of them a connection for a transaction."""
 
     def __init__(self) -> None:
-        self._idle: dict[bytes, deque[Wire]] = defaultdict(deque)
+        self._idle: dict[bytes, deque[WireConnection]] = defaultdict(deque)
         self._room: dict[bytes, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(CONNECTIONS))
-        self._every: set[Wire] = set()
+        self._every: set[WireConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.transactions = 0
 
@@ -68,14 +68,14 @@ class Pooler:
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        client = Wire(reader, writer)
+        client = WireConnection(reader, writer)
         try:
             with suppress(OSError, asyncio.IncompleteReadError):
-                await Guest(self, client).stay()
+                await PooledClient(self, client).stay()
         finally:
             client.close()
 
-    async def lend(self, startup: bytes) -> Wire:
+    async def lend_connection(self, startup: bytes) -> WireConnection:
         """The connection that has been idle for longest."""
         await self._room[startup].acquire()
         self.transactions += 1
@@ -84,7 +84,7 @@ class Pooler:
             return idle.popleft()
         return await self._connect(startup)
 
-    def take_back(self, startup: bytes, wire: Wire | None) -> None:
+    def take_connection_back(self, startup: bytes, wire: WireConnection | None) -> None:
         """A connection that is idle again; None: it is lost."""
         if wire is not None:
             self._idle[startup].append(wire)
@@ -92,8 +92,8 @@ class Pooler:
 
     async def greeting(self, startup: bytes) -> bytes:
         """What a client is told at first."""
-        wire = await self.lend(startup)
-        self.take_back(startup, wire)
+        wire = await self.lend_connection(startup)
+        self.take_connection_back(startup, wire)
         return wire.greeting
 
     async def stop(self) -> None:
@@ -103,65 +103,65 @@ class Pooler:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _connect(self, startup: bytes) -> Wire:
+    async def _connect(self, startup: bytes) -> WireConnection:
         where = urlsplit(SERVER)
-        wire = Wire(*await asyncio.open_connection(where.hostname, where.port or 5432))
+        wire = WireConnection(*await asyncio.open_connection(where.hostname, where.port or 5432))
         self._every.add(wire)
         wire.send(startup)
         kind = b""
         while kind != READY:
-            kind, message = await wire.message()
+            kind, message = await wire.read_message()
             wire.greeting += message
         return wire
 
 
-class Guest:
+class PooledClient:
     """One client, and the connection that it has at the moment."""
 
-    def __init__(self, pooler: Pooler, client: Wire) -> None:
+    def __init__(self, pooler: Pooler, client: WireConnection) -> None:
         self._pooler = pooler
         self._client = client
         self._startup = b""
-        self._wire: Wire | None = None
+        self._wire: WireConnection | None = None
         self._answers = 0
         """How many more times the server will say that it is ready."""
         self._relay: asyncio.Task[None] | None = None
 
     async def stay(self) -> None:
-        self._startup = await self._client.startup()
+        self._startup = await self._client.read_startup()
         if struct.unpack("!I", self._startup[4:8])[0] == SSL_REQUEST:
             self._client.send(b"N")
-            self._startup = await self._client.startup()
+            self._startup = await self._client.read_startup()
         if struct.unpack("!I", self._startup[4:8])[0] == CANCEL_REQUEST:
             return
         self._client.send(await self._pooler.greeting(self._startup))
         try:
             while True:
-                kind, message = await self._client.message()
+                kind, message = await self._client.read_message()
                 if kind == TERMINATE:
                     return
                 if self._wire is None:
-                    self._wire = await self._pooler.lend(self._startup)
+                    self._wire = await self._pooler.lend_connection(self._startup)
                     self._relay = asyncio.create_task(self._pass_on(self._wire))
                 self._answers += kind in ENDS_WITH_READY
                 self._wire.send(message)
         finally:
             self._leave()
 
-    async def _pass_on(self, wire: Wire) -> None:
+    async def _pass_on(self, wire: WireConnection) -> None:
         try:
             while True:
-                kind, message = await wire.message()
+                kind, message = await wire.read_message()
                 self._client.send(message)
                 if kind == READY:
                     self._answers -= 1
                     if not self._answers and message[-1:] == IDLE:
                         self._wire = None
-                        self._pooler.take_back(self._startup, wire)
+                        self._pooler.take_connection_back(self._startup, wire)
                         return
         except (OSError, asyncio.IncompleteReadError):
             self._wire = None
-            self._pooler.take_back(self._startup, None)
+            self._pooler.take_connection_back(self._startup, None)
             self._client.close()
 
     def _leave(self) -> None:
@@ -170,11 +170,11 @@ class Guest:
             self._relay.cancel()
         if self._wire is not None:
             self._wire.close()
-            self._pooler.take_back(self._startup, None)
+            self._pooler.take_connection_back(self._startup, None)
 
 
 @asynccontextmanager
-async def pooled(dsn: str) -> AsyncIterator[str]:
+async def running_pooler(dsn: str) -> AsyncIterator[str]:
     """The same database behind a pooler."""
     if REAL is not None:
         yield _through(dsn, REAL)

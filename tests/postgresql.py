@@ -25,7 +25,7 @@ HOW_TO_START = "pg_ctlcluster --skip-systemctl-redirect $(ls /etc/postgresql) ma
 async def empty_database() -> AsyncIterator[str]:
     """The DSN of a database with nothing in it."""
     name = f"gateway_sessions_{os.getpid()}_{secrets.token_hex(4)}"
-    admin = await administrator()
+    admin = await admin_connection()
     try:
         # In a cluster of any locale: what our columns do must not depend on it.
         await admin.execute(f'CREATE DATABASE "{name}" TEMPLATE template0')
@@ -38,7 +38,7 @@ async def empty_database() -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def migrated_database() -> AsyncIterator[asyncpg.Connection]:
+async def connected_migrated_database() -> AsyncIterator[asyncpg.Connection]:
     """A connection to a database with our tables."""
     async with empty_database() as dsn:
         connection = await asyncpg.connect(dsn)
@@ -51,7 +51,7 @@ async def migrated_database() -> AsyncIterator[asyncpg.Connection]:
 
 
 @asynccontextmanager
-async def prepared_database() -> AsyncIterator[str]:
+async def migrated_database_at() -> AsyncIterator[str]:
     """The DSN of a database with our tables."""
     async with empty_database() as dsn:
         await _prepare(dsn)
@@ -66,14 +66,14 @@ def kept_database() -> Iterator[str]:
     """
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
-        dsn = runner.run(stack.enter_async_context(prepared_database()))
+        dsn = runner.run(stack.enter_async_context(migrated_database_at()))
         try:
             yield dsn
         finally:
             runner.run(stack.aclose())
 
 
-async def wipe(dsn: str) -> None:
+async def delete_all_rows(dsn: str) -> None:
     """Leave a database as it was when all migrations had been taken."""
     connection = await asyncpg.connect(dsn)
     try:
@@ -84,7 +84,7 @@ async def wipe(dsn: str) -> None:
         await connection.close()
 
 
-async def clear(dsn: str) -> None:
+async def drop_all_tables(dsn: str) -> None:
     """Leave a database as it was when it was made: without a table."""
     connection = await asyncpg.connect(dsn)
     try:
@@ -98,7 +98,7 @@ async def _prepare(dsn: str) -> None:
         await migrate_database(connection, MIGRATIONS)
 
 
-async def administrator() -> asyncpg.Connection:
+async def admin_connection() -> asyncpg.Connection:
     """Without a server the test is skipped, unless this is the place where everything has to be tested."""
     try:
         return await asyncpg.connect(SERVER, timeout=5)

@@ -43,7 +43,7 @@ PASSED_ON = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ProgramOrder:
     """What to run: a text as with `python -c`, or the script at the beginning of the arguments."""
 
     code: str | None = None
@@ -57,7 +57,7 @@ class Order:
     strict: bool = False
     """Warnings are errors."""
 
-    def run(self) -> None:
+    def become_program(self) -> None:
         """Be that program from here on."""
         # Whoever runs the tests in the background ignores keyboard and terminal, and that is inherited.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -153,7 +153,7 @@ class WarmPython:
         stdin, writing = os.pipe()
         reading, stdout = os.pipe()
         code = textwrap.dedent(code) if code is not None else None
-        order = Order(code=code, arguments=tuple(map(str, arguments)), **how)  # type: ignore[arg-type]
+        order = ProgramOrder(code=code, arguments=tuple(map(str, arguments)), **how)  # type: ignore[arg-type]
         said, wrong = output.fileno() if output else stdout, stderr.fileno() if stderr else 2
         told = self._send(order, stdin, said, wrong)
         for one in (stdin, stdout):
@@ -162,7 +162,7 @@ class WarmPython:
 
     def start_at(self, terminal: int, *arguments: object, environment: dict[str, str]) -> Program:
         """Start the script at the beginning of the arguments, with a terminal of its own."""
-        order = Order(
+        order = ProgramOrder(
             arguments=tuple(map(str, arguments)),
             folder=str(Path.cwd()),
             environment=environment,
@@ -170,7 +170,7 @@ class WarmPython:
         )
         return Program(self._send(order, terminal, terminal, terminal))
 
-    def _send(self, order: Order, *streams: int) -> IO[str]:
+    def _send(self, order: ProgramOrder, *streams: int) -> IO[str]:
         """Have a program started with these streams; where its nanny tells of it."""
         told, telling = os.pipe()
         socket.send_fds(self._orders, [json.dumps(asdict(order)).encode() + b"\n"], [*streams, telling])
@@ -223,22 +223,22 @@ def read_until(stream: IO[str], end: float) -> str:
 # The process that forks
 
 
-def serve(orders: socket.socket) -> Order | None:
+def serve_orders(orders: socket.socket) -> ProgramOrder | None:
     """Fork for each order until there are no more; returns in a fork, with what it has to run."""
     while True:
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        line, descriptors = receive(orders)
+        line, descriptors = receive_order(orders)
         if not line:
             return None
-        if not os.fork() and (order := nurse(json.loads(line), descriptors, orders)):
+        if not os.fork() and (order := fork_and_report_end(json.loads(line), descriptors, orders)):
             return order
         for one in descriptors:
             os.close(one)
 
 
-def receive(orders: socket.socket) -> tuple[bytes, list[int]]:
+def receive_order(orders: socket.socket) -> tuple[bytes, list[int]]:
     """A line, and the file descriptors that came with it."""
     line, descriptors = b"", []
     while not line.endswith(b"\n"):
@@ -249,7 +249,9 @@ def receive(orders: socket.socket) -> tuple[bytes, list[int]]:
     return line, descriptors
 
 
-def nurse(order: dict[str, object], descriptors: list[int], orders: socket.socket) -> Order | None:
+def fork_and_report_end(
+    order: dict[str, object], descriptors: list[int], orders: socket.socket
+) -> ProgramOrder | None:
     """Fork once more: one of the two waits for the other, and tells of it. Returns in the other."""
     orders.close()
     *streams, telling = descriptors
@@ -268,7 +270,7 @@ def nurse(order: dict[str, object], descriptors: list[int], orders: socket.socke
         os.close(stream)
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         setattr(sys, name, open(number, mode, buffering=1, encoding="utf-8", closefd=False))  # noqa: SIM115
-    return Order(**order)  # type: ignore[arg-type]
+    return ProgramOrder(**order)  # type: ignore[arg-type]
 
 
 def load_everything() -> None:
@@ -294,19 +296,19 @@ def main() -> None:
     load_everything()
     gc.collect()
     gc.freeze()
-    order = serve(socket.socket(fileno=int(sys.argv[1])))
+    order = serve_orders(socket.socket(fileno=int(sys.argv[1])))
     if order is None:
         return
     if order.strict:
-        order.run()  # what is left open is told of while Python takes everything apart
+        order.become_program()  # what is left open is told of while Python takes everything apart
         return
-    leave(code_of(order))
+    exit_at_once(run_order(order))
 
 
-def code_of(order: Order) -> int:
+def run_order(order: ProgramOrder) -> int:
     """Run a program; what it ends with. A signal of the keyboard ends it as it ends Python."""
     try:
-        order.run()
+        order.become_program()
     except SystemExit as ended:
         if ended.code is None or isinstance(ended.code, int):
             return ended.code or 0
@@ -320,7 +322,7 @@ def code_of(order: Order) -> int:
     return 1
 
 
-def leave(code: int) -> NoReturn:
+def exit_at_once(code: int) -> NoReturn:
     """End like Python, but take nothing apart that was loaded: that takes longer than most programs."""
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 -- waits for threads
     atexit._run_exitfuncs()  # noqa: SLF001

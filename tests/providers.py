@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent / "provider_package"
 
 
 @contextmanager
-def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def install_provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let it be found like any other package."""
     installed_providers.cache_clear()
     monkeypatch.syspath_prepend(str(PACKAGE))

@@ -39,7 +39,7 @@ class Part:
     """Its limit, about twice what it takes on two quiet processors."""
 
 
-def soaked(*tests: str) -> tuple[str, ...]:
+def soak_command(*tests: str) -> tuple[str, ...]:
     """Return the command that runs the long tests of some files."""
     return (*PYTEST, *tests)
 
@@ -51,36 +51,40 @@ PARTS: Final = (
         name="kills-postgresql", command=("-m", "tests.crash.kills.server_matrix", "postgresql"), minutes=60
     ),
     Part(name="kills-mysql", command=("-m", "tests.crash.kills.server_matrix", "mysql"), minutes=60),
-    Part(name="ledger", command=soaked("tests/property/database/test_ledger_model.py"), minutes=60),
-    Part(name="gateway", command=soaked("tests/property/gateway/test_gateway_model.py"), minutes=60),
-    Part(name="store", command=soaked("tests/property/store/test_store_model.py"), minutes=90),
-    Part(name="database", command=soaked("tests/property/database/test_database_model.py"), minutes=60),
+    Part(name="ledger", command=soak_command("tests/property/database/test_ledger_model.py"), minutes=60),
+    Part(name="gateway", command=soak_command("tests/property/gateway/test_gateway_model.py"), minutes=60),
+    Part(name="store", command=soak_command("tests/property/store/test_store_model.py"), minutes=90),
+    Part(name="database", command=soak_command("tests/property/database/test_database_model.py"), minutes=60),
     Part(
         name="ledger-and-database-postgresql",
-        command=soaked("tests/property/database/test_on_postgresql.py"),
+        command=soak_command("tests/property/database/test_on_postgresql.py"),
         minutes=180,
     ),
     Part(
         name="ledger-and-database-mysql",
-        command=soaked("tests/property/database/test_on_mysql.py"),
+        command=soak_command("tests/property/database/test_on_mysql.py"),
         minutes=180,
     ),
-    Part(name="three-engines", command=soaked("tests/property/database/test_three_engines.py"), minutes=120),
+    Part(
+        name="three-engines",
+        command=soak_command("tests/property/database/test_three_engines.py"),
+        minutes=120,
+    ),
     Part(
         name="properties",
         command=(
-            *soaked("tests/property"),
+            *soak_command("tests/property"),
             "--ignore=tests/property/database",
             "--ignore=tests/property/gateway/test_gateway_model.py",
             "--ignore=tests/property/store/test_store_model.py",
         ),
         minutes=120,
     ),
-    Part(name="crashes", command=soaked("tests/crash"), minutes=120),
+    Part(name="crashes", command=soak_command("tests/crash"), minutes=120),
     Part(name="cluster-postgresql", command=("-m", "tests.cluster", "--engine", "postgresql"), minutes=15),
     Part(name="cluster-mysql", command=("-m", "tests.cluster", "--engine", "mysql"), minutes=15),
-    Part(name="load", command=soaked("tests/integration"), minutes=120),
-    Part(name="time", command=soaked("tests/time_travel", "tests/unit"), minutes=60),
+    Part(name="load", command=soak_command("tests/integration"), minutes=120),
+    Part(name="time", command=soak_command("tests/time_travel", "tests/unit"), minutes=60),
 )
 
 
@@ -104,7 +108,7 @@ class Finding:
     log: Path
 
 
-def run(part: Part, logs: Path) -> Finding:
+def run_part(part: Part, logs: Path) -> Finding:
     """Run a part to its end, or to its limit."""
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / f"{part.name}.log"
@@ -184,7 +188,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         for part in parts:
             print(f"{part.name} ...", flush=True)
-            findings.append(run(part, asked.logs))
+            findings.append(run_part(part, asked.logs))
             print(
                 f"{part.name} {findings[-1].result} after {findings[-1].seconds / 60:.1f} minutes", flush=True
             )

@@ -47,14 +47,14 @@ class Place(NamedTuple):
     state: ItemState | None
 
 
-def places() -> Transaction[list[Place]]:
+def read_places() -> Transaction[list[Place]]:
     """Read where every message of a database is."""
     return [
         Place(row["session_key"], row["seq"], _item(row)) for row in (yield from _table("inbox", EVERYTHING))
     ]
 
 
-def states(most: int) -> Transaction[States | None]:
+def read_states(most: int) -> Transaction[States | None]:
     """Read the states of all messages and replies; None if there are too many."""
     items = {row["item_id"]: _item(row) for row in (yield from _table("inbox", most))}
     replies = yield from _table("outbox", most)
@@ -84,7 +84,7 @@ class Watch:
         self._most = most
         self._too_long = WeakSet[SessionDB]()
 
-    def watched(self, db: SessionDB, transaction: Transaction[T]) -> Transaction[T]:
+    def watch_transaction(self, db: SessionDB, transaction: Transaction[T]) -> Transaction[T]:
         """Return the same transaction; it fails once a statement moves a row as it has not named."""
         before: States | None = None
         try:
@@ -108,7 +108,7 @@ class Watch:
     def _states(self, db: SessionDB) -> Transaction[States | None]:
         if db in self._too_long:
             return None
-        found = yield from states(self._most)
+        found = yield from read_states(self._most)
         if found is None:
             self._too_long.add(db)
         return found
@@ -132,12 +132,12 @@ def _compared(before: States, after: States, parts: Sequence[Statement], made: C
 
 
 @contextmanager
-def moves_are_watched(most: int = MOST) -> Iterator[Watch]:
+def watching_moves(most: int = MOST) -> Iterator[Watch]:
     """Watch every transaction that any database writes with."""
     watch, write, begin_write = Watch(most), SessionDB.write, SessionDB.begin_write
 
     def begun(db: SessionDB, transaction: TransactionFactory[T]) -> Transaction[T]:
-        return watch.watched(db, transaction())
+        return watch.watch_transaction(db, transaction())
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SessionDB, "write", lambda db, transaction: write(db, partial(begun, db, transaction)))

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.benchmarks import machine, report
 from tests.benchmarks.catalogue import benchmarks
 from tests.benchmarks.runner import ROUNDS, BenchmarkRunner
-from tests.faulty_system import Mode, armed, built_shim
+from tests.faulty_system import Mode, build_shim_library, faulty_environment
 
 
 def arguments(names: list[str]) -> argparse.Namespace:
@@ -41,10 +41,10 @@ def surroundings(folder: Path, slow_disk: int) -> Mapping[str, str]:
     """What the environment of the children adds; exits where the disk cannot be made to wait."""
     if not slow_disk:
         return {}
-    shim = built_shim(folder)
+    shim = build_shim_library(folder)
     if shim is None:
         sys.exit("a slow disk is made by a small C library, on Linux: install a compiler (apt install gcc)")
-    return armed(shim, folder, Mode.SLOW_DISK, slow_disk)
+    return faulty_environment(shim, folder, Mode.SLOW_DISK, slow_disk)
 
 
 def main() -> int:

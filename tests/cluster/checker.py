@@ -60,7 +60,7 @@ class Absence:
     killed: bool
 
 
-async def all_is_done(address: str) -> bool:
+async def nothing_is_left(address: str) -> bool:
     """Whether nothing waits or runs, and nobody is owed anything."""
     ask = database_at(address).fetch
     left = [*await ask(address, OPEN), *await ask(address, OWED)]
@@ -78,7 +78,7 @@ async def judge(
     rows = await ask(address, SPOKEN)
     outcomes = {row[0]: row[1] for row in await ask(address, OUTCOMES)}
     committed = {(_lane_of(key), token) for key, token in await ask(address, COMMITTED)}
-    verdict = Verdict(wrong=both_counted(effects, committed))
+    verdict = Verdict(wrong=overlapping_commits(effects, committed))
     if not any(accepted.values()):
         verdict.wrong.append("nothing was accepted")
     asked, answered = _said(rows, "user"), _said(rows, "assistant")
@@ -154,7 +154,7 @@ def _overlaps(effects: Sequence[Mapping[str, Any]]) -> int:
     return late
 
 
-def both_counted(effects: Sequence[Mapping[str, Any]], committed: Set[tuple[str, int]]) -> list[str]:
+def overlapping_commits(effects: Sequence[Mapping[str, Any]], committed: Set[tuple[str, int]]) -> list[str]:
     """Turns of one lane that ran at the same time and both stand: of two, one should have been fenced off."""
     spans: dict[str, dict[int, list[float]]] = defaultdict(dict)
     for one in effects:
@@ -172,7 +172,7 @@ def _takeovers(
     which: str, effects: Sequence[Mapping[str, Any]], absences: Sequence[Absence]
 ) -> dict[str, Any]:
     """How long turns stood still whose node was gone, until another one began them again."""
-    seconds = [one for absence in absences for one in taken_over(effects, absence)]
+    seconds = [one for absence in absences for one in seconds_to_takeover(effects, absence)]
     count = {f"turns taken over{which}": len(seconds)}
     if len(seconds) < 2:
         return count | {f"takeover{which}": [round(one, 2) for one in seconds]}
@@ -181,7 +181,7 @@ def _takeovers(
     return count | dict(zip(names, (round(cuts[49], 2), round(cuts[98], 2)), strict=True))
 
 
-def taken_over(effects: Sequence[Mapping[str, Any]], absence: Absence) -> list[float]:
+def seconds_to_takeover(effects: Sequence[Mapping[str, Any]], absence: Absence) -> list[float]:
     """The seconds until each turn that was cut off was begun again."""
     before = [one for one in effects if one["node"] == absence.node and one["at"] < absence.at]
     running = {one["text"] for one in before if one["kind"] == "begin"}

@@ -73,7 +73,7 @@ def database_at(address: str) -> Database:
     return next(one for one in DATABASES if one.provider == server.name)
 
 
-def through(address: str, port: int) -> str:
+def address_through_port(address: str, port: int) -> str:
     """The same address by way of a port of this machine, where somebody listens."""
     parts = urlsplit(address)
     user, at, _ = parts.netloc.rpartition("@")

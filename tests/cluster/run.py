@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from tests.cluster.checker import Absence, Verdict, all_is_done, judge
-from tests.cluster.databases import database_at, through
+from tests.cluster.checker import Absence, Verdict, judge, nothing_is_left
+from tests.cluster.databases import address_through_port, database_at
 from tests.cluster.proxy import Proxy
 from tests.cluster.server import Server
 
@@ -91,7 +91,7 @@ class Node:
                 waiting.set_result("gone")
         self._asked.clear()
 
-    async def ask(self, lane: str, text: str) -> str:
+    async def hand_over_message(self, lane: str, text: str) -> str:
         """Hand a message over; what was answered, if anything was in time."""
         if self._process is None or self._process.stdin is None or not self.ready.is_set():
             return "not there"
@@ -121,7 +121,7 @@ class Node:
     def alive(self) -> bool:
         return self._process is not None and self._process.returncode is None
 
-    async def end(self) -> int | None:
+    async def end_in_order(self) -> int | None:
         """Let it come to its end in order."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
@@ -154,7 +154,7 @@ class Run:
     def count(self, where: dict[str, int], what: str) -> None:
         where[what] = where.get(what, 0) + 1
 
-    async def person(self, lane: str) -> None:
+    async def write_as_person(self, lane: str) -> None:
         """Says one thing after another, each as often as it takes."""
         texts = self.accepted[lane] = []
         while not self.stopping:
@@ -166,9 +166,9 @@ class Run:
     async def _say(self, lane: str, text: str) -> None:
         while True:
             first, second = self.chance.sample(self.nodes, 2)
-            asked = [first.ask(lane, text)]
+            asked = [first.hand_over_message(lane, text)]
             if self.chance.random() < self.plan.duplicates:
-                asked.append(second.ask(lane, text))
+                asked.append(second.hand_over_message(lane, text))
             results = await asyncio.gather(*asked)
             for result in results:
                 self.count(self.receipts, result)
@@ -176,7 +176,7 @@ class Run:
                 return
             await asyncio.sleep(0.2)
 
-    async def mishap(self) -> None:
+    async def cause_mishap(self) -> None:
         """Something goes wrong, and is over when this returns."""
         if not self.to_come:  # each has its turn, in any order
             self.to_come = self.chance.sample(MISHAPS, len(MISHAPS))
@@ -189,7 +189,7 @@ class Run:
                 node.send(signal.SIGKILL)
                 await node.ended()
                 await asyncio.sleep(self.plan.ttl * self.chance.choice((0.1, 2)))
-                await self.begin(node)
+                await self.start_node(node)
             case "pause":
                 self.absences.append(Absence(node=node.name, at=time.monotonic(), killed=False))
                 node.send(signal.SIGSTOP)
@@ -202,10 +202,10 @@ class Run:
             case "cut":
                 self.proxy.to_cut += 3
             case _:
-                await node.end()
-                await self.begin(node)
+                await node.end_in_order()
+                await self.start_node(node)
 
-    async def begin(self, node: Node) -> None:
+    async def start_node(self, node: Node) -> None:
         """Start a process, again if the server is away."""
         while not self.stopping or not node.alive:
             await node.start()
@@ -233,13 +233,13 @@ class Run:
                 await server.start()
                 self.recoveries.append(time.monotonic() - began)
 
-    async def go(self) -> None:
+    async def write_and_wait(self) -> None:
         """People write and things go wrong for some time; then all that was accepted is waited for."""
         plan = self.plan
-        await asyncio.gather(*(self.begin(node) for node in self.nodes))
+        await asyncio.gather(*(self.start_node(node) for node in self.nodes))
         async with asyncio.TaskGroup() as tasks:
             for number in range(plan.lanes):
-                tasks.create_task(self.person(f"lane{number}"))
+                tasks.create_task(self.write_as_person(f"lane{number}"))
             trouble = [tasks.create_task(self.trouble())]
             if self.server is not None:
                 trouble.append(tasks.create_task(self.restart_server(self.server)))
@@ -247,20 +247,20 @@ class Run:
             self.stopping = True
         for node in self.nodes:
             if not node.alive:
-                await self.begin(node)
+                await self.start_node(node)
         self.proxy.to_cut = 0
         async with asyncio.timeout(plan.calm_seconds):
-            while not await all_is_done(self.address):  # noqa: ASYNC110 -- only the database knows
+            while not await nothing_is_left(self.address):  # noqa: ASYNC110 -- only the database knows
                 await asyncio.sleep(0.3)
 
     async def trouble(self) -> None:
         while not self.stopping:
             await asyncio.sleep(self.chance.expovariate(1 / self.plan.mishap_seconds))
-            await self.mishap()
+            await self.cause_mishap()
 
 
 @asynccontextmanager
-async def prepared(plan: Plan, address: str, home: Path, server: Server | None) -> AsyncIterator[Run]:
+async def prepared_run(plan: Plan, address: str, home: Path, server: Server | None) -> AsyncIterator[Run]:
     """Nodes that reach the server through a proxy, not started yet; ended, whatever happens."""
     place, database = urlsplit(address), database_at(address)
     way = Proxy(str(place.hostname), place.port or database.port, database.commit)
@@ -269,7 +269,13 @@ async def prepared(plan: Plan, address: str, home: Path, server: Server | None) 
         effects = home / "effects.jsonl"
         effects.touch()
         nodes = [
-            Node(f"node{number}", through(address, proxy.port), home / f"node{number}", effects, plan)
+            Node(
+                f"node{number}",
+                address_through_port(address, proxy.port),
+                home / f"node{number}",
+                effects,
+                plan,
+            )
             for number in range(plan.nodes)
         ]
         run = Run(plan, address, proxy, server, nodes, random.Random(plan.seed))
@@ -284,13 +290,13 @@ async def prepared(plan: Plan, address: str, home: Path, server: Server | None) 
 
 async def cluster_run(plan: Plan, address: str, home: Path, server: Server | None = None) -> Verdict:
     """Run it, and judge what came of it."""
-    async with prepared(plan, address, home, server) as run:
+    async with prepared_run(plan, address, home, server) as run:
         problem: str | None = None
         try:
-            await run.go()
+            await run.write_and_wait()
         except TimeoutError:
             problem = "what was accepted did not come to its end in time"
-        codes = await asyncio.gather(*(node.end() for node in run.nodes))
+        codes = await asyncio.gather(*(node.end_in_order() for node in run.nodes))
         verdict = await judge(address, run.accepted, _effects(home), run.absences)
         verdict.judge_ends(dict(zip((node.name for node in run.nodes), codes, strict=True)))
     verdict.figures |= {

@@ -54,7 +54,7 @@ class Server(ABC):
         """The ids of all that it consists of."""
 
     @asynccontextmanager
-    async def held_still(self) -> AsyncIterator[None]:
+    async def paused(self) -> AsyncIterator[None]:
         """It is there, keeps its connections, and does nothing."""
         processes = await self.processes()
         try:
@@ -177,7 +177,7 @@ async def _succeeds(command: list[str]) -> None:
         raise RuntimeError(message)
 
 
-def server_in(home: Path, provider: Provider) -> Server | None:
+def make_server(home: Path, provider: Provider) -> Server | None:
     """A server that will live there; None if this machine has no programs for it."""
     if provider is Provider.MYSQL:
         return _of_mysql(home)
@@ -199,7 +199,7 @@ def _of_mysql(home: Path) -> MySQLServer | None:
 async def own_server(provider: Provider) -> AsyncIterator[Server]:
     home = Path(tempfile.mkdtemp(prefix="cluster-run-"))
     try:
-        server = server_in(home, provider)
+        server = make_server(home, provider)
         if server is None:
             message = f"there are no programs of a {provider} server on this machine"
             raise RuntimeError(message)

@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sessions.testing.contract import LedgerContract
 from tests.postgresql import kept_database
-from tests.watched_moves import moves_are_watched
+from tests.watched_moves import watching_moves
 
 
 @pytest.fixture(scope="session")
@@ -24,5 +24,5 @@ def _watched_moves(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.cls is None or not issubclass(request.cls, LedgerContract):
         yield
         return
-    with moves_are_watched():
+    with watching_moves():
         yield

@@ -13,7 +13,7 @@ from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract import LedgerContract, OpenStore
 from tests.mysql import fresh_address, shared_address
 from tests.unit.runtime.store_fixtures import open_store as opened
-from tests.unit.runtime.store_fixtures import quick
+from tests.unit.runtime.store_fixtures import quick_config
 
 __all__ = ["fresh_address", "shared_address"]
 
@@ -24,6 +24,8 @@ class TestMySQL(LedgerContract):
         settings = SessionDBConfig(provider=Provider.MYSQL, url=fresh_address)
 
         def make(**options: Any) -> SessionStore:
-            return opened(tmp_path, quick(**({"sessiondb": settings} | options)), clock=clock, titler=None)
+            return opened(
+                tmp_path, quick_config(**({"sessiondb": settings} | options)), clock=clock, titler=None
+            )
 
         return make

@@ -11,7 +11,7 @@ import pytest_asyncio
 from gateway_sessions import SessionDB
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract import Capability, OpenDB, SessionDBContract
-from tests.postgresql import wipe
+from tests.postgresql import delete_all_rows
 
 
 class TestPostgresql(SessionDBContract):
@@ -19,7 +19,7 @@ class TestPostgresql(SessionDBContract):
 
     @pytest_asyncio.fixture
     async def dsn(self, kept: str) -> str:
-        await wipe(kept)
+        await delete_all_rows(kept)
         return kept
 
     @pytest.fixture

@@ -19,9 +19,9 @@ from gateway_sessions.testing.contract import (
     OpenStore,
     SessionDBContract,
 )
-from tests.providers import installed
+from tests.providers import install_provider
 from tests.unit.runtime.store_fixtures import open_store as opened
-from tests.unit.runtime.store_fixtures import quick
+from tests.unit.runtime.store_fixtures import quick_config
 
 ADDRESS = "notebook://desk"
 
@@ -29,7 +29,7 @@ ADDRESS = "notebook://desk"
 @pytest.fixture(scope="module", autouse=True)
 def _installed() -> Iterator[None]:
     """Once, because to look for what is installed takes longer than most of the tests."""
-    with pytest.MonkeyPatch.context() as patch, installed(patch):
+    with pytest.MonkeyPatch.context() as patch, install_provider(patch):
         yield
 
 
@@ -47,6 +47,8 @@ class TestNotebookQueue(LedgerContract):
         settings = SessionDBConfig(provider="notebook", url=ADDRESS)
 
         def make(**options: Any) -> SessionStore:
-            return opened(tmp_path, quick(**({"sessiondb": settings} | options)), clock=clock, titler=None)
+            return opened(
+                tmp_path, quick_config(**({"sessiondb": settings} | options)), clock=clock, titler=None
+            )
 
         return make

@@ -15,7 +15,7 @@ from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.queue.bench import OpenStore
 from gateway_sessions.testing.contract.queue.contract import LedgerContract
 from tests.unit.runtime.store_fixtures import open_store as opened
-from tests.unit.runtime.store_fixtures import quick
+from tests.unit.runtime.store_fixtures import quick_config
 
 UNWRITTEN = SessionsJsonConfig(mode=SnapshotMode.OFF)
 
@@ -41,6 +41,8 @@ class TestSqlite(LedgerContract):
         shutil.copy(empty, home)
 
         def make(**options: Any) -> SessionStore:
-            return opened(home, quick(**({"sessions_json": UNWRITTEN} | options)), clock=clock, titler=None)
+            return opened(
+                home, quick_config(**({"sessions_json": UNWRITTEN} | options)), clock=clock, titler=None
+            )
 
         return make

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.crash.kills.fork_server_client import ForkServer, running_fork_server
-from tests.faulty_system import built_shim
+from tests.faulty_system import build_shim_library
 
 
 @pytest.fixture(scope="session")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
     """The library to preload, or None where it cannot be built."""
-    return built_shim(tmp_path_factory.mktemp("shim"))
+    return build_shim_library(tmp_path_factory.mktemp("shim"))
 
 
 @pytest.fixture(scope="session")

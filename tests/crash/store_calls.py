@@ -165,7 +165,7 @@ QUEUE: Final = frozenset({"claim", "stop_turn", "cancel_queued", "clear_queue", 
 APART: Final = BusyRules(debounce=timedelta(0))
 
 
-async def set_the_stage(store: SessionStore, clock: SteppedClock, call: str = "") -> None:
+async def prepare_for_call(store: SessionStore, clock: SteppedClock, call: str = "") -> None:
     """Give the calls something to work on."""
     clock.advance(minutes=1)
     for name in "ab":

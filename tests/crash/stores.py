@@ -97,7 +97,7 @@ def open_store(
     )
 
 
-async def ask(home: Path, config: Config, sql: str) -> list[tuple[Any, ...]]:
+async def query_store(home: Path, config: Config, sql: str) -> list[tuple[Any, ...]]:
     """What a query finds in the database of a store, asked beside it."""
     if (address := config.sessiondb.url) is None:
         return execute_sql(home / DATABASE_FILE, sql)

@@ -45,7 +45,7 @@ class Suspensions:
 
 
 @contextmanager
-def in_every_task(suspensions: Suspensions) -> Iterator[None]:
+def counting_in_every_task(suspensions: Suspensions) -> Iterator[None]:
     """Count in all tasks that are made in the block."""
     loop = asyncio.get_running_loop()
 

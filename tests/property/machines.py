@@ -41,7 +41,7 @@ async def _in_time(work: Coroutine[Any, Any, T]) -> T:
         return await work
 
 
-def tried(
+def machine_test(
     machine: type[RuleBasedStateMachine],
     *,
     gate: tuple[int, int] = GATE,

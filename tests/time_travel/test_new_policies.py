@@ -14,7 +14,7 @@ from gateway_sessions.config import ExpiryWatcherConfig
 from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.ports import TransactionFactory
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.store_fixtures import QUICK, dm, open_store
+from tests.unit.runtime.store_fixtures import QUICK, dm_source, open_store
 
 DAY = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=24 * 60)
 HOUR = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=60)
@@ -29,7 +29,7 @@ async def test_use_that_is_counted_while_instants_are_stored_anew_keeps_no_old_o
         return open_store(tmp_path / "home", config, clock=fake_clock)
 
     async with opened(DAY) as store:
-        entry = await store.get_or_create_session(dm())
+        entry = await store.get_or_create_session(dm_source())
     async with opened(HOUR) as store:
         plain, events = SessionDB.write, iter(["e1"])
 

@@ -21,7 +21,7 @@ from gateway_sessions.config import (
 )
 from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.runtime.store.store import SessionStore
-from tests.property.store.store_invariants import StoredRows, check
+from tests.property.store.store_invariants import StoredRows, check_stored_rows
 
 KEPT_FOR_EVER = Config(
     timezone="UTC",
@@ -45,7 +45,7 @@ async def test_a_lane_is_forgotten_within_an_hour_of_its_age(tmp_path: Path, fak
         assert await store.get_session(anne.session_key) is not None
         await fake_clock.advance(hours=1)
         assert await store.get_session(anne.session_key) is None
-    check(StoredRows(tmp_path / "sessions.db"))
+    check_stored_rows(StoredRows(tmp_path / "sessions.db"))
 
 
 async def test_the_first_pass_after_a_start_forgets_what_grew_old_meanwhile(tmp_path: Path, fake_clock):
@@ -114,7 +114,7 @@ async def test_a_forgotten_lane_starts_without_any_history(tmp_path: Path, fake_
         new = await store.get_or_create_session(ANNE)
         assert new.session_id != anne.session_id
         assert (new.previous_session_id, new.was_auto_reset, new.opened_by) == (None, False, None)
-    check(StoredRows(tmp_path / "sessions.db"))
+    check_stored_rows(StoredRows(tmp_path / "sessions.db"))
 
 
 async def test_a_finalised_session_is_forgotten_with_its_first_reason(tmp_path: Path, fake_clock):
@@ -125,7 +125,7 @@ async def test_a_finalised_session_is_forgotten_with_its_first_reason(tmp_path: 
         assert await store.list_sessions(scope=Scope.operator()) == []
     truth = StoredRows(tmp_path / "sessions.db")
     assert truth.sessions[anne.session_id]["end_reason"] == "idle"
-    check(truth)
+    check_stored_rows(truth)
 
 
 @pytest.mark.parametrize("days", [None, 0, -1])

@@ -11,7 +11,7 @@ import yaml
 
 from tests import soak
 from tests.mutations import MUTATIONS, Mutation
-from tests.soak import PARTS, ROOT, Finding, Part, Result, main, run, summary
+from tests.soak import PARTS, ROOT, Finding, Part, Result, main, run_part, summary
 
 
 def part(source: str, *, minutes: float = 1) -> Part:
@@ -34,7 +34,7 @@ def part(source: str, *, minutes: float = 1) -> Part:
 def test_the_end_of_a_part_and_its_last_words_are_told(
     tmp_path: Path, source: str, result: Result, said: tuple[str, ...]
 ) -> None:
-    found = run(part(source), tmp_path)
+    found = run_part(part(source), tmp_path)
     assert (found.result, found.said) == (result, said)
     assert found.log.parent == tmp_path
 
@@ -48,7 +48,7 @@ open({str(child)!r}, "w").write(str(started.pid))
 print("it began", flush=True)
 time.sleep(600)
 """
-    found = run(part(source, minutes=0.05), tmp_path)
+    found = run_part(part(source, minutes=0.05), tmp_path)
     assert (found.result, found.said) == (Result.HUNG, ("it began",))
     assert ended(int(child.read_text("utf-8")))
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from gateway_sessions import Config, GatewaySessionsError, SessionStore
 from gateway_sessions.errors import StorageError
 from tests.crash.kills.store_workload import START
-from tests.crash.store_calls import CALLS, set_the_stage
+from tests.crash.store_calls import CALLS, prepare_for_call
 from tests.crash.stores import SteppedClock
 
 BEAT = 0.005
@@ -126,7 +126,7 @@ async def measure(home: Path) -> dict[str, object]:
     clock = SteppedClock(START)
     store = SessionStore.open(home, Config(timezone="UTC"), clock=clock)
     async with heartbeat() as heart, store:
-        await set_the_stage(store, clock)
+        await prepare_for_call(store, clock)
         failures = await call_everything(store)
     return {"largest": heart.largest, "failures": failures}
 

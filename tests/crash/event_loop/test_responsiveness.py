@@ -24,9 +24,9 @@ from gateway_sessions.testing.agents import Gate
 from gateway_sessions.testing.fake_platform import FakePlatform
 from tests.crash.event_loop.heartbeat import LONGEST_GAP, call_everything, heartbeat, smallest_gap
 from tests.crash.kills.store_workload import START, key, source
-from tests.crash.store_calls import set_the_stage
+from tests.crash.store_calls import prepare_for_call
 from tests.crash.stores import SteppedClock, driven_store
-from tests.faulty_system import Mode, armed
+from tests.faulty_system import Mode, faulty_environment
 from tests.integration.gateway.gateway_harness import wait_until
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(90)]
@@ -64,7 +64,7 @@ def release(holder: subprocess.Popen[str]) -> None:
 async def hold_the_lock(home: Path, seconds: float) -> float:
     clock = SteppedClock(START)
     async with SessionStore.open(home, Config(timezone="UTC"), clock=clock) as store:
-        await set_the_stage(store, clock)
+        await prepare_for_call(store, clock)
         with locked_elsewhere(home) as holder:
             async with heartbeat() as heart:
                 calls = asyncio.create_task(call_everything(store))
@@ -159,7 +159,7 @@ async def test_a_lock_that_is_held_too_long_is_a_typed_error_and_loses_nothing(t
 
 async def on_a_slow_disk(shim: Path | None, home: Path, milliseconds: int) -> float:
     assert shim is not None
-    environment = {**os.environ, **armed(shim, home, Mode.SLOW_SYNC, milliseconds)}
+    environment = {**os.environ, **faulty_environment(shim, home, Mode.SLOW_SYNC, milliseconds)}
     command = [sys.executable, "-m", "tests.crash.event_loop.heartbeat", str(home)]
     root = Path(__file__).parents[3]
     ended = subprocess.run(command, env=environment, cwd=root, stdout=subprocess.PIPE, check=True, timeout=60)

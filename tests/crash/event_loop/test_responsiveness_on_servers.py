@@ -15,10 +15,10 @@ from gateway_sessions import Config, SessionStore
 from gateway_sessions.config import Provider, SessionDBConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.errors import StorageError
 from tests.cluster.databases import database_at
-from tests.cluster.server import Server, own_server, server_in
+from tests.cluster.server import Server, make_server, own_server
 from tests.crash.event_loop.heartbeat import LONGEST_GAP, call_everything, heartbeat, smallest_gap
 from tests.crash.kills.store_workload import START, key, source
-from tests.crash.store_calls import set_the_stage
+from tests.crash.store_calls import prepare_for_call
 from tests.crash.stores import SteppedClock
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(120)]
@@ -39,7 +39,7 @@ class Clock(SteppedClock):
 @asynccontextmanager
 async def running(provider: Provider) -> AsyncIterator[Server]:
     """A server of its own: one process that stands still may hold what all others of a server wait for."""
-    if server_in(Path(tempfile.gettempdir()), provider) is None:
+    if make_server(Path(tempfile.gettempdir()), provider) is None:
         missing = f"a {provider} server is held still here, and its programs are not on this machine"
         if os.environ.get("CI") == "true":
             pytest.fail(missing)
@@ -56,9 +56,9 @@ async def while_it_stands_still(server: Server, home: Path, seconds: float, outc
     )
     clock = Clock(START)
     async with SessionStore.open(home, config, clock=clock) as store:
-        await set_the_stage(store, clock)
+        await prepare_for_call(store, clock)
         async with heartbeat() as heart:
-            async with server.held_still():
+            async with server.paused():
                 calls = asyncio.create_task(call_everything(store))
                 done, _ = await asyncio.wait({calls}, timeout=seconds)
             assert bool(done) == (seconds == FOR_EVER), "these calls have waited too long, or for nothing"

@@ -82,7 +82,7 @@ class CountingLoop(asyncio.SelectorEventLoop):
         super()._run_once()  # type: ignore[misc]  # not public, and the only place to count at
 
 
-def serve(base: Path, slots: int) -> None:
+def serve_jobs(base: Path, slots: int) -> None:
     """Answer jobs until the input ends."""
     load_queries("sqlite")
     load_migrations("sqlite")
@@ -131,7 +131,7 @@ def _start(base: Path, number: int, fields: dict[str, Any]) -> int:
 
 def _supervise(base: Path, number: int, job: Job) -> dict[str, Any]:
     """Let a child run and die, then look at what it left behind."""
-    limit(3 * PATIENCE)
+    end_after_seconds(3 * PATIENCE)
     home, journal, notes = (base / f"{kind}-{number}" for kind in ("home", "journal", "notes"))
     lay_out(base / f"template-{job.scenario}", home)
     status = in_fork(lambda: _run_script(job, home, journal, notes))
@@ -145,7 +145,7 @@ def _supervise(base: Path, number: int, job: Job) -> dict[str, Any]:
     return {"died": died, "failures": told.failures, **facts}
 
 
-def limit(seconds: int) -> None:
+def end_after_seconds(seconds: int) -> None:
     """End this process, with its stacks on stderr, should it hang."""
     faulthandler.register(signal.SIGALRM, chain=True)
     signal.alarm(seconds)
@@ -166,7 +166,7 @@ def in_fork(work: Any) -> int:
 def _run_script(job: Job, home: Path, journal: Path, notes: Path) -> None:
     descriptor = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(descriptor, 2)
-    limit(PATIENCE)
+    end_after_seconds(PATIENCE)
     script = StoreWorkload(home, Journal(journal), SCENARIOS[job.scenario])
     CountingLoop.turns, CountingLoop.last = 0, job.turn
     shim = ctypes.CDLL(None) if "faults" in os.environ.get("LD_PRELOAD", "") else None
@@ -186,4 +186,4 @@ def _run_script(job: Job, home: Path, journal: Path, notes: Path) -> None:
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]), int(sys.argv[2]))
+    serve_jobs(Path(sys.argv[1]), int(sys.argv[2]))

@@ -36,7 +36,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.runtime.store.open_store import parts_of
 from gateway_sessions.storage.transactions.queue import outbox, waiting
-from tests.crash.stores import SteppedClock, ask, open_store
+from tests.crash.stores import SteppedClock, open_store, query_store
 
 Note = Callable[..., None]
 PLATFORM: Final = "telegram"
@@ -127,7 +127,7 @@ class GatewayWorkload:
             await self.gates[turn.session_key].wait()
         return f"answer to {text}"
 
-    async def says(self, gateway: Gateway, person: str, number: int, text: str) -> None:
+    async def person_says(self, gateway: Gateway, person: str, number: int, text: str) -> None:
         """Somebody writes; the journal knows once it is accepted."""
         message = InboundMessage(source=said_by(person), text=text, message_id=f"{person}{number}")
         self.note(submits=message.message_id)
@@ -139,7 +139,7 @@ class GatewayWorkload:
         if isinstance(receipt, Accepted | Duplicate):
             self.note(accepted=message.message_id, seq=receipt.seq, lane=receipt.session_key)
 
-    async def changes(self, gateway: Gateway, person: str, number: int, text: str | None) -> None:
+    async def person_edits(self, gateway: Gateway, person: str, number: int, text: str | None) -> None:
         """Somebody edits what they said, or takes it back; the journal knows once that is accepted."""
         name = f"{person}{number}"
         kind = MessageKind.DELETE if text is None else MessageKind.EDIT
@@ -166,58 +166,58 @@ class GatewayWorkload:
         witness = RecordingPlatform(self.note)
         async with self.gateway(witness) as gateway:
             for person in ("ann", "bob"):
-                await self.says(gateway, person, 1, "one tool wait")
+                await self.person_says(gateway, person, 1, "one tool wait")
             for number in (2, 3):
                 self.clock.advance(seconds=2)
-                await self.says(gateway, "ann", number, f"next {number}")
-                await self.says(gateway, "ann", number, f"next {number}")
+                await self.person_says(gateway, "ann", number, f"next {number}")
+                await self.person_says(gateway, "ann", number, f"next {number}")
             for person in ("ann", "bob"):
                 self.gates[gateway.store.key_for(said_by(person))].set()
-            await calm(gateway)
+            await wait_until_quiet(gateway)
             witness.outages = 1
-            await self.says(gateway, "bob", 2, "two tool")
-            await calm(gateway)
+            await self.person_says(gateway, "bob", 2, "two tool")
+            await wait_until_quiet(gateway)
             self.clock.advance(minutes=1)
             await self._starts_anew(gateway)
-            await self.says(gateway, "bob", 3, "three grow")
-            await calm(gateway)
+            await self.person_says(gateway, "bob", 3, "three grow")
+            await wait_until_quiet(gateway)
         await self._waits_for_a_gateway()
         for _ in range(2):
             await self._has_no_time(witness)
         async with self.gateway(witness) as gateway:
             self.gates[gateway.store.key_for(said_by("cid"))].set()
-            await self.says(gateway, "bob", 4, "/status")
-            await calm(gateway)
-            await self.changes(gateway, "bob", 1, "one, edited")
-            await self.changes(gateway, "bob", 3, None)
+            await self.person_says(gateway, "bob", 4, "/status")
+            await wait_until_quiet(gateway)
+            await self.person_edits(gateway, "bob", 1, "one, edited")
+            await self.person_edits(gateway, "bob", 3, None)
             await self._sees_a_wrong_clock(gateway)
 
     async def _has_no_time(self, witness: RecordingPlatform) -> None:
         """A turn that is told more while it runs, then changed, and cut off by a drain."""
         async with self.gateway(witness) as gateway:
             store, lane = gateway.store, gateway.store.key_for(said_by("cid"))
-            await self.says(gateway, "cid", 1, "one tool grow wait")
-            await runs(gateway, lane)
+            await self.person_says(gateway, "cid", 1, "one tool grow wait")
+            await wait_until_turn_runs(gateway, lane)
             try:
                 await store.set_busy_mode(lane, BusyMode.STEER)
             except GatewaySessionsError as error:
                 self.note(refused="mode", problem=type(error).__name__)
             for number in (2, 3, 4):
-                await self.says(gateway, "cid", number, f"and {number}")
-            await self.changes(gateway, "cid", 2, "and 2, edited")
-            await self.changes(gateway, "cid", 3, None)
+                await self.person_says(gateway, "cid", number, f"and {number}")
+            await self.person_edits(gateway, "cid", 2, "and 2, edited")
+            await self.person_edits(gateway, "cid", 3, None)
             await gateway.drain(timedelta(0))
 
     async def _sees_a_wrong_clock(self, gateway: Gateway) -> None:
         """What comes in while the clock is ahead is answered although that is set right meanwhile."""
         self.clock.advance(hours=AHEAD)
-        await self.says(gateway, "dan", 1, "one wait")
-        await self.says(gateway, "dan", 2, "two")
+        await self.person_says(gateway, "dan", 1, "one wait")
+        await self.person_says(gateway, "dan", 2, "two")
         self.clock.advance(hours=-AHEAD)
         self.gates[gateway.store.key_for(said_by("dan"))].set()
         gateway.look_again()
-        await self.says(gateway, "dan", 3, "three")
-        await calm(gateway)
+        await self.person_says(gateway, "dan", 3, "three")
+        await wait_until_quiet(gateway)
 
     async def _waits_for_a_gateway(self) -> None:
         """A message that comes while no gateway runs, only a store."""
@@ -231,9 +231,9 @@ class GatewayWorkload:
         """A reset while a turn runs and another one waits."""
         lane = gateway.store.key_for(said_by("ann"))
         self.gates.clear()
-        await self.says(gateway, "ann", 4, "four wait")
+        await self.person_says(gateway, "ann", 4, "four wait")
         self.clock.advance(seconds=2)
-        await self.says(gateway, "ann", 5, "five")
+        await self.person_says(gateway, "ann", 5, "five")
         self.note(resets=lane)
         try:
             await gateway.store.reset_session(lane)
@@ -241,17 +241,17 @@ class GatewayWorkload:
             self.note(refused="reset", problem=type(error).__name__)
         else:
             self.note(reset=lane)
-        await calm(gateway)
+        await wait_until_quiet(gateway)
 
 
-async def calm(gateway: Gateway) -> None:
+async def wait_until_quiet(gateway: Gateway) -> None:
     """Wait until no turn runs or waits, and nothing is being sent."""
     with anyio.move_on_after(PATIENCE):
         while gateway.busy:  # noqa: ASYNC110 -- nobody tells a test
             await asyncio.sleep(0.002)
 
 
-async def runs(gateway: Gateway, lane: str) -> None:
+async def wait_until_turn_runs(gateway: Gateway, lane: str) -> None:
     """Wait until the agent works on a turn of that lane."""
     with anyio.move_on_after(PATIENCE):
         while (turn := gateway.running_turn(lane)) is None or turn.agent is None:  # noqa: ASYNC110 -- as above
@@ -279,7 +279,7 @@ class JournalOfTalk:
     """How often agents began to answer a message."""
 
 
-def read(journal: Path) -> JournalOfTalk:
+def read_talk_journal(journal: Path) -> JournalOfTalk:
     heard = JournalOfTalk()
     for line in journal.read_bytes().splitlines() if journal.exists() else ():
         try:
@@ -313,15 +313,15 @@ def note_output(facts: dict[str, Any], heard: JournalOfTalk) -> None:
 
 async def check_gateway(home: Path, journal: Path, config: Config, clock: SteppedClock, note: Note) -> None:
     """The next gateway answers all that was accepted, once, in order, and says what may be a repeat."""
-    before = read(journal)
+    before = read_talk_journal(journal)
     talk = GatewayWorkload(home, config, clock, note)
     for gate in ("ann", "bob", "cid", "dan"):
         talk.gates[f"agent:main:telegram:dm:{gate}"].set()
     patient = replace(config, agent=replace(config.agent, max_restart_attempts=9))
     talk.config = patient
     async with talk.gateway(RecordingPlatform(note)) as gateway:
-        await nobody_else(gateway.store)
-        await settled(gateway, clock)
+        await wait_for_dead_nodes(gateway.store)
+        await let_all_replies_go_out(gateway, clock)
         letters = await gateway.store.dead_letters()
         before.unstored = {one.message.message_id for one in letters if one.message is not None}
         await check_store(home, config, before)
@@ -329,10 +329,10 @@ async def check_gateway(home: Path, journal: Path, config: Config, clock: Steppe
         assert not await gateway.store.db.read(partial(outbox.dead_replies, 10)), "a reply was given up"
         for dead in await gateway.store.dead_letters():
             assert dead.problem.startswith(UNSTORED), f"a message was given up: {dead.problem}"
-    check_sight(read(journal))
+    check_shown_replies(read_talk_journal(journal))
 
 
-async def nobody_else(store: SessionStore) -> None:
+async def wait_for_dead_nodes(store: SessionStore) -> None:
     """Where there are nodes, wait until those before this one are known to be dead, and their lanes free."""
     cluster = parts_of(store).cluster
     with anyio.fail_after(OTHERS_DIE):
@@ -340,10 +340,10 @@ async def nobody_else(store: SessionStore) -> None:
             await cluster.membership.wait_for_next_survey()
 
 
-async def settled(gateway: Gateway, clock: SteppedClock) -> None:
+async def let_all_replies_go_out(gateway: Gateway, clock: SteppedClock) -> None:
     """Let time pass until nothing is left to do."""
     for _ in range(20):
-        await calm(gateway)
+        await wait_until_quiet(gateway)
         owed = await gateway.store.db.read(outbox.count_owed_by_account)
         if not owed and not await gateway.store.db.read(waiting.waiting_lanes):
             return
@@ -354,8 +354,8 @@ async def settled(gateway: Gateway, clock: SteppedClock) -> None:
 
 async def check_store(home: Path, config: Config, told: JournalOfTalk) -> None:
     """Everything accepted came to an end, is in its transcript once, and in the order of its lane."""
-    rows = await ask(home, config, "SELECT event, session_key, seq, outcome FROM inbox ORDER BY seq")
-    said = await ask(
+    rows = await query_store(home, config, "SELECT event, session_key, seq, outcome FROM inbox ORDER BY seq")
+    said = await query_store(
         home,
         config,
         "SELECT session_key, platform_message_id, messages.extra, content, parts FROM messages"
@@ -364,7 +364,7 @@ async def check_store(home: Path, config: Config, told: JournalOfTalk) -> None:
     )
     ends = {event: (seq, outcome) for event, _, seq, outcome in rows}
     for message_id, place in told.accepted.items():
-        seq, outcome = ends.get(event_of(message_id), (None, None))
+        seq, outcome = ends.get(event_name(message_id), (None, None))
         came = f"{message_id} was accepted, and came to {outcome}"
         assert outcome in SETTLED or message_id in told.unstored, came
         assert seq == place, f"{message_id} was told place {place}, and has {seq}"
@@ -394,7 +394,7 @@ def ids_of(first: str, extra: str | None) -> list[str]:
     return json.loads(extra or "{}").get("platform_message_ids") or [first]
 
 
-def event_of(message_id: str) -> str:
+def event_name(message_id: str) -> str:
     """The name of the event that brought the message."""
     person = message_id.rstrip("0123456789")
     return InboundMessage(source=said_by(person), text="?", message_id=message_id).idempotency_key or ""
@@ -409,7 +409,7 @@ def check_lane(rows: list[tuple[str, str | None]]) -> None:
     assert order == sorted(order), f"reordered: {order}"
 
 
-def check_sight(heard: JournalOfTalk) -> None:
+def check_shown_replies(heard: JournalOfTalk) -> None:
     """A reply is seen; one that is seen again says that it may be a repeat. None stays half as it grew."""
     for reply, texts in heard.seen.items():
         assert all(text.startswith(REPEATED) for text in texts[1:]), f"{reply} doubled unmarked: {texts}"

@@ -31,7 +31,7 @@ from tests.crash.kills.store_workload import (
     key,
     source,
 )
-from tests.crash.stores import SteppedClock, ask, open_store
+from tests.crash.stores import SteppedClock, open_store, query_store
 
 QUERIES = load_queries("sqlite")
 KNOWN_FILES = {
@@ -152,7 +152,8 @@ async def _reopen(home: Path, journal: Path, scenario: Scenario, before: dict[st
             assert not lost, f"not imported: {lost}"
         clock.advance(days=30)
         with anyio.fail_after(HOOKS_TAKE):
-            while await store.hooks.sweep() or await ask(home, scenario.config, "SELECT 1 FROM hook_calls"):  # noqa: ASYNC110 -- nobody tells a test
+            owed = "SELECT 1 FROM hook_calls"
+            while await store.hooks.sweep() or await query_store(home, scenario.config, owed):  # noqa: ASYNC110 -- nobody tells a test
                 await asyncio.sleep(0.002)  # the duty of the store has begun some of them by itself
         assert not await store.hooks.dead_letters()
 

@@ -20,7 +20,7 @@ from gateway_sessions.testing.faults import FAILPOINTS
 from tests.crash.kills.fork_server import Job, Outcome
 from tests.crash.kills.fork_server_client import ForkServer, running_fork_server
 from tests.crash.kills.store_workload import SCENARIOS
-from tests.faulty_system import Mode, built_shim
+from tests.faulty_system import Mode, build_shim_library
 
 TALK = next(number for number, one in enumerate(SCENARIOS) if one.script == "talk")
 CALLS = "a system call that writes"
@@ -64,7 +64,7 @@ def jobs_of(whole: Sequence[Outcome], every: int) -> dict[str, list[Job]]:
     return jobs | {CALLS: [Job(TALK, call=call, mode=Mode.KILL) for call in calls]}
 
 
-def measure(fork_server: ForkServer, every: int) -> dict[str, Row]:
+def kill_everywhere(fork_server: ForkServer, every: int) -> dict[str, Row]:
     """Kill it everywhere."""
     whole = fork_server.run([Job(number) for number in range(len(SCENARIOS))])
     if errors := [one.error for one in whole if one.error]:
@@ -78,7 +78,7 @@ def measure(fork_server: ForkServer, every: int) -> dict[str, Row]:
     return rows
 
 
-def table(rows: dict[str, Row]) -> str:
+def markdown_table(rows: dict[str, Row]) -> str:
     """The table, as Markdown."""
     order = [point for point in (*FAILPOINTS, CALLS) if point in rows]
     lines = [
@@ -101,9 +101,9 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
         (base / "fork_server").mkdir()
-        with running_fork_server(base / "fork_server", built_shim(base)) as fork_server:
-            rows = measure(fork_server, asked.every)
-    print(table(rows))
+        with running_fork_server(base / "fork_server", build_shim_library(base)) as fork_server:
+            rows = kill_everywhere(fork_server, asked.every)
+    print(markdown_table(rows))
     return int(any(row.broken for row in rows.values()))
 
 

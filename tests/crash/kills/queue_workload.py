@@ -29,8 +29,8 @@ from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, Re
 from gateway_sessions.queue import Owed
 from gateway_sessions.runtime.store.database_opening import DATABASE_FILE
 from gateway_sessions.testing.inside import queue_of
-from tests.crash.kills.gateway_workload import nobody_else
-from tests.crash.stores import SteppedClock, ask, open_store
+from tests.crash.kills.gateway_workload import wait_for_dead_nodes
+from tests.crash.stores import SteppedClock, open_store, query_store
 
 Note = Callable[..., None]
 APART: Final = BusyRules(debounce=timedelta(0))
@@ -74,7 +74,7 @@ class QueueWorkload:
             await self._begin(store, "d")
         async with open_store(self.home, self.config, clock=self.clock) as store:
             turn = await self._begin(store, "d")
-            await self._end(turn, "turned")
+            await self._end_turn(turn, "turned")
 
     async def _goes_on(self, store: SessionStore) -> None:
         await asyncio.gather(*(self._accept(store, name) for name in ("a1", "b1", "c1")))
@@ -85,14 +85,14 @@ class QueueWorkload:
             return
         await turn.append(reply("let me see"))
         steered = ["a2"] if await turn.steer(self.places.get("a2", 0)) else []
-        following = await self._end(turn, "turned", *steered, go_on=True)
-        await self._end(following, "turned")
+        following = await self._end_turn(turn, "turned", *steered, go_on=True)
+        await self._end_turn(following, "turned")
 
     async def _is_overtaken(self, store: SessionStore) -> None:
         await self._accept(store, "a4")
         await self._accept(store, "a5")
         turn = await self._begin(store, "a")
-        running = names_of(turn)
+        running = message_names(turn)
         waiting = [one.message.message_id for one in await store.list_queued(lane_of("a")) if not one.running]
         self.note(tries=[*running, *waiting])
         await store.reset_session(lane_of("a"))
@@ -108,14 +108,14 @@ class QueueWorkload:
     async def _fails_and_is_taken_back(self, store: SessionStore) -> None:
         await self._accept(store, "b2")
         await self._accept(store, "b3")
-        await self._end(await self._begin(store, "b"), "dead")
+        await self._end_turn(await self._begin(store, "b"), "dead")
         self.note(tries=["b2"])
         if await store.cancel_queued(lane_of("b"), self.places.get("b2", 0)):
             self.note(ended="cancelled", messages=["b2"])
         turn = await self._begin(store, "b")
         if turn is not None:
             await turn.append(reply("let me see"))
-        await self._end(turn, "rolled_back")
+        await self._end_turn(turn, "rolled_back")
         for letter in await store.dead_letters():
             self.note(tries=[letter.message.message_id if letter.message else ""])
             await store.requeue(letter.item_id)
@@ -123,13 +123,13 @@ class QueueWorkload:
         if turn is not None:
             await turn.append(reply("let me see"))
             await turn.release(counted=True)
-        await self._end(await self._begin(store, "b"), "interrupted")
+        await self._end_turn(await self._begin(store, "b"), "interrupted")
 
     async def _joins(self, store: SessionStore) -> None:
         for name in ("c2", "c3"):
             await self._accept(store, name, COLLECTING)
         self.clock.advance(seconds=5)
-        await self._end(await self._begin(store, "c"), "turned")
+        await self._end_turn(await self._begin(store, "c"), "turned")
 
     async def _accept(self, store: SessionStore, name: str, rules: BusyRules = APART) -> None:
         try:
@@ -144,11 +144,13 @@ class QueueWorkload:
     async def _begin(self, store: SessionStore, lane: str) -> Turn | None:
         return await store.claim(lane_of(lane))
 
-    async def _end(self, turn: Turn | None, outcome: str, *steered: str, go_on: bool = False) -> Turn | None:
+    async def _end_turn(
+        self, turn: Turn | None, outcome: str, *steered: str, go_on: bool = False
+    ) -> Turn | None:
         """End a turn like this; the lane's next one, if it goes on."""
         if turn is None:
             return None
-        names = [*names_of(turn), *steered]
+        names = [*message_names(turn), *steered]
         self.note(tries=names)
         text = f"{outcome} {names[0]} {turn.token}"
         replies = [owed(turn, text)]
@@ -165,7 +167,7 @@ class QueueWorkload:
         return ended.next
 
 
-def names_of(turn: Turn | None) -> list[str]:
+def message_names(turn: Turn | None) -> list[str]:
     """The messages that a turn began with."""
     return [one.message_id or "" for one in turn.messages] if turn is not None else []
 
@@ -185,7 +187,7 @@ class JournalOfQueue:
     owed: list[str] = field(default_factory=list)
 
 
-def read(journal: Path) -> JournalOfQueue:
+def read_queue_journal(journal: Path) -> JournalOfQueue:
     known = JournalOfQueue()
     for line in journal.read_bytes().splitlines() if journal.exists() else ():
         try:
@@ -204,14 +206,14 @@ def read(journal: Path) -> JournalOfQueue:
 
 async def check_queue(home: Path, journal: Path, config: Config, clock: SteppedClock) -> None:
     """All that was acknowledged is so, and all that was accepted comes to an end in the next process."""
-    known = read(journal)
-    if await is_there(home, config):
+    known = read_queue_journal(journal)
+    if await has_tables(home, config):
         await check_acknowledged(home, config, known)
     else:
         assert not known.places, "the database is gone"
     patient = replace(config, agent=replace(config.agent, max_restart_attempts=9))
     async with open_store(home, patient, clock=clock) as store:
-        await nobody_else(store)
+        await wait_for_dead_nodes(store)
         while (turn := await store.claim()) is not None:
             await turn.commit([reply("at last")])
         for name in known.places:
@@ -221,39 +223,45 @@ async def check_queue(home: Path, journal: Path, config: Config, clock: SteppedC
     await check_settled(home, config, known)
 
 
-async def is_there(home: Path, config: Config) -> bool:
+async def has_tables(home: Path, config: Config) -> bool:
     """Whether there is a database with tables; on a server there always is one by now."""
     if config.sessiondb.url is not None:
         return True
-    return (home / DATABASE_FILE).exists() and bool(await ask(home, config, "SELECT 1 FROM sqlite_master"))
+    return (home / DATABASE_FILE).exists() and bool(
+        await query_store(home, config, "SELECT 1 FROM sqlite_master")
+    )
 
 
 async def check_acknowledged(home: Path, config: Config, known: JournalOfQueue) -> None:
-    rows = await ask(home, config, "SELECT event, session_key, seq, outcome FROM inbox")
+    rows = await query_store(home, config, "SELECT event, session_key, seq, outcome FROM inbox")
     found = {event.split("\x1f")[2]: (key, seq, outcome) for event, key, seq, outcome in rows}
     for name, seq in known.places.items():
         assert name in found, f"{name} was accepted, and is lost"
         assert found[name][:2] == (lane_of(name), seq), f"{name} was told place {seq}, and has {found[name]}"
     for name, outcome in known.ends.items():
         assert found[name][2] == outcome, f"{name} was {outcome}, and is {found[name][2]}"
-    replies = [json.loads(row[0])["text"] for row in await ask(home, config, "SELECT content FROM outbox")]
+    replies = [
+        json.loads(row[0])["text"] for row in await query_store(home, config, "SELECT content FROM outbox")
+    ]
     assert len(set(replies)) == len(replies), f"owed twice: {replies}"
     assert set(known.owed) <= set(replies), f"owed no more: {set(known.owed) - set(replies)}"
     assert LATE not in replies
 
 
 async def check_settled(home: Path, config: Config, known: JournalOfQueue) -> None:
-    unsettled = await ask(home, config, "SELECT event FROM inbox WHERE outcome IS NULL")
+    unsettled = await query_store(home, config, "SELECT event FROM inbox WHERE outcome IS NULL")
     assert not unsettled, "something never came to an end"
-    given_up = await ask(home, config, "SELECT session_key FROM inbox WHERE outcome = 'dead'")
+    given_up = await query_store(home, config, "SELECT session_key FROM inbox WHERE outcome = 'dead'")
     dead = {row[0] for row in given_up}
     assert dead <= {lane_of("b")}, f"given up without having failed: {dead}"
     lanes: dict[str, list[int]] = {}
-    for key, seq in await ask(home, config, "SELECT session_key, seq FROM inbox ORDER BY session_key, seq"):
+    for key, seq in await query_store(
+        home, config, "SELECT session_key, seq FROM inbox ORDER BY session_key, seq"
+    ):
         lanes.setdefault(key, []).append(seq)
     for key, places in lanes.items():
         assert places == list(range(1, len(places) + 1)), f"gaps in {key}: {places}"
-    said = await ask(
+    said = await query_store(
         home,
         config,
         "SELECT platform_message_id, extra FROM messages WHERE role = 'user' AND hidden_because IS NULL"
@@ -267,10 +275,10 @@ async def check_settled(home: Path, config: Config, known: JournalOfQueue) -> No
     assert len(set(names)) == len(names), f"in transcripts twice: {names}"
     for lane in "acd":  # on lane b, something is tried again later
         assert of_lane(names, lane) == sorted(of_lane(names, lane)), f"reordered: {names}"
-    ended = await ask(home, config, "SELECT event FROM inbox WHERE outcome = 'turned'")
+    ended = await query_store(home, config, "SELECT event FROM inbox WHERE outcome = 'turned'")
     turned = {row[0].split("\x1f")[2] for row in ended}
     assert turned <= set(names), f"turned, and in no transcript: {turned - set(names)}"
-    assert (LATE,) not in await ask(home, config, "SELECT content FROM messages")
+    assert (LATE,) not in await query_store(home, config, "SELECT content FROM messages")
 
 
 def of_lane(names: Iterable[str], lane: str) -> list[str]:

@@ -30,9 +30,9 @@ from gateway_sessions.config import Provider, SessionDBConfig, SessionsJsonConfi
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.testing.faults import count_passes, crash_at
 from tests import mysql, postgresql
-from tests.crash.kills.fork_server import Job, Outcome, in_fork, limit
+from tests.crash.kills.fork_server import Job, Outcome, end_after_seconds, in_fork
 from tests.crash.kills.gateway_workload import GatewayWorkload, check_gateway
-from tests.crash.kills.matrix import Row, table
+from tests.crash.kills.matrix import Row, markdown_table
 from tests.crash.kills.queue_workload import QueueWorkload, check_queue
 from tests.crash.kills.store_workload import SCENARIOS, START, Journal
 from tests.crash.stores import SteppedClock
@@ -58,9 +58,13 @@ class Server:
 
 SERVERS: Final = {
     Provider.POSTGRESQL: Server(
-        database=postgresql.prepared_database, wipe=postgresql.wipe, clear=postgresql.clear
+        database=postgresql.migrated_database_at,
+        wipe=postgresql.delete_all_rows,
+        clear=postgresql.drop_all_tables,
     ),
-    Provider.MYSQL: Server(database=mysql.migrated_database_at, wipe=mysql.wipe, clear=mysql.clear),
+    Provider.MYSQL: Server(
+        database=mysql.migrated_database_at, wipe=mysql.delete_all_rows, clear=mysql.drop_all_tables
+    ),
 }
 
 
@@ -90,25 +94,29 @@ class ServerKills:
         shutil.rmtree(home, ignore_errors=True)
         script, server = SCENARIOS[job.scenario].script, SERVERS[self.provider]
         empty = server.clear if script == "migration" else server.wipe
-        self._apart(lambda: asyncio.run(empty(self.address)))
-        status = self._apart(lambda: self._play(job, home, journal))
+        self._run_in_child(lambda: asyncio.run(empty(self.address)))
+        status = self._run_in_child(lambda: self._play(job, home, journal))
         outcome = Outcome(job, died=os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL)
         if status and not outcome.died:
             outcome.error = f"the script failed:\n{notes.read_text()}"
-        elif outcome.died and script == "migration" and self._apart(lambda: self._again(job, home, journal)):
+        elif (
+            outcome.died
+            and script == "migration"
+            and self._run_in_child(lambda: self._again(job, home, journal))
+        ):
             outcome.error = f"the next one could not work with it:\n{notes.read_text()}"
-        elif self._apart(lambda: self._check(script, home, journal)):
+        elif self._run_in_child(lambda: self._check(script, home, journal)):
             outcome.error = notes.read_text()
         elif not outcome.died:
             outcome.passes = json.loads((self.base / "passes").read_text())
         return outcome
 
-    def _apart(self, work: Callable[[], object]) -> int:
+    def _run_in_child(self, work: Callable[[], object]) -> int:
         """Do something in a child, which says in `notes` what went wrong; how it ended."""
 
         def told() -> None:
             os.dup2(os.open(self.base / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
-            limit(PATIENCE)
+            end_after_seconds(PATIENCE)
             work()
 
         return in_fork(told)
@@ -159,7 +167,7 @@ def jobs_of(here: ServerKills, script: str, some: int | None) -> list[Job]:
     return jobs[:: max(1, len(jobs) // some)] if some else jobs
 
 
-def measure(here: ServerKills, scripts: Sequence[str], some: int | None) -> dict[str, Row]:
+def kill_everywhere(here: ServerKills, scripts: Sequence[str], some: int | None) -> dict[str, Row]:
     """What came of all the kills."""
     rows: dict[str, Row] = defaultdict(Row)
     for job in [job for script in scripts for job in jobs_of(here, script, some)]:
@@ -178,8 +186,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--some", type=int, help="about so many kills of each; default: all there are")
     asked = parser.parse_args(arguments)
     with server_kills(asked.server) as here:
-        rows = measure(here, [asked.script] if asked.script else SCRIPTS, asked.some)
-    print(table(rows))
+        rows = kill_everywhere(here, [asked.script] if asked.script else SCRIPTS, asked.some)
+    print(markdown_table(rows))
     return int(any(row.broken for row in rows.values()) or not any(row.kills for row in rows.values()))
 
 

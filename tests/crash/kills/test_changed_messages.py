@@ -40,7 +40,7 @@ CHANGES = """
     told = {"sessiondb": {"provider": provider, "url": url or None}, "sessions_json": {"mode": "off"}}
     asyncio.run(main(home, Config.from_mapping({**told, "timezone": "UTC"}), *what))
 """
-ENGINES = {"postgresql": postgresql.prepared_database, "mysql": mysql.migrated_database_at}
+ENGINES = {"postgresql": postgresql.migrated_database_at, "mysql": mysql.migrated_database_at}
 """What makes a database of a server."""
 WHEN = ("waits", "was cut off", "was answered")
 pytestmark = pytest.mark.timeout(180)  # many children, one after another

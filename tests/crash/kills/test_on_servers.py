@@ -18,9 +18,9 @@ SOAK_SECONDS = 3600
 async def is_there(server: str) -> None:
     """Skip the test without that server, or fail it where all has to be tested."""
     if server == "postgresql":
-        await (await postgresql.administrator()).close()
+        await (await postgresql.admin_connection()).close()
     else:
-        async with mysql.connected(mysql.SERVER):
+        async with mysql.open_connection(mysql.SERVER):
             pass
 
 

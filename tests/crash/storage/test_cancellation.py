@@ -19,9 +19,9 @@ from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.errors import GatewaySessionsError
 from tests.crash.kills.invariants import check_database
 from tests.crash.kills.store_workload import START, source
-from tests.crash.store_calls import CALLS, set_the_stage
+from tests.crash.store_calls import CALLS, prepare_for_call
 from tests.crash.stores import SteppedClock
-from tests.crash.suspensions import Suspensions, in_every_task
+from tests.crash.suspensions import Suspensions, counting_in_every_task
 
 IN_SYNC = Config(timezone="UTC", sessions_json=SessionsJsonConfig(mode=SnapshotMode.SYNC))
 COALESCED = Config(timezone="UTC")
@@ -79,7 +79,7 @@ async def test_a_cancelled_call_leaves_nothing_behind(tmp_path: Path, name: str,
         await store.get_or_create_session(source("settled"))
         tasks = callers()
         for at in itertools.count(1):
-            await set_the_stage(store, clock, name)
+            await prepare_for_call(store, clock, name)
             suspensions = Suspensions(at, lambda: cancel_this_task(later=later))
             call = asyncio.create_task(run(suspensions.watch(CALLS[name](store))))
             await asyncio.wait({call})
@@ -132,7 +132,7 @@ async def cancelled_at(home: Path, at: int) -> bool:
 
     suspensions = Suspensions(at, cancel)
     before = asyncio.all_tasks()
-    with in_every_task(suspensions):
+    with counting_in_every_task(suspensions):
         used.append(asyncio.create_task(open_and_close(home)))
         await asyncio.wait({used[0]})
     if not suspensions.reached:

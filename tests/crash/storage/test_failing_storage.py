@@ -21,7 +21,7 @@ from gateway_sessions.testing.faults import crash_at, raising
 from tests.crash.kills.invariants import check_database
 from tests.crash.kills.store_workload import START, key, source
 from tests.crash.storage.faulty_driver import FAULTS, FaultyDriver, fault
-from tests.crash.store_calls import CALLS, set_the_stage
+from tests.crash.store_calls import CALLS, prepare_for_call
 from tests.crash.stores import DrivenStore, SteppedClock, driven_store
 from tests.raw_sql import execute_sql
 
@@ -45,7 +45,7 @@ async def test_a_statement_that_fails_is_a_typed_error_and_changes_nothing(
 ):
     store, driver, clock = faulty_store
     for nth, kind in zip(itertools.count(1, step), itertools.cycle(FAULTS), strict=False):
-        await set_the_stage(store, clock, name)
+        await prepare_for_call(store, clock, name)
         before = snapshot(tmp_path)
         driver.arm(nth, fault(kind))
         try:

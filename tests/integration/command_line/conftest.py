@@ -47,7 +47,7 @@ class Ended:
     err: str
 
     @property
-    def answer(self) -> dict[str, Any]:
+    def json_answer(self) -> dict[str, Any]:
         return dict(json.loads(self.out))
 
     @property
@@ -58,18 +58,18 @@ class Ended:
 Gsess = Callable[..., Ended]
 
 
-def person(number: int) -> SessionSource:
+def source_of_person(number: int) -> SessionSource:
     return SessionSource(platform=DOCUMENTED, chat_id=str(number), user_id=f"u{number}", user_name="Ann")
 
 
-def key(number: int) -> str:
+def key_of_person(number: int) -> str:
     return f"agent:main:telegram:dm:{number}"
 
 
-async def fill(home: Path) -> None:
+async def fill_store(home: Path) -> None:
     async with SessionStore.open(home, titler=None) as store:
         for number, (title, text) in enumerate(zip(TITLES, SAID, strict=True)):
-            entry = await store.get_or_create_session(person(number))
+            entry = await store.get_or_create_session(source_of_person(number))
             await store.append_to_transcript(entry.session_id, {"role": "user", "content": text})
             await store.append_to_transcript(
                 entry.session_id, {"role": "assistant", "content": f"Sure: {text}"}
@@ -77,7 +77,9 @@ async def fill(home: Path) -> None:
             if title:
                 await store.db.set_session_title(entry.session_id, title)
         for text in ("one", "two", "three"):
-            await store.enqueue(InboundMessage(source=person(1), text=text, message_id=text), solo=True)
+            await store.enqueue(
+                InboundMessage(source=source_of_person(1), text=text, message_id=text), solo=True
+            )
         await store.db.create_session("loose", "cli")
         await store.db.append_message("loose", "user", "nobody's")
 
@@ -85,7 +87,7 @@ async def fill(home: Path) -> None:
 @pytest.fixture(scope="session")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("command line") / "home"
-    asyncio.run(fill(home))
+    asyncio.run(fill_store(home))
     return home
 
 

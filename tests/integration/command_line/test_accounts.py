@@ -29,7 +29,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def keys(gsess: Gsess, home: Path) -> set[str]:
-    found = gsess("--home", home, "sessions", "list", "--json").answer["results"]
+    found = gsess("--home", home, "sessions", "list", "--json").json_answer["results"]
     return {one["session_key"] for one in found}
 
 

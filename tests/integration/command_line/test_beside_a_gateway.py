@@ -17,8 +17,8 @@ from gateway_sessions.cli.app import options_in_front
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.control_protocol import MAX_ANSWER_BYTES
 from gateway_sessions.core.sessions.entry import MAX_SESSION_ID
-from tests.integration.command_line.conftest import Gsess, key
-from tests.integration.command_line.terminal.terminals import CTRL_C, GSESS, opened, terminal_session
+from tests.integration.command_line.conftest import Gsess, key_of_person
+from tests.integration.command_line.terminal.terminals import CTRL_C, GSESS, open_pty, terminal_session
 from tests.integration.command_line.test_commands import count, session_of
 from tests.programs import warm_python
 
@@ -27,20 +27,20 @@ def test_what_the_gateway_has_is_read_and_changed(gsess: Gsess, owned: Path):
     assert "my project" in gsess("--home", owned, "sessions", "list").out
     assert gsess("--home", owned, "sessions", "rename", "my project", "renamed").code == Exit.DONE
     assert gsess("--home", owned, "sessions", "delete", "loose", "--yes").code == Exit.DONE
-    assert gsess("--home", owned, "queue", "cancel", key(1), "--all", "--yes").code == Exit.DONE
+    assert gsess("--home", owned, "queue", "cancel", key_of_person(1), "--all", "--yes").code == Exit.DONE
     assert gsess("--home", owned, "sessions", "prune", "--unended", "--yes").code == Exit.DONE
-    told = gsess("--home", owned, "explain", "renamed", "--json").answer
-    assert told["results"][0]["session_key"] == key(1)
+    told = gsess("--home", owned, "explain", "renamed", "--json").json_answer
+    assert told["results"][0]["session_key"] == key_of_person(1)
     assert "answers" in gsess("--home", owned, "doctor").out
-    assert gsess("--home", owned, "privacy", "erase", key(2), "--yes").code == Exit.DONE
+    assert gsess("--home", owned, "privacy", "erase", key_of_person(2), "--yes").code == Exit.DONE
 
 
 async def test_the_zone_of_a_reset_has_one_name_beside_a_gateway_and_without_one(gsess: Gsess, home: Path):
     (home / "config.yaml").write_text("timezone: Europe/Berlin\n")
 
     def local() -> tuple[list[str], str]:
-        told = gsess("--home", home, "explain", key(0))
-        answer = gsess("--home", home, "explain", key(0), "--json").answer["results"][0]
+        told = gsess("--home", home, "explain", key_of_person(0))
+        answer = gsess("--home", home, "explain", key_of_person(0), "--json").json_answer["results"][0]
         # Without how long it is until then, which is another second for whoever asks later.
         lines = [line.strip().split(", in ")[0] for line in told.lines if "00:00 " in line]
         return lines, answer["next_reset_local"]
@@ -80,7 +80,7 @@ def test_what_is_removed_beside_a_gateway_may_be_more_than_one_answer_holds(gses
             "INSERT INTO totals (session_id, last_active) VALUES (?, 0)", ((one,) for one in names)
         )
     ended = gsess("--home", owned, "sessions", "prune", "--unended", "--yes", "--json")
-    assert (ended.code, ended.answer["results"][0]["session_ids"]) == (Exit.DONE, names)
+    assert (ended.code, ended.json_answer["results"][0]["session_ids"]) == (Exit.DONE, names)
     assert count(owned, "sessions") == 4
 
 
@@ -136,7 +136,7 @@ def test_the_installed_package_has_its_demo_with_it():
 
 def on_terminal(columns: int, *arguments: object, typed: str = "", **environment: str) -> str:
     """What somebody sees on a terminal of so many columns."""
-    ours, theirs = opened(columns, 24)
+    ours, theirs = open_pty(columns, 24)
     clean = {
         name: value
         for name, value in os.environ.items()
@@ -162,9 +162,9 @@ def on_terminal(columns: int, *arguments: object, typed: str = "", **environment
 )
 def test_one_ctrl_c_ends_a_question(home: Path, command: tuple[str, ...]):
     with terminal_session("--home", home, *command) as person:
-        person.until("[y/N]")
+        person.watch_until("[y/N]")
         person.press(CTRL_C)
-        assert person.ended() == Exit.INTERRUPTED
+        assert person.watch_to_end() == Exit.INTERRUPTED
         assert any(line.startswith("gsess: interrupted") for line in person.screen.lines)
     assert count(home, "sessions WHERE session_id = 'loose'") == 1
 

@@ -8,13 +8,13 @@ import pytest
 
 from gateway_sessions import Accepted, InboundMessage, SessionSource, SessionStore
 from gateway_sessions.cli.exit_codes import Exit
-from tests.integration.command_line.conftest import SAID, Gsess, key, person
+from tests.integration.command_line.conftest import SAID, Gsess, key_of_person, source_of_person
 from tests.raw_sql import execute_sql
 
 
 def session_of(home: Path, number: int) -> str:
     row = execute_sql(
-        home / "sessions.db", "SELECT session_id FROM entries WHERE session_key = ?", key(number)
+        home / "sessions.db", "SELECT session_id FROM entries WHERE session_key = ?", key_of_person(number)
     )[0]
     return str(row[0])
 
@@ -46,7 +46,9 @@ def test_a_list_says_that_there_is_more(gsess: Gsess, home: Path):
     ended = gsess("--home", home, "sessions", "list", "--limit", 2)
     assert len(ended.lines) == 3
     assert "--limit" in ended.err
-    assert gsess("--home", home, "sessions", "list", "--limit", 2, "--json").answer["facts"] == {"more": True}
+    assert gsess("--home", home, "sessions", "list", "--limit", 2, "--json").json_answer["facts"] == {
+        "more": True
+    }
 
 
 def test_what_strangers_wrote_moves_no_cursor_and_marks_nothing_up(gsess: Gsess, home: Path):
@@ -80,7 +82,7 @@ def test_a_search_shows_where_something_was_said(gsess: Gsess, home: Path):
     found = gsess("search", "--home", home).code
     assert found == Exit.WRONG_USE
     assert (
-        gsess("--home", home, "sessions", "search", "火车", "--role", "user", "--json").answer["facts"][
+        gsess("--home", home, "sessions", "search", "火车", "--role", "user", "--json").json_answer["facts"][
             "matches"
         ]
         == 1
@@ -94,7 +96,7 @@ def test_a_fuzzy_search_finds_what_is_misspelt_and_says_by_which_words(gsess: Gs
     found = gsess(*asked, "--fuzzy")
     assert found.out.count("auth module") == 2
     assert "Also looked for: module" in found.err
-    answer = gsess(*asked, "--fuzzy", "--json").answer
+    answer = gsess(*asked, "--fuzzy", "--json").json_answer
     assert answer["facts"]["near_words"] == ["module"]
     wrong = gsess(*asked, "--fuzzy", "--substring")
     assert wrong.code == Exit.WRONG_USE
@@ -103,8 +105,10 @@ def test_a_fuzzy_search_finds_what_is_misspelt_and_says_by_which_words(gsess: Gs
 
 def test_a_search_knows_times_and_sessions(gsess: Gsess, home: Path):
     asked = ("--home", home, "sessions", "search", "module", "--json")
-    assert gsess(*asked, "--since", "1h", "--session", "refactoring auth").answer["facts"]["matches"] == 2
-    assert gsess(*asked, "--until", "1h").answer["facts"]["matches"] == 0
+    assert (
+        gsess(*asked, "--since", "1h", "--session", "refactoring auth").json_answer["facts"]["matches"] == 2
+    )
+    assert gsess(*asked, "--until", "1h").json_answer["facts"]["matches"] == 0
 
 
 def test_stats_count(gsess: Gsess, home: Path):
@@ -114,9 +118,9 @@ def test_stats_count(gsess: Gsess, home: Path):
         ["Messages", "7"],
         ["Lanes", "3"],
     ]
-    assert gsess("--home", home, "sessions", "stats", "--json").answer["facts"]["waiting"] == 3
-    gsess("--home", home, "queue", "cancel", key(1), "--all", "--yes")
-    assert gsess("--home", home, "sessions", "stats", "--json").answer["facts"]["waiting"] == 0
+    assert gsess("--home", home, "sessions", "stats", "--json").json_answer["facts"]["waiting"] == 3
+    gsess("--home", home, "queue", "cancel", key_of_person(1), "--all", "--yes")
+    assert gsess("--home", home, "sessions", "stats", "--json").json_answer["facts"]["waiting"] == 0
 
 
 def test_a_session_is_renamed(gsess: Gsess, home: Path):
@@ -142,7 +146,10 @@ def test_old_sessions_are_pruned_when_that_is_confirmed(gsess: Gsess, home: Path
     execute_sql(home / "sessions.db", "UPDATE sessions SET ended_at = 0 WHERE session_id = 'loose'")
     assert gsess(*old).lines == ["Would remove 1 ended session (1 message, 8 B of text):", "  loose"]
     assert gsess("--home", home, "sessions", "prune").code == Exit.DECLINED
-    assert gsess("--home", home, "sessions", "prune", "--json").answer["error"]["exit_code"] == Exit.DECLINED
+    assert (
+        gsess("--home", home, "sessions", "prune", "--json").json_answer["error"]["exit_code"]
+        == Exit.DECLINED
+    )
     assert count(home, "sessions") == 4
     assert "Removed 1 ended session " in gsess("--home", home, "sessions", "prune", "--yes").out
     assert count(home, "sessions") == 3
@@ -153,18 +160,18 @@ def test_a_reset_is_undone(gsess: Gsess, home: Path):
 
     async def reset() -> None:
         async with SessionStore.open(home) as store:
-            await store.reset_session(key(0))
+            await store.reset_session(key_of_person(0))
 
     asyncio.run(reset())
     assert session_of(home, 0) != before
-    assert gsess("--home", home, "sessions", "undo-reset", key(0)).code == Exit.DECLINED
-    rehearsed = gsess("--home", home, "sessions", "undo-reset", key(0), "--dry-run")
+    assert gsess("--home", home, "sessions", "undo-reset", key_of_person(0)).code == Exit.DECLINED
+    rehearsed = gsess("--home", home, "sessions", "undo-reset", key_of_person(0), "--dry-run")
     assert (rehearsed.code, rehearsed.out) == (
         Exit.DONE,
-        f"Would let {key(0)} go on with {before} in place of {session_of(home, 0)}.\n",
+        f"Would let {key_of_person(0)} go on with {before} in place of {session_of(home, 0)}.\n",
     )
     assert session_of(home, 0) != before
-    assert gsess("--home", home, "sessions", "undo-reset", key(0), "--yes").code == Exit.DONE
+    assert gsess("--home", home, "sessions", "undo-reset", key_of_person(0), "--yes").code == Exit.DONE
     assert session_of(home, 0) == before
 
 
@@ -201,31 +208,38 @@ def test_what_waits_is_listed_and_cancelled(gsess: Gsess, home: Path):
         "two",
         "three",
     ]
-    assert gsess("--home", home, "queue", "cancel", key(1), 2).code == Exit.DECLINED
+    assert gsess("--home", home, "queue", "cancel", key_of_person(1), 2).code == Exit.DECLINED
     for chosen, told in ((2, "1 message"), ("--all", "3 messages")):
-        rehearsed = gsess("--home", home, "queue", "cancel", key(1), chosen, "--dry-run")
-        assert (rehearsed.code, rehearsed.out) == (Exit.DONE, f"Would cancel {told} on {key(1)}.\n")
-    assert gsess("--home", home, "queue", "cancel", key(1), 2, "--yes").out == "Cancelled 1 message.\n"
-    assert gsess("--home", home, "queue", "cancel", key(1), 2, "--yes").code == Exit.NOT_FOUND
-    assert [line.split()[-1] for line in gsess("--home", home, "queue", "list", key(1)).lines[1:]] == [
+        rehearsed = gsess("--home", home, "queue", "cancel", key_of_person(1), chosen, "--dry-run")
+        assert (rehearsed.code, rehearsed.out) == (Exit.DONE, f"Would cancel {told} on {key_of_person(1)}.\n")
+    assert (
+        gsess("--home", home, "queue", "cancel", key_of_person(1), 2, "--yes").out == "Cancelled 1 message.\n"
+    )
+    assert gsess("--home", home, "queue", "cancel", key_of_person(1), 2, "--yes").code == Exit.NOT_FOUND
+    assert [
+        line.split()[-1] for line in gsess("--home", home, "queue", "list", key_of_person(1)).lines[1:]
+    ] == [
         "one",
         "three",
     ]
-    assert gsess("--home", home, "queue", "cancel", key(1), "--all", "--yes").out == "Cancelled 2 messages.\n"
+    assert (
+        gsess("--home", home, "queue", "cancel", key_of_person(1), "--all", "--yes").out
+        == "Cancelled 2 messages.\n"
+    )
     assert "Nothing waits" in gsess("--home", home, "queue", "list").err
 
 
 def test_what_was_given_up_waits_again(gsess: Gsess, home: Path):
     async def fail() -> None:
         async with SessionStore.open(home) as store:
-            turn = await store.claim(key(1))
+            turn = await store.claim(key_of_person(1))
             assert turn is not None
             await turn.fail("broken")
 
     asyncio.run(fail())
-    (letter,) = gsess("--home", home, "queue", "list", "--dead", "--json").answer["results"]
+    (letter,) = gsess("--home", home, "queue", "list", "--dead", "--json").json_answer["results"]
     assert "broken" in gsess("--home", home, "queue", "list", "--dead").out
-    assert key(1) in gsess("--home", home, "queue", "requeue", letter["item_id"]).out
+    assert key_of_person(1) in gsess("--home", home, "queue", "requeue", letter["item_id"]).out
     assert "given up" in gsess("--home", home, "queue", "list", "--dead").err
 
 
@@ -264,7 +278,7 @@ def test_a_store_moves(gsess: Gsess, home: Path, tmp_path: Path):
     )
     assert gsess("--home", new, "sessions", "list").code == Exit.DONE
     refused = gsess("sessiondb", "migrate", home, "--from", new, "--json")
-    assert (refused.code, refused.answer["error"]["kind"]) == (Exit.FAILED, "MigrationError")
+    assert (refused.code, refused.json_answer["error"]["kind"]) == (Exit.FAILED, "MigrationError")
 
 
 @pytest.mark.parametrize(
@@ -288,21 +302,24 @@ def test_every_command_takes_a_yes_and_asks_nothing_then(
 
 
 def test_a_person_is_told_and_forgotten(gsess: Gsess, home: Path, tmp_path: Path):
-    owner = f"main:telegram:user:{person(1).user_id}"
+    owner = f"main:telegram:user:{source_of_person(1).user_id}"
     told = gsess("--home", home, "privacy", "export", "my project")
-    assert [json.loads(line).get("lane", "-") for line in told.lines] == [key(1), "-"]
+    assert [json.loads(line).get("lane", "-") for line in told.lines] == [key_of_person(1), "-"]
     gsess("--home", home, "privacy", "export", owner, tmp_path / "told.jsonl")
     assert (tmp_path / "told.jsonl").read_text("utf-8") == told.out
-    assert gsess("--home", home, "privacy", "export", key(2), tmp_path / "told.jsonl").code == Exit.WRONG_USE
+    assert (
+        gsess("--home", home, "privacy", "export", key_of_person(2), tmp_path / "told.jsonl").code
+        == Exit.WRONG_USE
+    )
     assert (tmp_path / "told.jsonl").read_text("utf-8") == told.out
     assert (
-        gsess("--home", home, "privacy", "export", key(2), tmp_path / "told.jsonl", "--force").code
+        gsess("--home", home, "privacy", "export", key_of_person(2), tmp_path / "told.jsonl", "--force").code
         == Exit.DONE
     )
     assert (tmp_path / "told.jsonl").read_text("utf-8") != told.out
     assert (
         f"Would forget {owner}: 1 session,"
-        in gsess("--home", home, "privacy", "erase", key(1), "--dry-run").out
+        in gsess("--home", home, "privacy", "erase", key_of_person(1), "--dry-run").out
     )
     assert gsess("--home", home, "privacy", "erase", owner).code == Exit.DECLINED
     assert count(home, "sessions") == 4
@@ -349,7 +366,7 @@ def test_what_nobody_has_set_is_explained_as_the_default(gsess: Gsess, tmp_path:
     assert ("sessions_json.mode" in rows, rows["sessions_json.interval_seconds"]) == (False, ["1", "default"])
     assert ("privacy" in rows, rows["privacy.redact_pii"]) == (False, ["false", "default"])
     assert rows["platforms.sms.enabled"] == ["false", f"{file}, line 4"]
-    one = gsess("config", "explain", "--file", file, "session_reset.at_hour", "--json").answer
+    one = gsess("config", "explain", "--file", file, "session_reset.at_hour", "--json").json_answer
     assert one["results"] == [
         {"key": "session_reset.at_hour", "value": "4", "where": "default", "is_set": False}
     ]
@@ -386,7 +403,7 @@ def test_a_platform_that_is_nearly_a_known_one_is_warned_of(gsess: Gsess, tmp_pa
     assert "(did you mean 'channel'?)" in ended.err
     assert "(did you mean 'webhook'?)" in ended.err
     assert ended.err.count("Warning") == 3
-    warned = gsess("config", "validate", file, "--json").answer["facts"]["warnings"]
+    warned = gsess("config", "validate", file, "--json").json_answer["facts"]["warnings"]
     assert [one["suggestion"] for one in warned] == ["telegram", "channel", "webhook"]
 
 
@@ -409,7 +426,7 @@ def test_the_doctor_finds_a_store_well(gsess: Gsess, home: Path):
     ended = gsess("--home", home, "doctor")
     assert ended.code == Exit.DONE
     assert "✗" not in ended.out
-    assert {one["health"] for one in gsess("--home", home, "doctor", "--json").answer["results"]} <= {
+    assert {one["health"] for one in gsess("--home", home, "doctor", "--json").json_answer["results"]} <= {
         "good",
         "warning",
     }
@@ -430,7 +447,7 @@ def test_an_empty_store_is_no_problem(gsess: Gsess, empty: Path, command: tuple[
     ended = gsess("--home", empty, *command)
     assert ended.code == Exit.DONE
     if "-" not in command:
-        assert gsess(*command, "--json", "--home", empty).answer["ok"] is True
+        assert gsess(*command, "--json", "--home", empty).json_answer["ok"] is True
 
 
 def test_a_rehearsal_of_a_deletion_ends_as_the_deletion_would(gsess: Gsess, home: Path):
@@ -445,7 +462,7 @@ def test_the_current_session_of_a_lane_is_ended_and_deleted_when_that_is_asked_f
     current = session_of(home, 0)
     told = gsess("--home", home, "sessions", "delete", current, "--end", "--dry-run").out
     assert told.startswith(f"Would delete {current}")
-    assert key(0) in told
+    assert key_of_person(0) in told
     assert session_of(home, 0) == current
     assert gsess("--home", home, "sessions", "delete", current, "--end").code == Exit.DECLINED
     assert gsess("--home", home, "sessions", "delete", current, "--end", "--yes").code == Exit.DONE

@@ -10,7 +10,7 @@ import pytest
 from gateway_sessions import SessionStore, load_config
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.runtime.store.database_opening import CONFIG_NOTE, noted_config_file
-from tests.integration.command_line.conftest import Gsess, key
+from tests.integration.command_line.conftest import Gsess, key_of_person
 
 NEEDY = """
 timezone: Asia/Tokyo
@@ -51,21 +51,24 @@ def elsewhere(home: Path, tmp_path: Path) -> Path:
 def test_who_looks_needs_no_secret(gsess: Gsess, home: Path, elsewhere: Path, typed: str, named: bool):
     session = json.loads(gsess("--home", home, "--json", "sessions", "list").out)["results"][0]["session_id"]
     option = ("--config", elsewhere) if named else ()
-    words = typed.format(session=session, lane=key(0)).split()
+    words = typed.format(session=session, lane=key_of_person(0)).split()
     ended = gsess("--home", home, *option, *words)
     assert ended.code in (Exit.DONE, Exit.UNSOUND), ended
     assert "WEBHOOK_SECRET" not in ended.err
 
 
 def test_the_configuration_of_the_last_owner_counts(gsess: Gsess, home: Path, elsewhere: Path):
-    told = gsess("--home", home, "explain", key(0))
+    told = gsess("--home", home, "explain", key_of_person(0))
     assert "Asia/Tokyo" in told.out
     assert str(elsewhere) in told.out
     (home / "config.yaml").write_text("timezone: Europe/Paris\n")
-    assert "Asia/Tokyo" in gsess("--home", home, "explain", key(0)).out
-    assert "Europe/Paris" in gsess("--home", home, "--config", home / "config.yaml", "explain", key(0)).out
+    assert "Asia/Tokyo" in gsess("--home", home, "explain", key_of_person(0)).out
+    assert (
+        "Europe/Paris"
+        in gsess("--home", home, "--config", home / "config.yaml", "explain", key_of_person(0)).out
+    )
     elsewhere.unlink()
-    assert "Europe/Paris" in gsess("--home", home, "explain", key(0)).out
+    assert "Europe/Paris" in gsess("--home", home, "explain", key_of_person(0)).out
 
 
 def test_a_visitor_leaves_no_word(gsess: Gsess, home: Path, elsewhere: Path, tmp_path: Path):

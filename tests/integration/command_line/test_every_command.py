@@ -9,7 +9,7 @@ import pytest
 
 from gateway_sessions.cli.exit_codes import Exit
 from tests.benchmarks.seeding import seed_sessions
-from tests.integration.command_line.conftest import Gsess, fill
+from tests.integration.command_line.conftest import Gsess, fill_store
 from tests.integration.command_line.test_commands import count
 from tests.integration.moving.filled_store import OF_A_PROCESS
 
@@ -57,7 +57,7 @@ ON_NOTHING = [
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     """Three lanes, entries and queued messages, and so many sessions besides."""
     home = tmp_path_factory.mktemp("store") / "home"
-    asyncio.run(fill(home))
+    asyncio.run(fill_store(home))
     if request.param:
         seed_sessions(home, request.param)
     return home, 4 + int(request.param)
@@ -82,7 +82,7 @@ def answers(gsess: Gsess, home: Path, around: Path, typed: str) -> None:
         ended = gsess("--home", home, *as_json, *words)
         assert (ended.code, "Traceback" in ended.err) == (Exit.DONE, False), ended.err
         if as_json:
-            assert ended.answer["ok"] is True
+            assert ended.json_answer["ok"] is True
 
 
 @pytest.mark.parametrize("typed", [*LOOKING, *AT_SOMETHING])

@@ -8,11 +8,11 @@ import pytest
 
 from gateway_sessions.cli.app import command_line
 from gateway_sessions.cli.exit_codes import Exit
-from tests.integration.command_line.conftest import Gsess, key
+from tests.integration.command_line.conftest import Gsess, key_of_person
 from tests.integration.command_line.test_commands import count
 from tests.integration.moving.filled_store import OF_A_PROCESS
 
-LANE = key(1)
+LANE = key_of_person(1)
 NO_LANE = "agent:main:telegram:dm:77"
 WITHOUT_A_STORE = {
     # What looks or changes says that there is none.

@@ -11,7 +11,7 @@ import pytest
 from gateway_sessions import SessionStore
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.identity.row_ids import SAFE
-from tests.integration.command_line.conftest import Gsess, key
+from tests.integration.command_line.conftest import Gsess, key_of_person
 
 TELLING = (
     "sessions list", "sessions show {session}", "sessions search auth", "sessions stats", "insights",
@@ -27,7 +27,7 @@ def given_up(home: Path) -> Path:
 
     async def give_up() -> None:
         async with SessionStore.open(home) as store:
-            turn = await store.claim(key(1))
+            turn = await store.claim(key_of_person(1))
             assert turn is not None
             async with turn:
                 await turn.fail("it cannot be done")
@@ -48,9 +48,9 @@ def numbers(value: Any) -> Iterator[int]:
 
 @pytest.mark.parametrize("typed", TELLING)
 def test_no_number_is_larger_than_a_reader_keeps(gsess: Gsess, given_up: Path, typed: str):
-    listed = gsess("--home", given_up, "--json", "sessions", "list").answer["results"]
-    session = next(one for one in listed if one["session_key"] == key(0))
-    words = typed.format(session=session["session_id"], lane=key(1), owner=session["owner"]).split()
+    listed = gsess("--home", given_up, "--json", "sessions", "list").json_answer["results"]
+    session = next(one for one in listed if one["session_key"] == key_of_person(0))
+    words = typed.format(session=session["session_id"], lane=key_of_person(1), owner=session["owner"]).split()
     ended = gsess("--home", given_up, "--json", *words)
     assert ended.code in (Exit.DONE, Exit.UNSOUND, Exit.BUSY), ended  # what a lane goes on with stays
     told = [json.loads(line) for line in ended.lines]
@@ -59,7 +59,7 @@ def test_no_number_is_larger_than_a_reader_keeps(gsess: Gsess, given_up: Path, t
 
 
 def test_the_id_of_a_dead_letter_is_text_and_names_it_to_requeue(gsess: Gsess, given_up: Path):
-    found = gsess("--home", given_up, "--json", "queue", "list", "--dead").answer["results"]
+    found = gsess("--home", given_up, "--json", "queue", "list", "--dead").json_answer["results"]
     assert found
     assert all(isinstance(one["item_id"], str) for one in found)
     assert gsess("--home", given_up, "queue", "requeue", found[0]["item_id"]).code == Exit.DONE

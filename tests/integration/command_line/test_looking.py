@@ -8,7 +8,7 @@ from gateway_sessions import Config, SessionDB, SessionResetPolicy, SessionStore
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.testing import FakeClock
-from tests.integration.command_line.conftest import Gsess, key, person
+from tests.integration.command_line.conftest import Gsess, key_of_person, source_of_person
 from tests.integration.command_line.test_commands import session_of
 
 CONFIG = """
@@ -25,7 +25,7 @@ def test_insights_report_the_last_days(gsess: Gsess, home: Path):
     ended = gsess("--home", home, "insights", "--days", 2)
     assert "telegram" in ended.out
     assert "4, 4 of them new" in ended.out
-    assert gsess("--home", home, "insights", "--json").answer["results"][0]["platforms"]
+    assert gsess("--home", home, "insights", "--json").json_answer["results"][0]["platforms"]
 
 
 def test_insights_tell_the_cost_and_what_stands_out(gsess: Gsess, home: Path):
@@ -78,7 +78,7 @@ def test_a_lane_is_explained_with_the_line_that_decides(gsess: Gsess, home: Path
     assert "03:00:00 Europe/Berlin" in ended.out
     assert "3 messages" in ended.out
     assert f"goes on with {session_of(home, 1)}" in ended.out
-    answer = gsess("--home", home, "explain", key(1), "--json").answer
+    answer = gsess("--home", home, "explain", key_of_person(1), "--json").json_answer
     assert answer["results"][0]["policy"]["path"] == "platforms.telegram.session_reset"
 
 
@@ -87,7 +87,7 @@ def test_each_field_of_a_policy_is_explained_by_its_line(gsess: Gsess, home: Pat
         "timezone: Europe/Berlin\nsession_reset: {mode: daily}\n"
         "platforms: {telegram: {session_reset: {at_hour: 3}}}\n"
     )
-    told = gsess("--home", home, "explain", key(0)).out
+    told = gsess("--home", home, "explain", key_of_person(0)).out
     assert f"session_reset.mode: daily ({home / 'config.yaml'}, line 2)" in told
     assert f"platforms.telegram.session_reset.at_hour: 3 ({home / 'config.yaml'}, line 3)" in told
     assert f"timezone: Europe/Berlin ({home / 'config.yaml'}, line 1)" in told
@@ -99,17 +99,19 @@ def test_each_field_of_a_policy_is_explained_by_its_line(gsess: Gsess, home: Pat
 def test_a_policy_of_the_session_is_explained_as_its_own(gsess: Gsess, home: Path):
     async def change() -> None:
         async with SessionStore.open(home) as store:
-            await store.set_reset_policy(key(0), SessionResetPolicy(mode=ResetMode.DAILY, at_hour=7))
-            await store.set_zone(key(0), "Asia/Tokyo")
+            await store.set_reset_policy(
+                key_of_person(0), SessionResetPolicy(mode=ResetMode.DAILY, at_hour=7)
+            )
+            await store.set_zone(key_of_person(0), "Asia/Tokyo")
 
     asyncio.run(change())
-    told = gsess("--home", home, "explain", key(0), "--json").answer["facts"]["policy_fields"]
+    told = gsess("--home", home, "explain", key_of_person(0), "--json").json_answer["facts"]["policy_fields"]
     assert [(one["field"], one["value"], one["where"]) for one in told] == [
         ("mode", "daily", "this session's own policy"),
         ("at_hour", "7", "this session's own policy"),
         ("timezone", "Asia/Tokyo", "this chat's own zone"),
     ]
-    assert "at_hour: 7 (this session's own policy)" in gsess("--home", home, "explain", key(0)).out
+    assert "at_hour: 7 (this session's own policy)" in gsess("--home", home, "explain", key_of_person(0)).out
 
 
 def test_a_boundary_that_waits_is_explained(gsess: Gsess, tmp_path: Path):
@@ -118,12 +120,12 @@ def test_a_boundary_that_waits_is_explained(gsess: Gsess, tmp_path: Path):
     async def pass_by() -> None:
         clock = FakeClock(datetime(2026, 3, 1, 3, 50, tzinfo=UTC))
         async with SessionStore.open(tmp_path, config, clock=clock) as store:
-            await store.get_or_create_session(person(0))
+            await store.get_or_create_session(source_of_person(0))
             clock.step(timedelta(minutes=20))
-            await store.get_or_create_session(person(0))
+            await store.get_or_create_session(source_of_person(0))
 
     asyncio.run(pass_by())
-    told = gsess("--home", tmp_path, "explain", key(0)).lines
+    told = gsess("--home", tmp_path, "explain", key_of_person(0)).lines
     assert [line.split()[1:3] for line in told if line.startswith("Passed")] == [["2026-03-01", "04:00:00"]]
 
 
@@ -140,29 +142,33 @@ async def say(home: Path, spoken: dict[str, tuple[float, ...]]) -> None:
 
 
 def test_a_policy_is_tried_on_what_was_recorded(gsess: Gsess, tmp_path: Path):
-    asyncio.run(say(tmp_path / "home", {key(1): (72, 71, 40, 1), "odd": (2, 1)}))
+    asyncio.run(say(tmp_path / "home", {key_of_person(1): (72, 71, 40, 1), "odd": (2, 1)}))
     (tmp_path / "new.yaml").write_text("session_reset: {mode: idle, idle_minutes: 720}\ntimezone: UTC\n")
     ended = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml")
     assert "2 resets on 1 of 2 lanes: 2 idle" in ended.out
-    found = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml", "--json").answer
+    found = gsess(
+        "--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml", "--json"
+    ).json_answer
     assert [one["reason"] for one in found["results"]] == [EndReason.IDLE] * 2
     assert found["facts"] == {"lanes": 2, "lanes_resetting": 1}
 
 
 def test_a_lane_without_a_session_has_the_policy_of_its_key(gsess: Gsess, tmp_path: Path):
-    asyncio.run(say(tmp_path / "home", {"agent:main:telegram:group:7:1": (30, 1), key(1): (30, 1)}))
+    asyncio.run(say(tmp_path / "home", {"agent:main:telegram:group:7:1": (30, 1), key_of_person(1): (30, 1)}))
     (tmp_path / "new.yaml").write_text(
         "session_reset: never\n"
         "platforms: {telegram: {chat_types: {group: {session_reset: {mode: idle, idle_minutes: 60}}}}}\n"
     )
-    found = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml", "--json").answer
+    found = gsess(
+        "--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml", "--json"
+    ).json_answer
     assert [one["session_key"] for one in found["results"]] == ["agent:main:telegram:group:7:1"]
 
 
 def test_what_a_session_has_of_its_own_stays_when_a_policy_is_tried(gsess: Gsess, home: Path):
     async def change() -> None:
         async with SessionStore.open(home) as store:
-            await store.set_reset_policy(key(0), SessionResetPolicy(mode=ResetMode.NONE))
+            await store.set_reset_policy(key_of_person(0), SessionResetPolicy(mode=ResetMode.NONE))
             now = store.db._clock.now()  # noqa: SLF001 -- as above
             for number in (0, 1):
                 said = {"role": "user", "content": "x", "timestamp": (now - timedelta(hours=30)).timestamp()}
@@ -170,12 +176,12 @@ def test_what_a_session_has_of_its_own_stays_when_a_policy_is_tried(gsess: Gsess
 
     asyncio.run(change())
     (home / "new.yaml").write_text("session_reset: {mode: idle, idle_minutes: 60}\n")
-    found = gsess("--home", home, "simulate", "--policy", home / "new.yaml", "--json").answer["results"]
-    assert {one["session_key"] for one in found} == {key(1)}
+    found = gsess("--home", home, "simulate", "--policy", home / "new.yaml", "--json").json_answer["results"]
+    assert {one["session_key"] for one in found} == {key_of_person(1)}
 
 
 def test_a_simulation_says_how_many_lanes_it_does_not_show(gsess: Gsess, tmp_path: Path):
-    asyncio.run(say(tmp_path / "home", {key(number): (30, 1) for number in range(22)}))
+    asyncio.run(say(tmp_path / "home", {key_of_person(number): (30, 1) for number in range(22)}))
     (tmp_path / "new.yaml").write_text("session_reset: {mode: idle, idle_minutes: 60}\n")
     ended = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml")
     assert "22 resets on 22 of 22 lanes" in ended.out

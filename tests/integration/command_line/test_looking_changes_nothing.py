@@ -13,7 +13,7 @@ import pytest
 from gateway_sessions import Scope, SessionStore
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.testing.contract.queue.authors import turn
-from tests.integration.command_line.conftest import Gsess, fill, key, person
+from tests.integration.command_line.conftest import Gsess, fill_store, key_of_person, source_of_person
 from tests.integration.command_line.terminal.test_chat import Talk, talk
 from tests.integration.command_line.test_exit_codes import leaves
 from tests.integration.moving.filled_store import OF_A_PROCESS
@@ -48,20 +48,20 @@ COMMANDS = [*((one, "") for one in ANYWHERE), *((one, kind) for one in AT_A_SESS
 
 async def make(home: Path) -> dict[str, str]:
     """A store with sessions of every kind; their ids."""
-    await fill(home)
+    await fill_store(home)
     async with SessionStore.open(home, titler=None) as store:
         found = {
-            kind: await store.peek_session_id(key(number)) or ""
+            kind: await store.peek_session_id(key_of_person(number)) or ""
             for number, kind in enumerate(("ended", "current", "suspended"))
         }
-        await store.reset_session(key(0))
-        await store.suspend_session(key(2))
+        await store.reset_session(key_of_person(0))
+        await store.suspend_session(key_of_person(2))
         # A conversation that went to somebody else, with what its person had said in it.
-        other = await store.get_or_create_session(person(3))
-        await turn(store, person(3), "Help me with the module", other.session_key)
-        moved = await store.get_or_create_session(person(4))
+        other = await store.get_or_create_session(source_of_person(3))
+        await turn(store, source_of_person(3), "Help me with the module", other.session_key)
+        moved = await store.get_or_create_session(source_of_person(4))
         await store.switch_session(moved.session_key, other.session_id, scope=Scope.operator(), move=True)
-        dead = await store.claim(key(1))
+        dead = await store.claim(key_of_person(1))
         assert dead is not None
         await dead.fail("no power")
         await store.db.catch_up_search_index()

@@ -45,21 +45,23 @@ def many(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def test_each_command_finds_what_it_is_asked_for(gsess: Gsess, many: tuple[Path, int]):
     home, number = many
-    listed = gsess("--home", home, "sessions", "list", "--limit", 50, "--json").answer
+    listed = gsess("--home", home, "sessions", "list", "--limit", 50, "--json").json_answer
     assert [one["session_id"] for one in listed["results"]] == [id_of(number - 1 - one) for one in range(50)]
     assert listed["facts"]["more"] is True
-    found = gsess("--home", home, "sessions", "list", "--find", RARE, "--json").answer["results"]
+    found = gsess("--home", home, "sessions", "list", "--find", RARE, "--json").json_answer["results"]
     assert [one["session_id"] for one in found] == [id_of(number // 2)]
-    of_source = gsess("--home", home, "sessions", "list", "--source", SOURCES[0], "--json").answer["results"]
+    of_source = gsess("--home", home, "sessions", "list", "--source", SOURCES[0], "--json").json_answer[
+        "results"
+    ]
     assert {one["source"] for one in of_source} == {SOURCES[0]}
     shown = gsess("--home", home, "sessions", "show", id_of(7))
     assert said_in(7, number) in shown.out
-    stats = gsess("--home", home, "sessions", "stats", "--json").answer
+    stats = gsess("--home", home, "sessions", "stats", "--json").json_answer
     assert (stats["facts"]["sessions"], stats["facts"]["messages"]) == (number, 2 * number)
     assert {one["platform"]: one["sessions"] for one in stats["results"]} == dict.fromkeys(
         SOURCES, number // len(SOURCES)
     )
-    top = gsess("--home", home, "top", "--json").answer["results"][0]
+    top = gsess("--home", home, "top", "--json").json_answer["results"][0]
     assert top["work"]["waiting"] == 0
 
 
@@ -70,7 +72,7 @@ def test_some_go_and_the_others_stay(gsess: Gsess, many: tuple[Path, int], tmp_p
     assert gsess("--home", home, "sessions", "rename", id_of(6), "another", "name").code == Exit.DONE
     pruned = gsess(
         "--home", home, "sessions", "prune", "--unended", "--keep", number - 3, "--yes", "--json"
-    ).answer
+    ).json_answer
     assert pruned["results"][0]["session_ids"] == [id_of(0), id_of(1)]
     assert count(home, "sessions") == number - 3
     assert "another name" in gsess("--home", home, "sessions", "list", "--find", "another name").out
@@ -80,7 +82,7 @@ def test_a_plan_names_the_oldest_and_counts_the_others(gsess: Gsess, many: tuple
     home, number = many
     typed = ["--home", home, "sessions", "prune", "--unended", "--keep", 0, "--older-than", "4d", "--dry-run"]
     first, *named, last = gsess(*typed).lines
-    plan = gsess(*typed, "--json").answer["results"][0]["session_ids"]
+    plan = gsess(*typed, "--json").json_answer["results"][0]["session_ids"]
     assert plan == [id_of(one) for one in range(len(plan))]
     assert MAX_IDS_SHOWN < len(plan) < number
     assert first.startswith(f"Would remove {len(plan):,} sessions")
@@ -91,25 +93,29 @@ def test_a_plan_names_the_oldest_and_counts_the_others(gsess: Gsess, many: tuple
 def test_all_of_them_can_be_browsed(many: tuple[Path, int]):
     home, number = many
     with terminal_session("--home", home, "sessions", "browse", columns=120, lines=LINES) as person:
-        person.until("1 of 100+")
+        person.watch_until("1 of 100+")
         for page in range(1, 11):
             person.press(PAGE_DOWN)
-            person.until(lambda screen, page=page: id_of(number - 1 - page * ROWS) in screen.lines[-2])
+            person.watch_until(lambda screen, page=page: id_of(number - 1 - page * ROWS) in screen.lines[-2])
         person.press(END)
-        person.until(f"{number:,} of {number:,}")
+        person.watch_until(f"{number:,} of {number:,}")
         assert id_of(0) in person.screen.lines[-2]
         person.press(UP)
-        person.until(lambda screen: id_of(1) in screen.lines[-2])
+        person.watch_until(lambda screen: id_of(1) in screen.lines[-2])
         person.press(HOME, "/", *RARE)
-        person.until(lambda screen: "1 of 1" in screen.lines[-1] and id_of(number // 2) in screen.lines[-2])
+        person.watch_until(
+            lambda screen: "1 of 1" in screen.lines[-1] and id_of(number // 2) in screen.lines[-2]
+        )
         person.press(ESCAPE)
-        person.until("1 of 100+")
+        person.watch_until("1 of 100+")
         person.press("/", *id_of(3))
-        person.until(lambda screen: "1 of 1" in screen.lines[-1] and id_of(3) in screen.lines[-2])
+        person.watch_until(lambda screen: "1 of 1" in screen.lines[-1] and id_of(3) in screen.lines[-2])
         person.press("\x15", *"no. 9")
-        person.until(lambda screen: "no. 9" in chosen(screen) and "1 of 1 " not in f"{screen.lines[-1]} ")
+        person.watch_until(
+            lambda screen: "no. 9" in chosen(screen) and "1 of 1 " not in f"{screen.lines[-1]} "
+        )
         person.press(ESCAPE, "q")
-        assert person.ended() == Exit.DONE
+        assert person.watch_to_end() == Exit.DONE
 
 
 def test_people_talk_and_watch_in_a_large_store(many: tuple[Path, int], tmp_path: Path):
@@ -124,15 +130,15 @@ def test_people_talk_and_watch_in_a_small_store(request: pytest.FixtureRequest, 
 def talk_and_watch(home: Path, folder: Path) -> None:
     copy = shutil.copytree(home, folder / "copy", ignore=OF_A_PROCESS)
     with terminal_session("--home", copy, "chat") as talker:
-        talker.until("Ctrl-D ends")
+        talker.watch_until("Ctrl-D ends")
         talker.press(*"hello 火车", ENTER)
-        talker.until("You said: hello 火车")
+        talker.watch_until("You said: hello 火车")
         with terminal_session("--home", copy, "top", "--every", "0.2", columns=100) as watcher:
-            watcher.until(lambda screen: "at most" in screen.text and "0 turns" in screen.text)
+            watcher.watch_until(lambda screen: "at most" in screen.text and "0 turns" in screen.text)
             watcher.press(CTRL_C)
-            assert watcher.ended() == Exit.DONE
+            assert watcher.watch_to_end() == Exit.DONE
             assert watcher.screen.on == {CURSOR, WRAPS}
         talker.press(CTRL_D)
-        talker.until("chat -r ")
-        assert talker.ended() == Exit.DONE
+        talker.watch_until("chat -r ")
+        assert talker.watch_to_end() == Exit.DONE
         assert b"Traceback" not in talker.drawn + watcher.drawn

@@ -68,7 +68,7 @@ def spoilt(address: str) -> Iterator[str]:
 
 
 def health_of(gsess: Gsess, *arguments: str) -> dict[str, tuple[str, str, str | None]]:
-    results = gsess(*arguments, "doctor", "--json").answer["results"]
+    results = gsess(*arguments, "doctor", "--json").json_answer["results"]
     return {one["what"]: (one["health"], one["told"], one["what_next"]) for one in results}
 
 
@@ -124,7 +124,7 @@ def test_top_knows_of_turns_that_run_elsewhere(gsess: Gsess, address: str, tmp_p
             running = await asyncio.to_thread(gsess, "--home", address, "top")
             listed = await asyncio.to_thread(gsess, "--home", address, "queue", "list", "--json")
             await turn.release()
-        return running.out, listed.answer["results"]
+        return running.out, listed.json_answer["results"]
 
     told, listed = asyncio.run(look())
     assert "nobody has the store open in this directory; elsewhere 1 process has it open" in told

@@ -60,7 +60,9 @@ def test_tables_are_brought_up_to_date_once(gsess: Gsess, place: Place):
     refused = gsess(*arguments, "sessions", "list")
     assert (refused.code, "sessiondb upgrade" in refused.err) == (Exit.FAILED, True)
     (database,) = [
-        one for one in gsess(*arguments, "doctor", "--json").answer["results"] if one["what"] == "Database"
+        one
+        for one in gsess(*arguments, "doctor", "--json").json_answer["results"]
+        if one["what"] == "Database"
     ]
     assert "sessiondb upgrade" in database["what_next"]
     for _ in range(2):
@@ -75,7 +77,7 @@ def test_tables_are_made_where_there_are_none(gsess: Gsess, place: Place):
     arguments, newest, _ = place
     assert gsess(*arguments, "sessiondb", "upgrade", "--dry-run").out == "Would make the tables.\n"
     assert gsess(*arguments, "sessions", "list").code == Exit.NOT_FOUND
-    answer = gsess(*arguments, "sessiondb", "upgrade", "--json").answer["results"][0]
+    answer = gsess(*arguments, "sessiondb", "upgrade", "--json").json_answer["results"][0]
     assert (answer["before"], answer["after"]) == (None, newest)
     assert gsess(*arguments, "sessiondb", "check").code == Exit.DONE
 

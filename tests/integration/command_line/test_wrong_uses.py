@@ -14,7 +14,7 @@ import pytest
 
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.storage.engines.sqlite.engine import SqliteDriver
-from tests.integration.command_line.conftest import Gsess, key
+from tests.integration.command_line.conftest import Gsess, key_of_person
 from tests.programs import WarmPython
 from tests.raw_sql import execute_sql
 
@@ -159,7 +159,7 @@ def test_one_line_says_what_is_wrong_and_what_to_do(gsess: Gsess, home: Path, su
     assert not candidates or use.code == Exit.AMBIGUOUS or use.next == "config validate"
     assert not (surroundings / "none").exists()
     assert content(home) == before
-    answer = gsess(*place, "--json", *words).answer
+    answer = gsess(*place, "--json", *words).json_answer
     assert answer["ok"] is False
     assert answer["error"]["exit_code"] == use.code
 
@@ -167,7 +167,7 @@ def test_one_line_says_what_is_wrong_and_what_to_do(gsess: Gsess, home: Path, su
 def test_json_and_sessions_are_not_mixed(gsess: Gsess, home: Path):
     ended = gsess("--home", home, "sessions", "export", "-", "--json")
     assert ended.code == Exit.WRONG_USE
-    assert "would mix" in ended.answer["error"]["message"]
+    assert "would mix" in ended.json_answer["error"]["message"]
 
 
 def test_a_title_that_is_taken_is_said_so(gsess: Gsess, home: Path):
@@ -183,7 +183,7 @@ def test_a_title_that_is_taken_is_said_so(gsess: Gsess, home: Path):
 def test_the_current_session_of_a_lane_is_not_deleted(gsess: Gsess, home: Path):
     ended = gsess("--home", home, "sessions", "delete", "my project", "--yes")
     assert ended.code == Exit.BUSY
-    assert key(1) in ended.err
+    assert key_of_person(1) in ended.err
 
 
 def test_a_bug_is_shown_where_it_is_asked_for(gsess: Gsess, home: Path):

@@ -21,7 +21,18 @@ from gateway_sessions.agents import Endpoint
 from gateway_sessions.agents.openai import OpenAIAgent
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.testing import FakePlatform
-from tests.fake_model import FakeModel, Line, Script, chunk, hangs, head, refuses, says, sends, whole
+from tests.fake_model import (
+    FakeModel,
+    ModelConnection,
+    Script,
+    chunk,
+    head,
+    refuses,
+    says,
+    send_and_close,
+    send_and_hang,
+    whole_answer,
+)
 from tests.integration.command_line.terminal.test_chat import CODE
 from tests.programs import PATIENCE, Program, WarmPython, read_until
 
@@ -81,10 +92,10 @@ async def room(model: FakeModel, tmp_path: Path) -> AsyncIterator[Room]:
 async def test_an_answer_grows_before_peoples_eyes_and_is_remembered(room: Room, model: FakeModel):
     go_on = asyncio.Event()
 
-    async def slowly(line: Line) -> None:
+    async def slowly(line: ModelConnection) -> None:
         await line.send(head(), chunk("Six "))
         await go_on.wait()
-        await line.send(whole("o'clock."))
+        await line.send(whole_answer("o'clock."))
 
     model.scripts.append(slowly)
     await room.platform.says("ann", "When does the train leave?")
@@ -137,7 +148,7 @@ async def test_what_it_took_is_counted_for_the_session(room: Room, model: FakeMo
 
 
 async def test_stop_closes_the_connection_at_once(room: Room, model: FakeModel):
-    model.scripts.append(hangs(head(), chunk("Well, ")))
+    model.scripts.append(send_and_hang(head(), chunk("Well, ")))
     await room.platform.says("ann", "hello")
     await asyncio.wait_for(model.asked.wait(), PATIENCE)
     began = time.monotonic()
@@ -225,10 +236,10 @@ async def test_a_chat_with_a_model_goes_on_where_it_was(terminal: Terminal, mode
 async def test_on_a_terminal_the_answer_grows(terminal: Terminal, model: FakeModel):
     go_on = asyncio.Event()
 
-    async def slowly(line: Line) -> None:
+    async def slowly(line: ModelConnection) -> None:
         await line.send(head(), chunk("Six "))
         await go_on.wait()
-        await line.send(whole("o'clock."))
+        await line.send(whole_answer("o'clock."))
 
     model.scripts.append(slowly)
     ours, theirs = pty.openpty()
@@ -258,8 +269,8 @@ def read_up_to(descriptor: int, end: bytes) -> bytes:
     [
         (refuses(401, f"bad: {KEY}"), "does not accept the key (status 401: bad: (the key))"),
         (refuses(404, "model 'large' not found"), "has no model 'large'"),
-        (sends(head(), chunk("Hel")), "was cut off in the middle of its answer"),
-        (sends(head("text/html"), b"<html>"), "has sent a page for people"),
+        (send_and_close(head(), chunk("Hel")), "was cut off in the middle of its answer"),
+        (send_and_close(head("text/html"), b"<html>"), "has sent a page for people"),
     ],
 )
 async def test_why_a_turn_has_failed_is_one_line_beside_the_chat(

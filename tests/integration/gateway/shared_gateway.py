@@ -35,7 +35,7 @@ class Person:
         self.name = f"p{next(self._numbers)}"
         self.chat = chat
 
-    def plays(self, *scripts: object) -> ScriptedAgent:
+    def script_agent(self, *scripts: object) -> ScriptedAgent:
         """What the agent does when this person writes."""
         self.agents.scripts[self.name] = agent = ScriptedAgent(*scripts)  # type: ignore[arg-type]
         return agent
@@ -47,7 +47,7 @@ class Person:
     async def says(self, text: str, **more: object) -> Receipt:
         return await self.harness.platform.says(self.name, text, chat=self.chat, **more)  # type: ignore[arg-type]
 
-    async def asks(self, text: str, **more: object) -> str:
+    async def use_command(self, text: str, **more: object) -> str:
         """Use a command; what was answered."""
         await self.harness.wait_until_idle()
         before = len(self.harness.platform.sent)
@@ -55,14 +55,14 @@ class Person:
         assert isinstance(receipt, Accepted), receipt
         assert receipt.disposition is Disposition.COMMAND, receipt
         await self.harness.wait_until_idle()
-        return "\n".join(one.text for one in self._seen(before) if one.message.is_notice)
+        return "\n".join(one.text for one in self._shown_since(before) if one.message.is_notice)
 
-    async def hears(self, text: str, **more: object) -> str:
+    async def say_and_hear(self, text: str, **more: object) -> str:
         """Say something, and wait for what the agent answers."""
         before = len(self.harness.platform.sent)
         await self.says(text, **more)
         await self.harness.wait_until_idle()
-        return "\n".join(one.text for one in self._seen(before) if not one.message.is_notice)
+        return "\n".join(one.text for one in self._shown_since(before) if not one.message.is_notice)
 
     async def transcript(self) -> list[object]:
         """What was said in the conversation."""
@@ -70,6 +70,6 @@ class Person:
         assert session_id is not None
         return [row["content"] for row in await self.harness.store.load_transcript(session_id)]
 
-    def _seen(self, before: int) -> list:
+    def _shown_since(self, before: int) -> list:
         chat = self.chat or self.name
         return [one for one in self.harness.platform.sent[before:] if one.target.chat_id == chat]

@@ -34,7 +34,7 @@ def difference_for(section: str, vector: Vector) -> Difference | None:
     return found[0] if found else None
 
 
-def of_section(section: str) -> list[Difference]:
+def differences_of_section(section: str) -> list[Difference]:
     """The differences that occur in one part of the recorded answers."""
     return [one for one in DIFFERENCES if one.section == section]
 
@@ -49,7 +49,7 @@ def _encoded_key(vector: Vector) -> str:
     key: str = vector["key"]
     source, profile = vector["source"], vector.get("flags", {}).get("profile")
     parts = {part for name in _PARTS if (part := source.get(name))} | ({profile} if profile else set())
-    pieces = _split(
+    pieces = _encode_parts(
         key, sorted((part for part in parts if ":" in part or "%" in part), key=len, reverse=True)
     )
     return "".join(pieces)
@@ -58,18 +58,18 @@ def _encoded_key(vector: Vector) -> str:
 _PARTS = ("chat_type", "chat_id", "thread_id", "user_id")
 
 
-def _split(key: str, odd: Iterable[str]) -> list[str]:
+def _encode_parts(key: str, odd: Iterable[str]) -> list[str]:
     """The key in pieces of which those that are whole parts are encoded."""
     for part in odd:
         before, found, after = f":{key}:".partition(f":{part}:")
         if found:
             encoded = part.replace("%", "%25").replace(":", "%3A")
             return [
-                *_split(before[1:], odd),
+                *_encode_parts(before[1:], odd),
                 ":" * bool(before),
                 encoded,
                 ":" * (len(after) > 0),
-                *_split(after[:-1], odd),
+                *_encode_parts(after[:-1], odd),
             ]
     return [key]
 

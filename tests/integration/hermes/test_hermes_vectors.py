@@ -42,7 +42,7 @@ from tests.integration.hermes.deliberate_differences import (
     DIFFERENCES,
     Difference,
     difference_for,
-    of_section,
+    differences_of_section,
 )
 from tests.raw_sql import execute_sql
 
@@ -58,7 +58,7 @@ def source_of(fields: Vector) -> SessionSource:
 
 def compare(section: str, answers: Iterable[tuple[Vector, Any, Any]]) -> None:
     """Ours must be Hermes' answer, except where a listed difference says another; each has to occur."""
-    unseen = {one.name for one in of_section(section)}
+    unseen = {one.name for one in differences_of_section(section)}
     for vector, theirs, ours in answers:
         difference: Difference | None = difference_for(section, vector)
         if difference is None:

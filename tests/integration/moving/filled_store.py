@@ -29,16 +29,16 @@ MESSAGES = 3 * PEOPLE + 2
 LONG = "ü中文😀 and some more " * 400
 
 
-def person(number: int) -> SessionSource:
+def source_of_person(number: int) -> SessionSource:
     return SessionSource(platform="telegram", chat_id=str(number), user_id=f"user{number}", user_name="Ann")
 
 
-def said(number: int, text: str) -> InboundMessage:
-    return InboundMessage(source=person(number), text=text, message_id=f"{number}-{text}")
+def message_from(number: int, text: str) -> InboundMessage:
+    return InboundMessage(source=source_of_person(number), text=text, message_id=f"{number}-{text}")
 
 
 @asynccontextmanager
-async def open_store(home: Path) -> AsyncIterator[SessionStore]:
+async def open_quick_store(home: Path) -> AsyncIterator[SessionStore]:
     async with SessionStore.open(home, QUICK) as store:
         yield store
 
@@ -46,28 +46,28 @@ async def open_store(home: Path) -> AsyncIterator[SessionStore]:
 async def fill_store(home: Path) -> None:
     """A store whose last owner was killed in the middle of a turn."""
     before = home.with_name("before the kill")
-    async with open_store(before) as store:
+    async with open_quick_store(before) as store:
         for number in range(PEOPLE):
-            entry = await store.get_or_create_session(person(number))
+            entry = await store.get_or_create_session(source_of_person(number))
             rows = [{"role": "user", "content": f"{text} {LONG}"} for text in ("one", "two", "three")]
             await store.db.append_messages(entry.session_id, rows)
-        first = await store.get_or_create_session(person(0))
+        first = await store.get_or_create_session(source_of_person(0))
         await store.db.set_session_title(first.session_id, "Über 中文")
         await store.reset_session(first.session_key)
         await store.db.record_usage(first.session_id, "e", model="m", input_tokens=7, output_tokens=3)
         for text in ("a", "b", "c"):
-            await store.enqueue(said(1, text), solo=True)
-        async with await store.claim(store.key_for(person(1))) as turn:  # type: ignore[union-attr]
+            await store.enqueue(message_from(1, text), solo=True)
+        async with await store.claim(store.key_for(source_of_person(1))) as turn:  # type: ignore[union-attr]
             await turn.append({"role": "assistant", "content": "as far as it came"})
             shutil.copytree(
                 before, home, ignore=OF_A_PROCESS
             )  # what is on the disk is what a kill would leave
             await turn.release()
     with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
-        fill_up(connection)
+        fill_empty_tables(connection)
 
 
-def fill_up(connection: sqlite3.Connection) -> None:
+def fill_empty_tables(connection: sqlite3.Connection) -> None:
     """Rows of every kind of value in the tables that have none yet."""
     for table in BEGINNINGS:
         if connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]:  # noqa: S608 -- ours
@@ -87,7 +87,7 @@ def value_of(kind: str, number: int, *, needed: bool) -> Any:
     return {"TEXT": f"text '{number}' 中\\n", "REAL": number / 3, "INTEGER": (number << 40) - 5}[kind]
 
 
-def in_file(path: Path) -> dict[str, Counter[tuple[Any, ...]]]:
+def rows_in_file(path: Path) -> dict[str, Counter[tuple[Any, ...]]]:
     """All rows of all tables; facts as text, without those about the database itself."""
     with closing(sqlite3.connect(path)) as connection:
         rows = {
@@ -97,7 +97,7 @@ def in_file(path: Path) -> dict[str, Counter[tuple[Any, ...]]]:
     return without_own_facts(rows)
 
 
-async def on_server(dsn: str) -> dict[str, Counter[tuple[Any, ...]]]:
+async def rows_on_server(dsn: str) -> dict[str, Counter[tuple[Any, ...]]]:
     connection = await asyncpg.connect(dsn)
     try:
         rows = {}

@@ -39,13 +39,13 @@ from tests.integration.moving.filled_store import (
     MESSAGES,
     PEOPLE,
     QUICK,
-    in_file,
-    on_server,
-    open_store,
-    person,
+    open_quick_store,
+    rows_in_file,
+    rows_on_server,
     search,
+    source_of_person,
 )
-from tests.pooler import REAL, pooled
+from tests.pooler import REAL, running_pooler
 from tests.programs import WarmPython
 from tests.raw_sql import change_rows, migrated_in_memory
 
@@ -59,39 +59,39 @@ SLOWLY = """
 async def test_everything_arrives_on_a_server_and_comes_back_as_it_was(
     source: Path, dsn: str, tmp_path: Path
 ):
-    before = in_file(source)
+    before = rows_in_file(source)
     assert all(before.values())
     there = await migrate_store(source, dsn)
-    assert await on_server(dsn) == before
+    assert await rows_on_server(dsn) == before
     back = await migrate_store(dsn, tmp_path / "back" / "sessions.db")
-    assert in_file(tmp_path / "back" / "sessions.db") == before
+    assert rows_in_file(tmp_path / "back" / "sessions.db") == before
     assert there.rows == back.rows == {name: rows.total() for name, rows in before.items() if name != "meta"}
     assert (there.resumed, there.already, there.dry_run) == (False, False, False)
-    assert in_file(source) == before
+    assert rows_in_file(source) == before
 
 
 async def test_it_goes_round_all_engines_and_is_the_same(source: Path, dsn: str, tmp_path: Path):
-    before = in_file(source)
+    before = rows_in_file(source)
     async with mysql.empty_database() as url:
         await migrate_store(source, url)
         again = await migrate_store(source, url)
         assert again.already
         await migrate_store(url, dsn)
     await migrate_store(dsn, tmp_path / "back" / "sessions.db")
-    assert in_file(tmp_path / "back" / "sessions.db") == before
+    assert rows_in_file(tmp_path / "back" / "sessions.db") == before
 
 
 @pytest.mark.skipif(REAL is not None, reason="a real pooler may know prepared statements")
 async def test_it_goes_through_a_pooler_that_knows_no_prepared_statements(
     source: Path, dsn: str, tmp_path: Path
 ):
-    before = in_file(source)
-    async with pooled(dsn) as address:
+    before = rows_in_file(source)
+    async with running_pooler(dsn) as address:
         await migrate_store(source, address, dry_run=True, prepared_statements=False)
         await migrate_store(source, address, prepared_statements=False)
-        assert await on_server(dsn) == before
+        assert await rows_on_server(dsn) == before
         await migrate_store(address, tmp_path / "back" / "sessions.db", prepared_statements=False)
-    assert in_file(tmp_path / "back" / "sessions.db") == before
+    assert rows_in_file(tmp_path / "back" / "sessions.db") == before
 
 
 async def test_a_server_may_take_as_long_as_it_likes_to_count_what_it_has(
@@ -103,12 +103,12 @@ async def test_a_server_may_take_as_long_as_it_likes_to_count_what_it_has(
     await connection.close()
     monkeypatch.setattr(registry, "USUAL", replace(USUAL, statement_seconds=0.2))
     await migrate_store(dsn, tmp_path / "back" / "sessions.db")
-    assert in_file(tmp_path / "back" / "sessions.db") == in_file(source)
+    assert rows_in_file(tmp_path / "back" / "sessions.db") == rows_in_file(source)
 
 
 async def test_a_file_can_move_to_another_file(source: Path, tmp_path: Path):
     await migrate_store(source, f"sqlite:///{tmp_path}/new/other.db")
-    assert in_file(tmp_path / "new" / "other.db") == in_file(source)
+    assert rows_in_file(tmp_path / "new" / "other.db") == rows_in_file(source)
 
 
 async def test_the_report_says_what_was_moved(source: Path, tmp_path: Path):
@@ -122,7 +122,9 @@ async def test_a_rehearsal_changes_nothing(source: Path, dsn: str, tmp_path: Pat
     target = tmp_path / "new" / "sessions.db"
     reports = [await migrate_store(source, place, dry_run=True) for place in (target, dsn)]
     assert [str(one).split()[:2] for one in reports] == [["Would", "migrate"]] * 2
-    assert reports[0].rows == {name: rows.total() for name, rows in in_file(source).items() if name != "meta"}
+    assert reports[0].rows == {
+        name: rows.total() for name, rows in rows_in_file(source).items() if name != "meta"
+    }
     assert not target.parent.exists()
     connection = await asyncpg.connect(dsn)
     assert await connection.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
@@ -140,10 +142,10 @@ async def test_a_target_with_a_store_of_its_own_is_left_alone(source: Path, tmp_
     target = tmp_path / "new" / "sessions.db"
     async with SessionDB.open(target) as db:
         await db.create_session("theirs", "cli")
-    before = in_file(target)
+    before = rows_in_file(target)
     with pytest.raises(MigrationError, match="something else"):
         await migrate_store(source, target)
-    assert in_file(target) == before
+    assert rows_in_file(target) == before
 
 
 @pytest.mark.parametrize("busy", ["source", "target"])
@@ -196,7 +198,7 @@ async def test_what_has_come_only_in_part_cannot_be_opened(source: Path, tmp_pat
     with pytest.raises(MigrationError, match="only a part"):
         await migrate_store(target, tmp_path / "third" / "sessions.db")
     assert (await migrate_store(source, target)).resumed
-    assert in_file(target) == in_file(source)
+    assert rows_in_file(target) == rows_in_file(source)
 
 
 async def test_what_has_come_only_in_part_to_a_server_cannot_be_opened(
@@ -210,7 +212,7 @@ async def test_what_has_come_only_in_part_to_a_server_cannot_be_opened(
         with pytest.raises(MigrationError, match="run the migration again"):
             await opened.__aenter__()
     assert (await migrate_store(source, dsn)).resumed
-    assert await on_server(dsn) == in_file(source)
+    assert await rows_on_server(dsn) == rows_in_file(source)
 
 
 @pytest.mark.usefixtures("blocking_allowed")
@@ -343,7 +345,7 @@ async def test_killed_again_and_again_it_comes_to_its_end(
             ends.append(warm_python.run(DIES, one, other, point, 5).returncode)
         assert ends[-1] == 0
         assert len(ends) > 3
-    assert await on_server(dsn) == in_file(source) == in_file(back)
+    assert await rows_on_server(dsn) == rows_in_file(source) == rows_in_file(back)
 
 
 # Afterwards
@@ -359,11 +361,11 @@ async def test_a_gateway_goes_on_with_its_queue_and_the_turn_that_was_cut_off(
         sessiondb=SessionDBConfig(provider=Provider.POSTGRESQL, url=dsn),
     )
     async with SessionStore.open(tmp_path / "server", config) as store:
-        key = store.key_for(person(1))
+        key = store.key_for(source_of_person(1))
         assert list(store.started.resumed) == [key]
         assert [one.message.text for one in await store.list_queued(key)] == ["a", "b", "c"]
         assert await search(store, "three") == PEOPLE
-        fresh = await store.get_or_create_session(person(99))
+        fresh = await store.get_or_create_session(source_of_person(99))
         assert fresh.session_id
     clock = FakeClock(SystemClock().now() + timedelta(minutes=1))
     async with open_harness(tmp_path / "server", config, agent=ScriptedAgent(), clock=clock) as harness:
@@ -376,7 +378,7 @@ async def test_a_gateway_goes_on_with_its_queue_and_the_turn_that_was_cut_off(
 
 
 async def session_of(store: SessionStore, number: int) -> str:
-    session_id = await store.peek_session_id(store.key_for(person(number)))
+    session_id = await store.peek_session_id(store.key_for(source_of_person(number)))
     assert session_id is not None
     return session_id
 
@@ -385,10 +387,10 @@ async def test_new_entries_get_other_ids_than_those_that_came_along(source: Path
     """They are counted from the epoch on, so the epoch has to come along."""
     target = tmp_path / "new" / "sessions.db"
     await migrate_store(source, target)
-    async with open_store(target.parent) as store:
+    async with open_quick_store(target.parent) as store:
         for number in range(100, 110):
-            await store.get_or_create_session(person(number))
-        await store.get_or_create_session(person(0))
+            await store.get_or_create_session(source_of_person(number))
+        await store.get_or_create_session(source_of_person(0))
 
 
 # Pages
@@ -406,7 +408,7 @@ async def test_pages_are_small_where_rows_are_large(
     )
     assert rows[-1] == MESSAGES
     assert len(rows) == 3
-    assert in_file(tmp_path / "new" / "sessions.db") == in_file(source)
+    assert rows_in_file(tmp_path / "new" / "sessions.db") == rows_in_file(source)
 
 
 def test_every_table_and_column_moves():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.operator import migrate_store
-from tests.integration.moving.filled_store import in_file
+from tests.integration.moving.filled_store import rows_in_file
 from tests.integration.moving.test_moving import DIES
 from tests.mysql import empty_database
 from tests.programs import WarmPython
@@ -20,10 +20,10 @@ async def address() -> AsyncIterator[str]:
 
 
 async def test_everything_arrives_and_comes_back_as_it_was(source: Path, address: str, tmp_path: Path):
-    before = in_file(source)
+    before = rows_in_file(source)
     there = await migrate_store(source, address)
     back = await migrate_store(address, tmp_path / "back" / "sessions.db")
-    assert in_file(tmp_path / "back" / "sessions.db") == before
+    assert rows_in_file(tmp_path / "back" / "sessions.db") == before
     assert there.rows == back.rows == {name: rows.total() for name, rows in before.items() if name != "meta"}
     assert there.target == "mysql://…"
 
@@ -38,4 +38,4 @@ async def test_killed_again_and_again_it_comes_to_its_end(
             ends.append(warm_python.run(DIES, one, other, "before_commit", 5).returncode)
         assert ends[-1] == 0
         assert len(ends) > 3
-    assert in_file(source) == in_file(back)
+    assert rows_in_file(source) == rows_in_file(back)

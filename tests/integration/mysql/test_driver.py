@@ -17,8 +17,13 @@ from gateway_sessions.storage.engines.mysql.connection import ConnectionLender, 
 from gateway_sessions.storage.engines.mysql.engine import MySQLDriver, close_pool, open_pool
 from gateway_sessions.storage.engines.mysql.errors import FOREIGN
 from gateway_sessions.storage.engines.server.driver import USUAL, ServerLimits
-from tests.integration.servers.driver_contract import DriverContract, exists, make_session, wait_until_blocked
-from tests.mysql import BLOCKED, MIGRATIONS, a_pool, connected
+from tests.integration.servers.driver_contract import (
+    DriverContract,
+    make_session,
+    session_exists,
+    wait_until_blocked,
+)
+from tests.mysql import BLOCKED, MIGRATIONS, lend_pool, open_connection
 
 INSERT = "INSERT INTO sessions (session_id, owner, source, started_at) VALUES (?, 'o', 'cli', 1)"
 
@@ -58,11 +63,11 @@ class TestMySQL(DriverContract):
 
     @asynccontextmanager
     async def rival(self, address: str) -> AsyncIterator[MySQLRival]:
-        async with connected(address) as link:
+        async with open_connection(address) as link:
             yield MySQLRival(link)
 
     async def test_a_pool_of_the_program_is_used_and_left_open(self, address: str):
-        async with a_pool(address) as pool:
+        async with lend_pool(address) as pool:
             async with self.running(pool) as driver:
                 assert await driver.write(make_session)
                 assert await driver.change(Statement("add_totals", many=[("s", 1)])) == 1
@@ -77,7 +82,7 @@ class TestMySQL(DriverContract):
             assert await driver.change(Statement("set_attempts", ("k" * 2560, 1))) == 1
 
     async def test_a_value_that_is_larger_than_the_server_takes_is_refused(self, address: str):
-        async with connected(address) as link:
+        async with open_connection(address) as link:
             most = int((await link.fetch("SELECT @@max_allowed_packet"))[0][0])
         async with self.running(address, ServerLimits(connections=1)) as driver:
             with pytest.raises(InvalidInputError, match="max_allowed_packet"):
@@ -87,7 +92,7 @@ class TestMySQL(DriverContract):
 
     async def test_a_statement_that_takes_too_long_is_broken_off(self, address: str):
         slow = ServerLimits(statement_seconds=0.2, connections=1)
-        async with self.running(address, slow) as driver, connected(address) as rival:
+        async with self.running(address, slow) as driver, open_connection(address) as rival:
             await rival.run_texts("LOCK TABLES sessions WRITE")
             with pytest.raises(StorageUnavailableError):
                 await driver.write(make_session)
@@ -95,7 +100,7 @@ class TestMySQL(DriverContract):
             assert await driver.write(make_session)
 
     async def test_many_rows_are_one_message_where_the_server_takes_that(self, address: str):
-        async with connected(address) as link:
+        async with open_connection(address) as link:
             await link.run_texts(
                 "CREATE TABLE many (id BIGINT PRIMARY KEY, text LONGTEXT, nothing LONGTEXT, kind LONGTEXT)"
             )
@@ -120,7 +125,7 @@ class TestMySQL(DriverContract):
         async with self.running(MySQLDriver(address, cached_statements=0)) as driver:
             for _ in range(2):
                 await driver.write(make_session)
-                assert await driver.read(exists)
+                assert await driver.read(session_exists)
 
     @pytest.mark.parametrize(("arrives", "silent"), [(True, False), (False, False), (False, True)])
     async def test_a_commit_that_is_cut_off_is_of_unknown_outcome(
@@ -137,7 +142,7 @@ class TestMySQL(DriverContract):
             assert await driver.write(make_session) is not arrives
 
     async def test_a_transaction_sees_what_others_have_committed_meanwhile(self, address: str):
-        async with self.running(address) as driver, connected(address) as rival:
+        async with self.running(address) as driver, open_connection(address) as rival:
             seen: list[bool] = []
 
             await driver.change(Statement("set_attempts", ("lane", 1)))
@@ -151,7 +156,7 @@ class TestMySQL(DriverContract):
             assert seen == [False, True]
 
     async def test_who_waits_for_each_other_comes_to_an_end(self, address: str):
-        async with self.running(address) as driver, connected(address) as rival:
+        async with self.running(address) as driver, open_connection(address) as rival:
             await driver.change(Statement("set_attempts", many=[("a", 1), ("b", 1)]))
             await rival.run_texts("START TRANSACTION; UPDATE lanes SET attempts = 2 WHERE session_key = 'a'")
             writing = asyncio.create_task(driver.write(clear_both))
@@ -164,17 +169,17 @@ class TestMySQL(DriverContract):
     async def test_a_view_that_nobody_reads_is_ended_by_the_server(self, address: str):
         async with self.running(address, ServerLimits(view_idle_seconds=1, idle_seconds=1)) as driver:
             async with driver.view() as view:
-                assert not await view.read(exists)
+                assert not await view.read(session_exists)
                 await asyncio.sleep(2)
                 with pytest.raises(StorageUnavailableError):
-                    await view.read(exists)
-            assert not await driver.read(exists)
+                    await view.read(session_exists)
+            assert not await driver.read(session_exists)
 
     async def test_a_transaction_that_does_nothing_is_ended_by_the_server_and_no_connection_at_rest(
         self, address: str
     ):
         brief = ServerLimits(idle_seconds=1, view_idle_seconds=1)
-        async with a_pool(address) as pool, ConnectionLender(pool, brief, 10).lend() as link:
+        async with lend_pool(address) as pool, ConnectionLender(pool, brief, 10).lend() as link:
             for ended in (link.commit, partial(link.roll_back_after, RuntimeError())):
                 await link.begin_without_locks()
                 await ended()
@@ -187,9 +192,9 @@ class TestMySQL(DriverContract):
             link.close()
 
     async def test_a_connection_that_was_made_anew_is_set_up_anew(self, address: str):
-        async with a_pool(address) as pool, self.running(pool) as driver:
+        async with lend_pool(address) as pool, self.running(pool) as driver:
             for _ in range(2):
-                assert await driver.read(exists) is False
+                assert await driver.read(session_exists) is False
                 connection = await pool.acquire()
                 connection.close()
                 await connection.connect()
@@ -206,7 +211,7 @@ class TestMySQL(DriverContract):
                     await writing
             finally:
                 arm_failpoints(None)
-            assert await driver.read(exists)
+            assert await driver.read(session_exists)
 
 
 @asynccontextmanager
@@ -261,9 +266,9 @@ async def asked_of(link: MySQLConnection) -> int:
 
 def look_around(seen: list[bool]) -> Transaction[None]:
     """Look, wait for whoever has the row of a lane, and look again."""
-    seen.append((yield from exists()))
+    seen.append((yield from session_exists()))
     yield Statement("clear_attempts", ("lane",))
-    seen.append((yield from exists()))
+    seen.append((yield from session_exists()))
 
 
 def clear_both() -> Transaction[int]:
@@ -276,14 +281,14 @@ def value_of(name: str) -> Transaction[str]:
 
 
 async def test_a_pool_that_counts_only_rows_that_differ_is_refused(address: str):
-    async with a_pool(address, client_flag=0) as pool:
+    async with lend_pool(address, client_flag=0) as pool:
         with pytest.raises(InvalidInputError, match="FOUND_ROWS"):
             await TestMySQL().start(pool)
 
 
 async def test_limits_and_rules_are_set_on_every_connection(address: str):
     async with (
-        a_pool(address) as pool,
+        lend_pool(address) as pool,
         ConnectionLender(pool, ServerLimits(lock_seconds=1.5), 10).lend() as link,
     ):
         asked = "SELECT @@sql_mode, @@collation_connection, @@innodb_lock_wait_timeout, @@lock_wait_timeout"
@@ -363,7 +368,7 @@ async def test_nothing_is_said_to_whoever_opens_a_new_database(
 ):
     driver = MySQLDriver(address)
     async with TestMySQL().running(driver):
-        assert await driver.read(exists) is False
+        assert await driver.read(session_exists) is False
     assert [record.message for record in caplog.records] == []
 
 
@@ -380,13 +385,13 @@ async def test_nobody_waits_for_a_server_that_says_nothing():
 
 
 async def test_a_pool_of_another_charset_is_refused(address: str):
-    async with a_pool(address, charset="latin1") as pool:
+    async with lend_pool(address, charset="latin1") as pool:
         with pytest.raises(InvalidInputError, match="utf8mb4"):
             await TestMySQL().start(pool)
 
 
 async def test_a_pool_that_is_closed_is_unavailable(address: str):
-    async with a_pool(address) as pool:
+    async with lend_pool(address) as pool:
         pool.close()
         with pytest.raises(StorageUnavailableError):
             await TestMySQL().start(pool)

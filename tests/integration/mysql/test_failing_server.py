@@ -16,9 +16,9 @@ from gateway_sessions.core.instants import to_micros
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError
 from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
 from gateway_sessions.storage.tables.sql_files import load_queries
-from tests.cluster.server import MySQLServer, server_in
+from tests.cluster.server import MySQLServer, make_server
 from tests.integration.servers.nodes import BRISK, wait_until
-from tests.mysql import connected
+from tests.mysql import open_connection
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -34,7 +34,7 @@ TWICE_HALF_PAST_TWO = (datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026,
 @pytest.fixture(scope="module")
 def made() -> Iterator[MySQLServer]:
     with tempfile.TemporaryDirectory() as home:  # the name of a socket must be short
-        server = server_in(Path(home), Provider.MYSQL)
+        server = make_server(Path(home), Provider.MYSQL)
         if not isinstance(server, MySQLServer):
             pytest.skip("no MariaDB or MySQL server is installed on this machine")
         with pytest.MonkeyPatch.context() as patch:
@@ -48,7 +48,7 @@ def made() -> Iterator[MySQLServer]:
 @pytest.fixture
 async def address(made: MySQLServer) -> str:
     name = f"store_{secrets.token_hex(4)}"
-    async with connected(made.address_of("mysql")) as admin:
+    async with open_connection(made.address_of("mysql")) as admin:
         making = f"CREATE DATABASE {name}; CREATE USER IF NOT EXISTS {ROLE} IDENTIFIED BY 'x'"
         await admin.run_texts(f"{making}; GRANT ALL ON {name}.* TO {ROLE}")
     return f"mysql://{ROLE}:x@127.0.0.1:{made.port}/{name}"
@@ -127,7 +127,10 @@ async def test_a_node_whose_server_was_away_for_long_comes_back_as_another_one(
 async def test_a_server_that_became_read_only_is_told_and_left(
     made: MySQLServer, address: str, tmp_path: Path
 ):
-    async with connected(made.address_of("mysql")) as admin, SessionDB.open(address, home=tmp_path) as db:
+    async with (
+        open_connection(made.address_of("mysql")) as admin,
+        SessionDB.open(address, home=tmp_path) as db,
+    ):
         await db.create_session("s", "cli")
         before = await connections_of(admin)  # now: the index may be the first to meet the refusal
         assert before
@@ -144,7 +147,7 @@ async def test_a_server_that_became_read_only_is_told_and_left(
 
 
 async def test_the_hour_that_comes_twice_is_two_hours_for_nodes(address: str):
-    async with connected(address) as link:
+    async with open_connection(address) as link:
         for instant in TWICE_HALF_PAST_TWO:
             await link.run_texts(f"SET SESSION timestamp = {instant.timestamp()}")
             assert (await link.fetch("SELECT hour(now()), minute(now())")) == [(2, 30)]

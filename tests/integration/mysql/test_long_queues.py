@@ -11,7 +11,7 @@ from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables.sql_files import load_queries
 from tests.integration.servers.long_queues import Bench, LongQueues
-from tests.mysql import connected, migrated_database_at
+from tests.mysql import migrated_database_at, open_connection
 
 T = TypeVar("T")
 
@@ -39,5 +39,5 @@ class MySQLBench(Bench):
 class TestMySQL(LongQueues):
     @pytest.fixture
     async def bench(self) -> AsyncIterator[Bench]:
-        async with migrated_database_at() as address, connected(address) as link:
+        async with migrated_database_at() as address, open_connection(address) as link:
             yield MySQLBench(link)

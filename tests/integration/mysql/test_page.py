@@ -16,7 +16,7 @@ import pytest
 from gateway_sessions import Config, SessionDB, SessionStore
 from gateway_sessions.config import Provider, load_config
 from gateway_sessions.errors import MissingRightError
-from tests.mysql import SERVER, connected
+from tests.mysql import SERVER, open_connection
 
 PAGE = (Path(__file__).parents[3] / "docs/how-to/run-on-mysql.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -35,7 +35,7 @@ class Place:
         self.address = urlsplit(SERVER)._replace(netloc=login, path=f"/{self.database}").geturl()
 
     async def run(self, script: str) -> None:
-        async with connected(SERVER) as admin:
+        async with open_connection(SERVER) as admin:
             await admin.run_texts(
                 script.replace("gateway", self.role).replace("sessions", self.database).strip(";\n ")
             )

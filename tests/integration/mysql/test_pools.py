@@ -13,7 +13,7 @@ from gateway_sessions.storage.engines.mysql.asyncmy import ClosablePool, make_po
 from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.gateway.gateway_harness import open_harness
 from tests.integration.servers.nodes import BRISK, config_on, wait_until
-from tests.mysql import connected
+from tests.mysql import open_connection
 
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
 CONNECTIONS = "SELECT count(*) FROM information_schema.processlist WHERE db = database()"
@@ -56,7 +56,7 @@ async def test_a_node_lives_on_when_the_connections_of_its_pool_are_cut(
     async with SessionStore.open(tmp_path, config_on(address, BRISK), pool=pool) as store:
         membership = store.db.ownership.membership
         assert membership is not None
-        async with connected(address) as admin:
+        async with open_connection(address) as admin:
             for (number,) in await admin.fetch(KILL):
                 await admin.run_texts(f"KILL {number}")
         heard = membership._trust_ends  # noqa: SLF001 -- what each time that it is heard moves

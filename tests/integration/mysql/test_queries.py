@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
 from gateway_sessions.storage.tables.sql_files import Query, load_migrations, load_queries
-from tests.mysql import a_pool, connected, migrated_database_at
+from tests.mysql import lend_pool, migrated_database_at, open_connection
 from tests.raw_sql import migrated_in_memory
 
 EMBEDDED = load_queries("sqlite")
@@ -84,7 +84,11 @@ def server() -> Server:
 
 
 async def _ask_server() -> Server:
-    async with migrated_database_at() as address, a_pool(address) as pool, connected(address) as link:
+    async with (
+        migrated_database_at() as address,
+        lend_pool(address) as pool,
+        open_connection(address) as link,
+    ):
         connection = await pool.acquire()
         try:
             await connection.query("START TRANSACTION")

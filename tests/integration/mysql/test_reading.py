@@ -6,7 +6,7 @@ import pytest
 
 from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
 from gateway_sessions.storage.tables.sql_files import load_queries
-from tests.mysql import connected, migrated_database_at
+from tests.mysql import migrated_database_at, open_connection
 
 QUERIES = load_queries("mysql", "store", "search_column")
 MANY = 2000
@@ -30,7 +30,7 @@ SORTED = "SHOW SESSION STATUS LIKE 'Sort_rows'"
 
 @pytest.fixture
 async def link() -> AsyncIterator[MySQLConnection]:
-    async with migrated_database_at() as address, connected(address) as link:
+    async with migrated_database_at() as address, open_connection(address) as link:
         await link.run_texts(FILLING)
         yield link
 

@@ -13,7 +13,7 @@ from gateway_sessions import Scope, SessionDB
 from gateway_sessions.storage.engines.index_column import FULLTEXT
 from gateway_sessions.storage.search import server_index
 from gateway_sessions.storage.search.protocol import IndexState
-from tests.mysql import connected
+from tests.mysql import open_connection
 
 EVERYTHING = Scope.operator()
 OF_AN_EARLIER_VERSION = "UPDATE messages SET tokens = NULL"
@@ -82,7 +82,7 @@ async def test_words_that_are_longer_than_the_server_keeps_are_looked_at(db: Ses
 
 async def test_messages_of_an_earlier_version_are_found_at_once_and_told_of(db: SessionDB, address: str):
     await db.append_messages("s", [{"role": "user", "content": f"walrus {n}"} for n in range(30)])
-    async with connected(address) as rival:
+    async with open_connection(address) as rival:
         await rival.run_texts(OF_AN_EARLIER_VERSION)
         assert len((await db.search_messages("walrus", scope=EVERYTHING, limit=100)).hits) == 30
         await db.catch_up_search_index()
@@ -136,7 +136,7 @@ async def test_messages_of_several_sessions_that_are_told_of_at_once_keep_their_
         await db.append_messages(
             name, [{"role": "user", "content": f"walrus {n} of {name}"} for n in range(3)]
         )
-    async with connected(address) as rival:
+    async with open_connection(address) as rival:
         before = await rival.fetch("SELECT message_id, tokens FROM messages ORDER BY message_id")
         await rival.run_texts(OF_AN_EARLIER_VERSION)
         await db.catch_up_search_index()

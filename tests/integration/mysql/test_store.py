@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from gateway_sessions.config import Provider
 from tests.integration.servers.store_on_server import StoreOnServer
-from tests.mysql import connected
+from tests.mysql import open_connection
 
 
 class TestStore(StoreOnServer):
@@ -22,7 +22,7 @@ class TestStore(StoreOnServer):
     @asynccontextmanager
     async def with_password(self, address: str) -> AsyncIterator[str]:
         user = f"gateway_{secrets.token_hex(4)}"
-        async with connected(address) as admin:
+        async with open_connection(address) as admin:
             await admin.run_texts(f"CREATE USER {user} IDENTIFIED BY 'hunter2'; GRANT ALL ON *.* TO {user}")
             try:
                 yield address.replace("root@", f"{user}:hunter2@")

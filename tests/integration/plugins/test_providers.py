@@ -20,7 +20,7 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.storage.engines.registry import all_providers
-from tests.providers import PACKAGE, installed
+from tests.providers import PACKAGE, install_provider
 
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
 CONFIG = "sessiondb: {provider: notebook, url: 'notebook://desk'}"
@@ -34,7 +34,7 @@ def _state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def _installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with installed(monkeypatch):
+    with install_provider(monkeypatch):
         yield
 
 

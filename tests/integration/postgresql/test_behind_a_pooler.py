@@ -17,14 +17,14 @@ from gateway_sessions.storage.tables.sql_files import load_migrations
 from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.postgresql.test_driver import PostgresRival, rival_at
 from tests.integration.servers.driver_contract import DriverContract, make_session
-from tests.integration.servers.nodes import BRISK, config_on, know_each_other, running_node, wait_until
+from tests.integration.servers.nodes import BRISK, config_on, running_node, wait_until, wait_until_nodes_meet
 from tests.integration.servers.running_drivers import running_driver
-from tests.pooler import REAL, pooled
+from tests.pooler import REAL, running_pooler
 
 
 @pytest.fixture
 async def address(dsn: str) -> AsyncIterator[str]:
-    async with pooled(dsn) as address:
+    async with running_pooler(dsn) as address:
         yield address
 
 
@@ -58,10 +58,10 @@ async def test_nodes_share_the_work(tmp_path: Path, config: Config):
         running_node(tmp_path, config, "a", agent) as one,
         running_node(tmp_path, config, "b", agent) as other,
     ):
-        await know_each_other(one, other)
+        await wait_until_nodes_meet(one, other)
         for text in texts:
             said = [(here, who) for who in people for here in (one, other)]
-            await asyncio.gather(*(here.hears(who, f"{who} {text}") for here, who in said))
+            await asyncio.gather(*(here.receive_message(who, f"{who} {text}") for here, who in said))
         await wait_until(lambda: not any(here.gateway.busy for here in (one, other)))
         await asyncio.gather(one.gateway.settled(), other.gateway.settled())
         for who in people:

@@ -3,7 +3,11 @@
 import asyncpg
 
 from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
-from tests.integration.servers.concurrent_transactions import ConcurrentTransactions, admitting, at_once
+from tests.integration.servers.concurrent_transactions import (
+    ConcurrentTransactions,
+    admit_message,
+    run_at_once,
+)
 
 HELD = """
     SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
@@ -13,7 +17,7 @@ HELD = """
 
 class TestPostgresql(ConcurrentTransactions):
     async def test_no_lock_is_left(self, drivers: list[PostgresDriver], dsn: str):
-        await at_once(drivers, lambda driver, number: admitting(str(number), driver))
+        await run_at_once(drivers, lambda driver, number: admit_message(str(number), driver))
         connection = await asyncpg.connect(dsn)
         assert await connection.fetchval(HELD) == 0
         await connection.close()

@@ -22,7 +22,7 @@ from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.sql_files import load_migrations
-from tests.integration.servers.driver_contract import DriverContract, exists, make_session
+from tests.integration.servers.driver_contract import DriverContract, make_session, session_exists
 from tests.integration.servers.running_drivers import running_driver
 
 BLOCKED = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
@@ -151,7 +151,7 @@ async def test_connections_begin_one_after_the_other(dsn: str, monkeypatch: pyte
     async with running_driver(PostgresDriver(dsn)) as driver, asyncio.TaskGroup() as tasks:
         monkeypatch.setattr(connect_utils, "_parse_connect_arguments", noted)
         counting = tasks.create_task(count())
-        await asyncio.gather(*(driver.read(lambda: exists("s")) for _ in range(8)))
+        await asyncio.gather(*(driver.read(lambda: session_exists("s")) for _ in range(8)))
         counting.cancel()
     assert len(begun) > 1
     assert len(set(begun)) == len(begun)

@@ -13,7 +13,7 @@ from gateway_sessions.storage.engines.server.driver import USUAL
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables.sql_files import load_queries
 from tests.integration.servers.long_queues import Bench, LongQueues
-from tests.postgresql import migrated_database
+from tests.postgresql import connected_migrated_database
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class PostgresBench(Bench):
 class TestPostgres(LongQueues):
     @pytest.fixture
     async def bench(self) -> AsyncIterator[Bench]:
-        async with migrated_database() as connection:
+        async with connected_migrated_database() as connection:
             await connection.execute("BEGIN")
             yield PostgresBench(connection)
             await connection.execute("ROLLBACK")

@@ -16,7 +16,7 @@ from gateway_sessions import Scope, SessionDB, SessionSource, SessionStore
 from gateway_sessions.errors import InvalidInputError, StorageUnavailableError
 from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.gateway.gateway_harness import open_harness
-from tests.integration.servers.nodes import config_on, know_each_other, running_node, wait_until
+from tests.integration.servers.nodes import config_on, running_node, wait_until, wait_until_nodes_meet
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/hand-in-a-pool.md"
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
@@ -90,9 +90,9 @@ async def test_nodes_on_pools_call_each_other(tmp_path: Path, dsn: str, pool: as
         running_node(tmp_path, config, "a", agent, pool=pool) as one,
         running_node(tmp_path, config, "b", agent, pool=pool) as other,
     ):
-        await know_each_other(one, other)
+        await wait_until_nodes_meet(one, other)
         theirs = other.person_of_its_own()
-        await one.hears(theirs, "hello")
+        await one.receive_message(theirs, "hello")
         await wait_until(lambda: agent.turns)
         await asyncio.gather(one.gateway.settled(), other.gateway.settled())
     await all_come_back_to(pool)

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from gateway_sessions.storage.tables.sql_files import load_migrations, load_queries
-from tests.postgresql import migrated_database
+from tests.postgresql import connected_migrated_database
 from tests.raw_sql import migrated_in_memory
 
 EMBEDDED = load_queries("sqlite")
@@ -63,7 +63,7 @@ def server() -> Server:
 
 
 async def _ask_server() -> Server:
-    async with migrated_database() as connection:
+    async with connected_migrated_database() as connection:
         return Server(
             {name: await _prepare(connection, query.sql) for name, query in SEARCH.items()},
             [tuple(row) for row in await connection.fetch(COLUMNS)],

@@ -18,7 +18,7 @@ from gateway_sessions.storage.search.protocol import IndexState
 from gateway_sessions.storage.search.server_index import TOO_LONG
 from gateway_sessions.storage.tables.sql_files import load_queries
 from gateway_sessions.storage.tables.statements import INDEX_LOCK
-from tests.postgresql import migrated_database
+from tests.postgresql import connected_migrated_database
 
 QUERIES = load_queries("postgresql", "store", "search_column")
 EVERYTHING = Scope.operator()
@@ -224,7 +224,7 @@ async def test_no_file_of_an_index_is_left_on_this_machine(db: SessionDB, tmp_pa
 
 
 async def test_a_word_is_looked_up_and_no_table_is_gone_through():
-    async with migrated_database() as connection:
+    async with connected_migrated_database() as connection:
         await connection.execute(MANY)
         await connection.execute("ANALYZE messages")
         await connection.execute("SET plan_cache_mode = force_generic_plan")

@@ -26,14 +26,14 @@ class FaultListener(DatabaseListener):
         self.faults.put_nowait((problem, place))
 
 
-def database(home: Path, listener: DatabaseListener | None = None) -> SessionDB:
+def open_database(home: Path, listener: DatabaseListener | None = None) -> SessionDB:
     engine = SqliteEngine(home / "sessions.db", synchronous=Synchronous.NORMAL)
     return SessionDB(engine, SystemClock(), wait=0, listener=listener or DatabaseListener())
 
 
 @pytest.fixture
 async def db(tmp_path: Path) -> AsyncIterator[SessionDB]:
-    async with database(tmp_path) as opened:
+    async with open_database(tmp_path) as opened:
         yield opened
 
 
@@ -48,12 +48,14 @@ def settled(request: pytest.FixtureRequest) -> Callable[[SessionDB], Awaitable[N
     return settle
 
 
-async def say(db: SessionDB, session_id: str, *texts: str, role: str = "user", **session: Any) -> list[int]:
+async def append_words(
+    db: SessionDB, session_id: str, *texts: str, role: str = "user", **session: Any
+) -> list[int]:
     await db.create_session(session_id, **{"source": "cli", **session})
     return await db.append_messages(session_id, [{"role": role, "content": text} for text in texts])
 
 
-async def found(db: SessionDB, query: str, **options: Any) -> list[str]:
+async def found_snippets(db: SessionDB, query: str, **options: Any) -> list[str]:
     """The messages that a search finds, in their order, as their snippets show them."""
     result = await db.search_messages(query, **{"scope": EVERYTHING, **options})
     return [hit.snippet.replace(">>>", "").replace("<<<", "") for hit in result.hits]

@@ -20,7 +20,13 @@ from gateway_sessions.storage.search import sqlite_index as index_module
 from gateway_sessions.storage.search.sqlite_file import IndexFault, IndexFile, UnusableIndexError
 from gateway_sessions.storage.search.sqlite_index import IndexState
 from gateway_sessions.storage.search.sqlite_match import Fts5Match
-from tests.integration.search.conftest import EVERYTHING, FaultListener, database, found, say
+from tests.integration.search.conftest import (
+    EVERYTHING,
+    FaultListener,
+    append_words,
+    found_snippets,
+    open_database,
+)
 from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import open_store
 
@@ -28,8 +34,8 @@ TEXTS = [f"docker {n} " + " ".join(f"word{n}x{m}" for m in range(30)) for n in r
 
 
 async def filled(home: Path) -> None:
-    async with database(home) as db:
-        await say(db, "s", *TEXTS)
+    async with open_database(home) as db:
+        await append_words(db, "s", *TEXTS)
         await db.catch_up_search_index()
 
 
@@ -121,7 +127,7 @@ def of_another_program(path: Path) -> None:
 async def test_an_index_that_was_harmed_while_it_was_closed_is_made_anew(tmp_path: Path, harm):
     await filled(tmp_path)
     harm(tmp_path / "search.db")
-    async with database(tmp_path) as db:
+    async with open_database(tmp_path) as db:
         await still_right(db)
         assert db.search_index.rebuilt <= 1
 
@@ -129,7 +135,7 @@ async def test_an_index_that_was_harmed_while_it_was_closed_is_made_anew(tmp_pat
 async def test_a_harmed_index_is_reported_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     await filled(tmp_path)
     truncate(tmp_path / "search.db")
-    async with database(tmp_path) as db:
+    async with open_database(tmp_path) as db:
         await db.catch_up_search_index()
         await db.check_search_index()
         await still_right(db)
@@ -146,7 +152,7 @@ async def test_a_harmed_index_is_reported_and_kept(tmp_path: Path, caplog: pytes
 async def test_a_database_of_somebody_else_is_kept_for_ever(tmp_path: Path):
     await filled(tmp_path)
     of_another_program(tmp_path / "search.db")
-    async with database(tmp_path) as db:
+    async with open_database(tmp_path) as db:
         await db.catch_up_search_index()
     (kept,) = (tmp_path / "quarantine").iterdir()
     assert execute_sql(kept, "SELECT count(*) FROM theirs")[0] == (0,)
@@ -155,8 +161,8 @@ async def test_a_database_of_somebody_else_is_kept_for_ever(tmp_path: Path):
 @pytest.mark.parametrize("harm", [scribble, truncate, remove])
 async def test_an_index_that_is_harmed_while_it_is_open_is_made_anew(tmp_path: Path, harm):
     await filled(tmp_path)
-    async with database(tmp_path) as db:
-        await found(db, "word7x3")
+    async with open_database(tmp_path) as db:
+        await found_snippets(db, "word7x3")
         harm(tmp_path / "search.db")
         for query in ("word9x9", "docker", "word280x1"):
             await db.search_messages(query, scope=EVERYTHING)
@@ -168,7 +174,7 @@ async def test_an_index_that_is_harmed_while_it_is_open_is_made_anew(tmp_path: P
 async def test_damage_that_no_error_tells_of_is_found_by_asking_for_known_messages(tmp_path: Path):
     await filled(tmp_path)
     execute_sql(tmp_path / "search.db", "INSERT INTO documents (documents) VALUES ('delete-all')")
-    async with database(tmp_path) as db:
+    async with open_database(tmp_path) as db:
         report = await db.check_search_index()
         assert report.problem is not None
         assert "are not found" in report.problem
@@ -177,7 +183,7 @@ async def test_damage_that_no_error_tells_of_is_found_by_asking_for_known_messag
 
 async def test_a_sound_index_stays(tmp_path: Path):
     await filled(tmp_path)
-    async with database(tmp_path) as db:
+    async with open_database(tmp_path) as db:
         await db.append_message("s", "user", "edited", platform_message_id="p")
         await db.catch_up_search_index()
         await db.edit_message("s", "p", "edited again")
@@ -188,7 +194,7 @@ async def test_a_sound_index_stays(tmp_path: Path):
 
 async def test_damage_of_the_truth_is_not_blamed_on_the_index(tmp_path: Path):
     await filled(tmp_path)
-    async with database(tmp_path) as db:
+    async with open_database(tmp_path) as db:
         execute_sql(
             tmp_path / "sessions.db", "UPDATE messages SET hidden_because = 'unknown to us' WHERE seq = 8"
         )
@@ -199,38 +205,38 @@ async def test_damage_of_the_truth_is_not_blamed_on_the_index(tmp_path: Path):
 
 
 async def test_an_older_truth_gets_a_new_index(tmp_path: Path):
-    async with database(tmp_path) as db:
-        await say(db, "s", "docker one")
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s", "docker one")
         await db.catch_up_search_index()
     shutil.copytree(tmp_path, tmp_path / "kept")
-    async with database(tmp_path) as db:
-        await say(db, "s", "docker two")
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s", "docker two")
         await db.catch_up_search_index()
     shutil.copy(tmp_path / "kept" / "sessions.db", tmp_path / "sessions.db")
-    async with database(tmp_path) as db:
-        await say(db, "s", "docker three")
-        assert set(await found(db, "docker")) == {"docker one", "docker three"}
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s", "docker three")
+        assert set(await found_snippets(db, "docker")) == {"docker one", "docker three"}
         await db.catch_up_search_index()
-        assert set(await found(db, "docker")) == {"docker one", "docker three"}
+        assert set(await found_snippets(db, "docker")) == {"docker one", "docker three"}
         assert db.search_index.rebuilt == 1
 
 
 async def test_an_index_that_missed_changes_is_made_anew(tmp_path: Path):
-    async with database(tmp_path) as db:
-        await say(db, "s")
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s")
         await db.append_message("s", "user", "docker", platform_message_id="p")
         await db.catch_up_search_index()
     for name in ("search.db", "search.db-wal"):
         if (tmp_path / name).exists():
             shutil.copy(tmp_path / name, tmp_path / f"old-{name}")
-    async with database(tmp_path) as db:
+    async with open_database(tmp_path) as db:
         await db.edit_message("s", "p", "kubernetes")
         await db.catch_up_search_index()
         await db.catch_up_search_index()
     shutil.copy(tmp_path / "old-search.db", tmp_path / "search.db")
-    async with database(tmp_path) as db:
-        assert await found(db, "docker") == []
-        assert await found(db, "kubernetes") == ["kubernetes"]
+    async with open_database(tmp_path) as db:
+        assert await found_snippets(db, "docker") == []
+        assert await found_snippets(db, "kubernetes") == ["kubernetes"]
 
 
 async def test_a_library_without_full_text_search_looks_at_messages_themselves(tmp_path: Path, monkeypatch):
@@ -246,8 +252,8 @@ async def test_a_library_without_full_text_search_looks_at_messages_themselves(t
         return connect(where, **options, **({"factory": Connection} if "search.db" in str(where) else {}))
 
     monkeypatch.setattr("sqlite3.connect", without_fts5)
-    async with database(tmp_path) as db:
-        await say(db, "s", "docker one", "nothing")
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s", "docker one", "nothing")
         result = await db.search_messages("docker", scope=EVERYTHING)
         assert [hit.snippet for hit in result.hits] == [">>>docker<<< one"]
         with pytest.raises(Exception, match="no such module"):
@@ -260,8 +266,8 @@ async def test_a_library_without_full_text_search_looks_at_messages_themselves(t
 
 async def test_a_search_that_would_have_to_look_at_too_much_says_so(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("gateway_sessions.storage.search.search.MOST_SCANNED", 1_000)
-    async with database(tmp_path) as db:
-        await say(db, "s", *("docker?!" for _ in range(1_200)), *("nothing" for _ in range(900)))
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s", *("docker?!" for _ in range(1_200)), *("nothing" for _ in range(900)))
         await db.catch_up_search_index()
         for narrowed in ({}, {"role_filter": "user"}):
             result = await db.search_messages("?!", scope=EVERYTHING, mode="substring", **narrowed)
@@ -272,8 +278,8 @@ async def test_a_search_that_would_have_to_look_at_too_much_says_so(tmp_path: Pa
 
 
 async def test_an_index_made_anew_on_demand_leaves_nothing_of_the_old_one(tmp_path: Path):
-    async with database(tmp_path) as db:
-        await say(db, "s", "docker canary")
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s", "docker canary")
         await db.catch_up_search_index()
         (tmp_path / "search.db.aside").write_bytes(b"canary")
         await db.clear_messages("s")
@@ -281,13 +287,13 @@ async def test_an_index_made_anew_on_demand_leaves_nothing_of_the_old_one(tmp_pa
         assert all(b"canary" not in path.read_bytes() for path in tmp_path.glob("search.db*"))
         await db.append_message("s", "user", "docker")
         await db.catch_up_search_index()
-        assert await found(db, "docker") == ["docker"]
+        assert await found_snippets(db, "docker") == ["docker"]
         assert db.search_index.state is IndexState.READY
 
 
 async def test_searches_and_writers_that_are_cancelled_leave_everything_usable(tmp_path: Path):
-    async with database(tmp_path) as db:
-        await say(db, "s", *TEXTS)
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s", *TEXTS)
         for turns in range(1, 40):
             search = asyncio.create_task(db.search_messages("docker", scope=EVERYTHING))
             wait = asyncio.create_task(db.catch_up_search_index())
@@ -300,7 +306,7 @@ async def test_searches_and_writers_that_are_cancelled_leave_everything_usable(t
 
 
 async def test_a_closed_database_is_not_searched(tmp_path: Path):
-    db = database(tmp_path)
+    db = open_database(tmp_path)
     for _ in range(2):
         with pytest.raises(StoreStoppedError):
             await db.search_messages("docker", scope=EVERYTHING)
@@ -309,14 +315,14 @@ async def test_a_closed_database_is_not_searched(tmp_path: Path):
         if db.path.exists():
             break
         async with db:
-            await say(db, "s", "docker")
+            await append_words(db, "s", "docker")
 
 
 async def test_the_index_is_taken_up_where_it_was_left(tmp_path: Path):
     await filled(tmp_path)
     inode = (tmp_path / "search.db").stat().st_ino
-    async with database(tmp_path) as db:
-        await say(db, "s", "docker afterwards")
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s", "docker afterwards")
         await db.catch_up_search_index()
         assert len((await db.search_messages("afterwards", scope=EVERYTHING)).hits) == 1
         assert (db.search_index.rebuilt, (tmp_path / "search.db").stat().st_ino) == (0, inode)
@@ -324,21 +330,21 @@ async def test_the_index_is_taken_up_where_it_was_left(tmp_path: Path):
 
 async def test_an_index_of_which_little_is_left_is_made_anew(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("gateway_sessions.storage.search.sqlite_file.FEW_DEAD", 4)
-    async with database(tmp_path) as db:
-        await say(db, "s", *(f"docker {n}" for n in range(10)))
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s", *(f"docker {n}" for n in range(10)))
         await db.catch_up_search_index()
         await db.clear_messages("s")
         await db.append_message("s", "user", "docker again")
         await db.catch_up_search_index()
-        assert await found(db, "docker") == ["docker again"]
+        assert await found_snippets(db, "docker") == ["docker again"]
         assert db.search_index.rebuilt == 1
 
 
 async def test_a_store_in_which_nothing_was_said_has_no_index(tmp_path: Path):
-    async with database(tmp_path) as db:
+    async with open_database(tmp_path) as db:
         await db.catch_up_search_index()
         assert db.search_index.state is IndexState.EMPTY
-        assert await found(db, "docker") == []
+        assert await found_snippets(db, "docker") == []
         assert (await db.check_search_index()).problem is None
     assert not (tmp_path / "search.db").exists()
 
@@ -363,7 +369,7 @@ async def test_the_whole_index_is_looked_at_from_time_to_time(tmp_path: Path, mo
         execute_sql(tmp_path / "sessions.db", "UPDATE meta SET value = -1 WHERE name = 'settled_epoch'")
     monkeypatch.setattr(index_module, "CHECK_SECONDS" if orderly else "SOON_SECONDS", 0.01)
     listener = FaultListener()
-    async with database(tmp_path, listener) as db:
+    async with open_database(tmp_path, listener) as db:
         problem, place = await listener.faults.get()
         assert "are not found" in problem
         assert place == tmp_path / "search.db.aside"
@@ -374,14 +380,14 @@ async def test_an_index_that_is_merely_outdated_is_no_fault(tmp_path: Path):
     await filled(tmp_path)
     of_another_tokeniser(tmp_path / "search.db")
     listener = FaultListener()
-    async with database(tmp_path, listener) as db:
+    async with open_database(tmp_path, listener) as db:
         await db.catch_up_search_index()
         assert (listener.faults.qsize(), db.search_index.rebuilt) == (0, 1)
 
 
 async def test_a_store_reports_that_its_index_was_lost(tmp_path: Path):
     async with open_store(tmp_path) as store:
-        await say(store.db, "s", "docker")
+        await append_words(store.db, "s", "docker")
         await store.db.catch_up_search_index()
     truncate(tmp_path / "search.db")
     async with open_store(tmp_path) as store:

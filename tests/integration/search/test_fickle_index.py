@@ -17,7 +17,7 @@ from gateway_sessions.storage.search.sqlite_file import IndexFile, IndexMatches
 from gateway_sessions.storage.search.sqlite_index import search_index_and_rest
 from gateway_sessions.storage.search.sqlite_match import Fts5Match
 from gateway_sessions.storage.transactions.search.hits import Order
-from tests.integration.search.conftest import EVERYTHING, say
+from tests.integration.search.conftest import EVERYTHING, append_words
 
 SHOWN = SearchFilter(scope=EVERYTHING, exclude_sessions=frozenset({"hidden"}))
 
@@ -44,7 +44,7 @@ class Fickle:
     "second", [None, IndexMatches(IndexPosition(), (), None, is_answer=False)], ids=["gone", "of no help"]
 )
 async def test_an_index_that_answers_half_is_not_believed(db: SessionDB, second: IndexMatches | None):
-    ids = await say(db, "s", "docker one", "docker two")
+    ids = await append_words(db, "s", "docker one", "docker two")
     index = Fickle(db, IndexMatches(IndexPosition(max(ids), 0), (ids[1],), last_document=ids[1]), second)
     wanted = criterion_of("docker", literal=False)
     assert isinstance(wanted, Words)
@@ -57,7 +57,7 @@ async def test_without_an_index_only_what_was_not_looked_at_may_be_missing(
 ):
     monkeypatch.setattr("gateway_sessions.storage.search.search.STEP", 2)
     monkeypatch.setattr("gateway_sessions.storage.search.search.MOST_SCANNED", 4)
-    await say(db, "s", *(f"docker {n}" for n in range(6)))
+    await append_words(db, "s", *(f"docker {n}" for n in range(6)))
     wanted = criterion_of("docker", literal=False)
     assert isinstance(wanted, Words)
     result = await Search(db, Fickle(db, None)).search_messages(wanted, SHOWN, Order.BEST, offset=0, limit=10)
@@ -67,7 +67,7 @@ async def test_without_an_index_only_what_was_not_looked_at_may_be_missing(
 
 
 async def test_an_index_that_has_been_made_anew_meanwhile_is_asked_again(db: SessionDB):
-    ids = await say(db, "s", "docker one", "docker two")
+    ids = await append_words(db, "s", "docker one", "docker two")
     old = IndexMatches(IndexPosition(max(ids), 0), (ids[1],), last_document=ids[1])
     changed = IndexMatches(IndexPosition(max(ids), 1), (), None)
     wanted = Literal("docker")
@@ -78,7 +78,7 @@ async def test_an_index_that_has_been_made_anew_meanwhile_is_asked_again(db: Ses
 
 async def test_a_long_tail_is_looked_at_in_pages(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("gateway_sessions.storage.search.search.STEP", 3)
-    await say(db, "s", *(f"docker {n}" for n in range(10)))
+    await append_words(db, "s", *(f"docker {n}" for n in range(10)))
     index = Fickle(db, IndexMatches(IndexPosition(), (), None))
     result = await Search(db, index).search_messages(Literal("ocke"), SHOWN, Order.NEWEST, offset=0, limit=20)
     assert (result.matches, result.degraded) == (10, False)
@@ -86,7 +86,7 @@ async def test_a_long_tail_is_looked_at_in_pages(db: SessionDB, monkeypatch: pyt
 
 async def test_what_the_index_has_found_is_looked_at_in_steps(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("gateway_sessions.storage.search.search.STEP", 3)
-    ids = await say(db, "s", *(f"docker {n}" for n in range(10)))
+    ids = await append_words(db, "s", *(f"docker {n}" for n in range(10)))
     index = Fickle(db, IndexMatches(IndexPosition(max(ids), 0), tuple(ids), None))
     wanted = criterion_of("docker", literal=False)
     assert isinstance(wanted, Words)

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.integration.search.conftest import EVERYTHING, database
+from tests.integration.search.conftest import EVERYTHING, open_database
 
 WRITER = """
 import asyncio, sys
@@ -41,7 +41,7 @@ def killed_after(seconds: float, path: Path) -> list[int]:
 
 async def test_a_kill_loses_nothing_that_a_search_should_find(tmp_path: Path):
     acknowledged = await asyncio.to_thread(killed_after, 0.1, tmp_path / "sessions.db")
-    async with database(tmp_path) as db:
+    async with open_database(tmp_path) as db:
         for _ in range(2):
             for number in {*acknowledged[:3], *acknowledged[-3:]}:
                 result = await db.search_messages(f"n{number}x0 docker", scope=EVERYTHING)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from gateway_sessions import Scope
 from tests.integration.search.conftest import EVERYTHING
-from tests.unit.runtime.store_fixtures import dm, group, open_store
+from tests.unit.runtime.store_fixtures import dm_source, group_source, open_store
 
 
 async def test_a_session_that_moved_is_found_from_its_new_lane_and_what_was_said_before_from_the_old_one(
     tmp_path: Path,
 ):
-    here, there = dm("1", "alice"), group("g", "alice")
+    here, there = dm_source("1", "alice"), group_source("g", "alice")
     async with open_store(tmp_path) as store:
         entry = await store.get_or_create_session(here)
         other = await store.get_or_create_session(there)
@@ -43,7 +43,11 @@ async def test_a_session_that_gets_a_lane_is_found_from_it(tmp_path: Path):
 
 
 async def test_a_person_finds_what_they_said_anywhere_on_that_account(tmp_path: Path):
-    said = {"alice": dm("1", "alice"), "bob": dm("2", "bob"), "alice in a group": group("g", "alice")}
+    said = {
+        "alice": dm_source("1", "alice"),
+        "bob": dm_source("2", "bob"),
+        "alice in a group": group_source("g", "alice"),
+    }
     async with open_store(tmp_path) as store:
         for name, source in said.items():
             entry = await store.get_or_create_session(source)

@@ -10,7 +10,7 @@ import pytest
 from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.search.criteria import Literal
 from gateway_sessions.storage.search.sqlite_index import IndexState
-from tests.integration.search.conftest import EVERYTHING, database, found, say
+from tests.integration.search.conftest import EVERYTHING, append_words, found_snippets, open_database
 from tests.raw_sql import execute_sql
 
 FILLER = [f"filler{n} and more of it" for n in range(40)]
@@ -47,7 +47,7 @@ async def inside(db: SessionDB, needle: str, **options: object) -> list[str]:
 
 
 async def test_every_part_of_everything_is_found(db: SessionDB):
-    await say(db, "s", *TEXTS, *FILLER)
+    await append_words(db, "s", *TEXTS, *FILLER)
     await db.catch_up_search_index()
     chance = random.Random(3)
     for text in TEXTS:
@@ -81,8 +81,8 @@ async def test_every_part_of_everything_is_found(db: SessionDB):
     ],
 )
 async def test_it_is_found_across_what_is_between_words(tmp_path: Path, needle: str, expected: list[int]):
-    async with database(tmp_path) as db:
-        await say(db, "s", *TEXTS, *FILLER)
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s", *TEXTS, *FILLER)
         await db.catch_up_search_index()
         result = await db.search_messages(needle, scope=EVERYTHING, mode="substring", sort="oldest")
         assert [hit.seq for hit in result.hits] == expected
@@ -90,9 +90,9 @@ async def test_it_is_found_across_what_is_between_words(tmp_path: Path, needle: 
 
 
 async def test_what_was_edited_is_found_as_it_is_now(db: SessionDB):
-    await say(db, "s", *FILLER)
+    await append_words(db, "s", *FILLER)
     await db.append_message("s", "user", "a dockyard", platform_message_id="p")
-    await say(db, "t", *FILLER)
+    await append_words(db, "t", *FILLER)
     await db.catch_up_search_index()
     await db.edit_message("s", "p", "a rocketry")
     for _ in range(2):
@@ -102,24 +102,24 @@ async def test_what_was_edited_is_found_as_it_is_now(db: SessionDB):
 
 
 async def test_what_was_said_a_moment_ago_is_found_among_the_rest(db: SessionDB):
-    await say(db, "s", "a dockyard", *FILLER)
+    await append_words(db, "s", "a dockyard", *FILLER)
     await db.catch_up_search_index()
     await db.append_message("s", "user", "two dockyards")
     assert await inside(db, "ockyar", sort="newest") == ["two dockyards", "a dockyard"]
 
 
 async def test_nobody_finds_parts_of_what_others_said(db: SessionDB):
-    await say(db, "a", "a dockyard", user_id="alice")
-    await say(db, "b", "my dockyard", user_id="bob")
-    await say(db, "c", *FILLER)
+    await append_words(db, "a", "a dockyard", user_id="alice")
+    await append_words(db, "b", "my dockyard", user_id="bob")
+    await append_words(db, "c", *FILLER)
     await db.catch_up_search_index()
     scope = Scope(owners=frozenset({"main:cli:user:bob"}))
     assert await inside(db, "ckyar", scope=scope) == ["my dockyard"]
 
 
 async def test_another_process_finds_them_as_well(tmp_path: Path):
-    async with database(tmp_path) as db:
-        await say(db, "s", "a dockyard", *FILLER)
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s", "a dockyard", *FILLER)
         await db.catch_up_search_index()
         async with SessionDB.open_reader(tmp_path / "sessions.db") as reader:
             assert await inside(reader, "ockyar") == ["a dockyard"]
@@ -128,7 +128,7 @@ async def test_another_process_finds_them_as_well(tmp_path: Path):
 async def test_what_many_words_have_is_found_in_the_newest_messages(db: SessionDB, monkeypatch):
     monkeypatch.setattr("gateway_sessions.storage.search.search.WINDOW", 5)
     monkeypatch.setattr("gateway_sessions.storage.search.sqlite_match.SOME_WORDS", 3)
-    await say(db, "s", *FILLER)
+    await append_words(db, "s", *FILLER)
     await db.catch_up_search_index()
     assert len(await inside(db, "ller", limit=5)) == 5
 
@@ -136,7 +136,7 @@ async def test_what_many_words_have_is_found_in_the_newest_messages(db: SessionD
 async def test_what_stands_first_is_not_looked_for_at_the_end(db: SessionDB, monkeypatch):
     monkeypatch.setattr("gateway_sessions.storage.search.search.WINDOW", 5)
     monkeypatch.setattr("gateway_sessions.storage.search.sqlite_match.SOME_WORDS", 3)
-    await say(db, "s", *FILLER)
+    await append_words(db, "s", *FILLER)
     await db.catch_up_search_index()
     assert await inside(db, "ller", limit=1, sort="oldest") == [FILLER[0]]
     result = await db.search_messages("!?", scope=EVERYTHING, mode="substring", sort="oldest")
@@ -145,7 +145,7 @@ async def test_what_stands_first_is_not_looked_for_at_the_end(db: SessionDB, mon
 
 async def test_what_many_words_have_but_few_messages_is_looked_for_with_patience(db: SessionDB, monkeypatch):
     monkeypatch.setattr("gateway_sessions.storage.search.sqlite_match.SOME_WORDS", 3)
-    await say(db, "s", *(f"xdocker{n}" for n in range(6)), *FILLER)
+    await append_words(db, "s", *(f"xdocker{n}" for n in range(6)), *FILLER)
     await db.catch_up_search_index()
     assert len(await inside(db, "docker")) == 6
     monkeypatch.setattr("gateway_sessions.storage.search.sqlite_match.MANY_WORDS", 5)
@@ -157,24 +157,24 @@ async def test_what_many_words_have_but_few_messages_is_looked_for_with_patience
 
 async def test_a_part_that_too_many_words_have_does_not_narrow_what_else_is_known(db: SessionDB, monkeypatch):
     monkeypatch.setattr("gateway_sessions.storage.search.sqlite_match.FEW_WORDS", 3)
-    await say(db, "s", *(f"dock{n}er failed" for n in range(6)), *FILLER)
+    await append_words(db, "s", *(f"dock{n}er failed" for n in range(6)), *FILLER)
     await db.catch_up_search_index()
     assert len(await inside(db, "er fai")) == 6
 
 
 async def test_a_word_is_listed_once_however_often_it_is_said(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("gateway_sessions.storage.search.sqlite_file.MOST_KNOWN", 3)
-    async with database(tmp_path) as db:
+    async with open_database(tmp_path) as db:
         for name in "abc":
-            await say(db, name, "one two three four five", "five six")
+            await append_words(db, name, "one two three four five", "five six")
             await db.catch_up_search_index()
         assert sorted(listed(tmp_path)) == ["five", "four", "one", "six", "three", "two"]
 
 
 async def test_words_of_somebody_who_was_erased_are_not_listed_any_more(tmp_path: Path):
-    async with database(tmp_path) as db:
-        await say(db, "s", "the canaryword", user_id="alice")
-        await say(db, "t", "the other one", user_id="bob")
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s", "the canaryword", user_id="alice")
+        await append_words(db, "t", "the other one", user_id="bob")
         await db.catch_up_search_index()
         assert "canaryword" in listed(tmp_path)
         await db.erase("main:cli:user:alice")
@@ -192,17 +192,17 @@ async def test_words_of_somebody_who_was_erased_are_not_listed_any_more(tmp_path
     ],
 )
 async def test_a_list_that_was_harmed_is_noticed_and_made_anew(tmp_path: Path, harm: str):
-    async with database(tmp_path) as db:
-        await say(db, "s", "a dockyard", *FILLER)
+    async with open_database(tmp_path) as db:
+        await append_words(db, "s", "a dockyard", *FILLER)
         await db.catch_up_search_index()
     execute_sql(tmp_path / "search.db", harm)
-    async with database(tmp_path) as db:
+    async with open_database(tmp_path) as db:
         report = await db.check_search_index()
         assert report.problem is not None
         await db.catch_up_search_index()
         assert await inside(db, "ockyar") == ["a dockyard"]
         assert (db.search_index.state, db.search_index.rebuilt) == (IndexState.READY, 1)
-        assert await found(db, "dockyard") == ["a dockyard"]
+        assert await found_snippets(db, "dockyard") == ["a dockyard"]
 
 
 def listed(home: Path) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.search.excerpts import Passage
 from gateway_sessions.runtime.agents.search_tool import SessionSearch
-from tests.integration.search.conftest import EVERYTHING, say
+from tests.integration.search.conftest import EVERYTHING, append_words
 
 ALICE = Scope(owners=frozenset({"main:telegram:user:alice"}))
 
@@ -19,14 +19,14 @@ ALICE = Scope(owners=frozenset({"main:telegram:user:alice"}))
 @pytest.fixture
 async def said(db: SessionDB) -> SessionDB:
     mine = {"source": "telegram", "user_id": "alice"}
-    await say(db, "old", "how do I deploy?", "docker docker is what you want", "thanks", **mine)
-    await say(db, "older", "docker is mentioned here, among other things", **mine)
-    await say(db, "now", "docker, now", **mine)
-    await say(
+    await append_words(db, "old", "how do I deploy?", "docker docker is what you want", "thanks", **mine)
+    await append_words(db, "older", "docker is mentioned here, among other things", **mine)
+    await append_words(db, "now", "docker, now", **mine)
+    await append_words(
         db, "part", "docker, in a part of now", parent_session_id="now", relation="continuation", **mine
     )
-    await say(db, "theirs", "docker of bob", source="telegram", user_id="bob")
-    await say(db, "tool", "docker of a program", source="tool", user_id="alice")
+    await append_words(db, "theirs", "docker of bob", source="telegram", user_id="bob")
+    await append_words(db, "tool", "docker of a program", source="tool", user_id="alice")
     return db
 
 
@@ -114,7 +114,7 @@ async def test_a_search_that_cannot_be_done_says_why(said: SessionDB):
 
 
 async def test_no_more_of_a_conversation_is_read_than_is_allowed(db: SessionDB):
-    await say(db, "s", *("docker " + "word " * 200 for _ in range(100)))
+    await append_words(db, "s", *("docker " + "word " * 200 for _ in range(100)))
     lengths: list[int] = []
 
     async def summariser(passage: Passage) -> str:

@@ -20,7 +20,7 @@ from gateway_sessions.storage.search.search import NOT_ALL_WORDS
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.transactions.search import stemming
 from tests import mysql, postgresql
-from tests.integration.search.conftest import EVERYTHING, found, say
+from tests.integration.search.conftest import EVERYTHING, append_words, found_snippets
 
 OpenDB = Callable[..., SessionDB]
 SAID = ("I was running late", "the runners run", "Das Haus am See", "die Häuser")
@@ -53,31 +53,31 @@ def open_db(address: str, tmp_path: Path) -> OpenDB:
 
 async def test_words_are_found_in_all_their_forms_as_long_as_that_is_asked_for(open_db: OpenDB):
     async with open_db() as db:
-        await say(db, "s", *SAID)
-        assert await found(db, "runs") == []
+        await append_words(db, "s", *SAID)
+        assert await found_snippets(db, "runs") == []
     async with open_db(stemming="english") as db:
-        assert sorted(await found(db, "runs")) == ["I was running late", "the runners run"]
+        assert sorted(await found_snippets(db, "runs")) == ["I was running late", "the runners run"]
         await db.catch_up_search_index()
-        assert sorted(await found(db, "runs")) == ["I was running late", "the runners run"]
-        await say(db, "t", "she runs")
-        assert len(await found(db, "running")) == 3
-        assert await found(db, '"running"') == ["I was running late"]
-        assert await found(db, "runn*") == ["I was running late", "the runners run"][::-1]
-        assert await found(db, "late -runs") == []
+        assert sorted(await found_snippets(db, "runs")) == ["I was running late", "the runners run"]
+        await append_words(db, "t", "she runs")
+        assert len(await found_snippets(db, "running")) == 3
+        assert await found_snippets(db, '"running"') == ["I was running late"]
+        assert await found_snippets(db, "runn*") == ["I was running late", "the runners run"][::-1]
+        assert await found_snippets(db, "late -runs") == []
     async with open_db() as db:
-        assert len(await found(db, "running")) == 3
+        assert len(await found_snippets(db, "running")) == 3
     async with open_db(stemming="german") as db:
         await db.catch_up_search_index()
-        assert sorted(await found(db, "hauses")) == ["Das Haus am See", "die Häuser"]
+        assert sorted(await found_snippets(db, "hauses")) == ["Das Haus am See", "die Häuser"]
     async with open_db(stemming="off") as db:
         await db.catch_up_search_index()
-        assert await found(db, "running") == ["I was running late"]
-        assert await found(db, "hauses") == []
+        assert await found_snippets(db, "running") == ["I was running late"]
+        assert await found_snippets(db, "hauses") == []
 
 
 async def test_the_forms_that_were_found_are_marked(open_db: OpenDB):
     async with open_db(stemming="english") as db:
-        await say(db, "s", "I was running late")
+        await append_words(db, "s", "I was running late")
         for _ in range(2):
             (hit,) = (await db.search_messages("runs", scope=EVERYTHING)).hits
             assert hit.snippet == "I was >>>running<<< late"
@@ -99,12 +99,12 @@ def test_the_configuration_names_a_language_or_off(written: object, meant: objec
 
 async def test_whoever_reads_finds_words_as_the_owner_does(open_db: OpenDB, address: str, tmp_path: Path):
     async with SessionStore.open(address if "://" in address else tmp_path, ENGLISH) as store:
-        await say(store.db, "s", *SAID)
+        await append_words(store.db, "s", *SAID)
         await store.db.catch_up_search_index()
         async with SessionDB.open_reader(address, home=tmp_path / "reader") as reader:
-            assert len(await found(reader, "runs")) == 2
+            assert len(await found_snippets(reader, "runs")) == 2
     async with open_db(stemming="off"), SessionDB.open_reader(address, home=tmp_path / "reader") as reader:
-        assert await found(reader, "runs") == []
+        assert await found_snippets(reader, "runs") == []
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ async def test_an_index_that_has_other_stems_or_is_being_forgotten_is_not_relied
     if "://" not in address or (fact == stemming.BEING_FORGOTTEN and address.startswith("postgresql")):
         return  # a file is made anew, and PostgreSQL sees what it knew at the moment of the search
     async with open_db(stemming="english") as db:
-        await say(db, "s", *SAID)
+        await append_words(db, "s", *SAID)
         await db.catch_up_search_index()
         await db.write(partial(meta.set_fact, fact, value))
         if address.startswith("postgresql"):
@@ -124,12 +124,12 @@ async def test_an_index_that_has_other_stems_or_is_being_forgotten_is_not_relied
             await connection.execute(EMPTIED)
             await connection.close()
         else:
-            async with mysql.connected(address) as rival:
+            async with mysql.open_connection(address) as rival:
                 await rival.run_texts(EMPTIED)
-        assert len(await found(db, "runs")) == 2
+        assert len(await found_snippets(db, "runs")) == 2
     async with open_db() as db:
         await db.catch_up_search_index()
-        assert len(await found(db, "runs")) == 2
+        assert len(await found_snippets(db, "runs")) == 2
         assert await db.read(stemming.in_the_database) == "english 3.1"
         assert await db.read(partial(meta.get_fact, stemming.BEING_FORGOTTEN)) is None
 
@@ -140,23 +140,23 @@ async def test_what_is_asked_while_others_have_it_open_is_told_and_left(
     if "://" not in address:
         return
     async with open_db("one", stemming="english", cluster=ClusterRules(name="one")) as one:
-        await say(one, "s", *SAID)
+        await append_words(one, "s", *SAID)
         with caplog.at_level(logging.WARNING):
             async with open_db("two", stemming="german", cluster=ClusterRules(name="two")) as two:
-                assert len(await found(two, "runs")) == 2
-                await say(two, "t", "she runs")
+                assert len(await found_snippets(two, "runs")) == 2
+                await append_words(two, "t", "she runs")
         assert [one.__dict__["action"] for one in caplog.records if "stemming" in one.message] == [
             "stemming_kept"
         ]
-        assert len(await found(one, "run")) == 3
+        assert len(await found_snippets(one, "run")) == 3
     async with open_db("two", stemming="german") as two:
         await two.catch_up_search_index()
-        assert len(await found(two, "hauses")) == 2
+        assert len(await found_snippets(two, "hauses")) == 2
 
 
 async def test_rules_that_nobody_knows_are_told_and_nothing_is_changed(open_db: OpenDB):
     async with open_db() as db:
-        await say(db, "s", *SAID)
+        await append_words(db, "s", *SAID)
         await db.write(partial(meta.set_fact, meta.STEMMING, "klingon 9"))
     for asked in (None, "english"):
         with pytest.raises(UnsupportedStorageError, match="'klingon 9', which this version does not know"):
@@ -167,17 +167,17 @@ async def test_rules_that_nobody_knows_are_told_and_nothing_is_changed(open_db: 
 async def test_a_store_that_moves_keeps_its_forms(open_db: OpenDB, address: str, tmp_path: Path):
     source = tmp_path / "before" / "sessions.db"
     async with SessionDB.open(source, stemming="english", survives_power_cut=False) as db:
-        await say(db, "s", *SAID)
+        await append_words(db, "s", *SAID)
     await migrate_store(source, address)
     async with open_db() as db:
-        assert len(await found(db, "runs")) == 2
+        assert len(await found_snippets(db, "runs")) == 2
         await db.catch_up_search_index()
-        assert len(await found(db, "runs")) == 2
+        assert len(await found_snippets(db, "runs")) == 2
 
 
 async def test_a_misspelt_word_finds_what_is_like_it_after_what_is_exact(open_db: OpenDB):
     async with open_db() as db:
-        await say(db, "s", "docker docker", "a dokcer with some more words", "an otter, a walrus")
+        await append_words(db, "s", "docker docker", "a dokcer with some more words", "an otter, a walrus")
         for _ in range(2):
             result = await db.search_messages("dokcer", scope=EVERYTHING, fuzzy=True)
             assert [hit.snippet for hit in result.hits] == [
@@ -190,10 +190,14 @@ async def test_a_misspelt_word_finds_what_is_like_it_after_what_is_exact(open_db
             assert exact > near > 0
             assert (result.near_words, result.degraded, result.matches) == (("docker",), False, 2)
             await db.catch_up_search_index()
-        assert await found(db, "dokcer") == ["a dokcer with some more words"]
-        assert await found(db, "wallrus -docker", fuzzy=True) == ["an otter, a walrus"]
-        assert await found(db, "docker -dokcer", fuzzy=True) == ["docker docker"]
-        assert await found(db, '"wallrus"', fuzzy=True) == await found(db, "zebra", fuzzy=True) == []
+        assert await found_snippets(db, "dokcer") == ["a dokcer with some more words"]
+        assert await found_snippets(db, "wallrus -docker", fuzzy=True) == ["an otter, a walrus"]
+        assert await found_snippets(db, "docker -dokcer", fuzzy=True) == ["docker docker"]
+        assert (
+            await found_snippets(db, '"wallrus"', fuzzy=True)
+            == await found_snippets(db, "zebra", fuzzy=True)
+            == []
+        )
         assert len((await db.search_sessions("ottre", scope=EVERYTHING, fuzzy=True)).sessions) == 1
 
 
@@ -201,7 +205,7 @@ async def test_how_far_words_like_these_were_looked_for_is_told(
     open_db: OpenDB, monkeypatch: pytest.MonkeyPatch
 ):
     async with open_db() as db:
-        await say(db, "s", "docker", *(f"walrus {n}" for n in range(20)))
+        await append_words(db, "s", "docker", *(f"walrus {n}" for n in range(20)))
         monkeypatch.setattr("gateway_sessions.storage.search.search.MOST_SCANNED_FOR_WORDS", 5)
         result = await db.search_messages("wallrus", scope=EVERYTHING, fuzzy=True)
         assert (len(result.hits), result.degraded, result.problem) == (20, True, NOT_ALL_WORDS)

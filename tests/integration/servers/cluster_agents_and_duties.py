@@ -20,10 +20,10 @@ from tests.integration.servers.cluster_turns import stop_heartbeat
 from tests.integration.servers.nodes import (
     BRISK,
     config_on,
-    know_each_other,
     running_node,
     source_of,
     wait_until,
+    wait_until_nodes_meet,
 )
 
 OFTEN = ExpiryWatcherConfig(
@@ -66,11 +66,11 @@ class WarmAgents:
             running_node(tmp_path, config, "a", None, agent_factory=make) as a,
             running_node(tmp_path, config, "b", None, agent_factory=make) as b,
         ):
-            await know_each_other(a, b)
+            await wait_until_nodes_meet(a, b)
             person = a.person_of_its_own()
 
             async def asked(text: str) -> None:
-                await a.hears(person, text)
+                await a.receive_message(person, text)
                 # An answer that waits for the one before it may be sent by any node.
                 await wait_until(
                     lambda: any(
@@ -106,12 +106,12 @@ class WarmAgents:
             running_node(tmp_path, config, "a", None, agent_factory=make) as a,
             running_node(tmp_path, config, "b", None, agent_factory=make) as b,
         ):
-            await know_each_other(a, b)
+            await wait_until_nodes_meet(a, b)
             person = a.person_of_its_own()
             change = InboundMessage(
                 source=source_of(person), text="never mind", message_id="my secret", kind=kind, revision=1
             )
-            await a.hears(person, "my secret")
+            await a.receive_message(person, "my secret")
             if running:
                 await gate.reached()
                 assert isinstance(await b.gateway.submit(change), Accepted)
@@ -120,7 +120,7 @@ class WarmAgents:
             await a.gateway.settled()
             if not running:
                 assert isinstance(await b.gateway.submit(change), Accepted)
-            await a.hears(person, "what did I say?")
+            await a.receive_message(person, "what did I say?")
             await wait_until(lambda: made[-1].heard[-1:] == ["what did I say?"])
             await a.gateway.settled()
         assert [one.heard for one in made] == [["my secret"], ["what did I say?"]]
@@ -159,7 +159,7 @@ class LeaderDuties:
             running_node(tmp_path, config, "a", None, agent_factory=RememberingAgent) as a,
             running_node(tmp_path, config, "b", None, agent_factory=RememberingAgent) as b,
         ):
-            await know_each_other(a, b)
+            await wait_until_nodes_meet(a, b)
             of_a, of_b = (duties_of(one) for one in (a, b))
 
             def count(duties: list[object]) -> list[int]:

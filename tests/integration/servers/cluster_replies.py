@@ -13,7 +13,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.storage.engines.membership import Membership
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, shows, waits_at
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.servers.nodes import config_on, know_each_other, running_node, wait_until
+from tests.integration.servers.nodes import config_on, running_node, wait_until, wait_until_nodes_meet
 
 MANY = 24
 
@@ -42,16 +42,16 @@ class ClusterReplies:
             running_node(tmp_path, config, "a", growing) as a,
             running_node(tmp_path, config, "b", growing) as b,
         ):
-            await know_each_other(a, b)
+            await wait_until_nodes_meet(a, b)
             with pytest.MonkeyPatch.context() as patched:
                 cannot_send(b.platform, patched)
                 # Both look when a reply is due again, and its own node is mostly first: one of many will do.
                 for person in b.persons_of_its_own(MANY):
-                    await b.hears(person, f"one of {person}")
+                    await b.receive_message(person, f"one of {person}")
                 await wait_until(lambda: a.platform.sent)
             person = a.platform.sent[0].target.chat_id
             for number in range(20):
-                await b.hears(person, text := f"more {number}")
+                await b.receive_message(person, text := f"more {number}")
                 await wait_until(lambda: text in [one.text for one in (*a.platform.sent, *b.platform.sent)])
                 if any(one.before for one in b.platform.sent):
                     break
@@ -64,10 +64,10 @@ class ClusterReplies:
             async with running_node(
                 tmp_path, config, "a", ScriptedAgent([shows("I think"), waits_at(gate)])
             ) as a:
-                await know_each_other(a, b)
+                await wait_until_nodes_meet(a, b)
                 b.platform.sent = a.platform.sent  # it is the same platform to people
                 person = a.person_of_its_own()
-                await a.hears(person, "one")
+                await a.receive_message(person, "one")
                 await gate.reached()
                 assert b.platform.shown(person) == ["I think"]
                 await a.gateway.drain(timedelta(0))
@@ -81,7 +81,7 @@ class ClusterReplies:
         steps = [shows("I think"), waits_at(gate), shows("I think so"), waits_at(end), answers("I do.")]
         agent = ScriptedAgent(steps)
         async with running_node(tmp_path, config_on(address), "a", agent) as a:
-            await a.hears("ann", "one")
+            await a.receive_message("ann", "one")
             await gate.reached()
             with monkeypatch.context() as patched:
                 patched.setattr(Membership, "trusted", False)

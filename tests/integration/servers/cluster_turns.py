@@ -30,10 +30,10 @@ from tests.integration.servers.nodes import (
     BRISK,
     RunningNode,
     config_on,
-    know_each_other,
     running_node,
     source_of,
     wait_until,
+    wait_until_nodes_meet,
 )
 
 
@@ -127,11 +127,11 @@ class ClusterTurns:
             await stack.enter_async_context(running_node(tmp_path, patient, name, LoggingAgent(name, log)))
             for name in "abc"
         ]
-        await know_each_other(*nodes)
+        await wait_until_nodes_meet(*nodes)
         people = [f"p{number}" for number in range(12)]
         receipts = await asyncio.gather(
             *(
-                nodes[(first + one) % 3].hears(person, f"{person} {number}")
+                nodes[(first + one) % 3].receive_message(person, f"{person} {number}")
                 for number in range(3)
                 for first, person in enumerate(people)
                 for one in range(3)
@@ -159,10 +159,10 @@ class ClusterTurns:
         config = config_on(address, patient)
         a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log)))
         b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
-        await know_each_other(a, b)
+        await wait_until_nodes_meet(a, b)
         assert a.store.db.ownership.shared is not None
         assert a.store.db.ownership.shared.notifies_at_once is self.calls
-        await b.hears(a.person_of_its_own(), "first")
+        await b.receive_message(a.person_of_its_own(), "first")
         await wait_until(lambda: ("a" if self.calls else "b", "end", "first") in log, seconds=10)
 
     async def test_an_interruption_reaches_the_turn_on_another_node(
@@ -171,11 +171,11 @@ class ClusterTurns:
         config, gate = config_on(address, mode=BusyMode.INTERRUPT), Gate()
         a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log, gate)))
         b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
-        await know_each_other(a, b)
+        await wait_until_nodes_meet(a, b)
         person = a.person_of_its_own()
-        await a.hears(person, "first")
+        await a.receive_message(person, "first")
         await gate.reached()  # and it stays there: nothing but the interruption ends this turn
-        receipt = await b.hears(person, "second")
+        receipt = await b.receive_message(person, "second")
         assert isinstance(receipt, Accepted)
         assert receipt.disposition is Disposition.INTERRUPTS
         await wait_until(lambda: ("b", "end", "second") in log or ("a", "begin", "second") in log)
@@ -188,11 +188,11 @@ class ClusterTurns:
         agent = LoggingAgent("a", log, gate)
         a = await stack.enter_async_context(running_node(tmp_path, config, "a", agent))
         b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
-        await know_each_other(a, b)
+        await wait_until_nodes_meet(a, b)
         person = a.person_of_its_own()
-        await a.hears(person, "first")
+        await a.receive_message(person, "first")
         await gate.reached()
-        receipt = await b.hears(person, "also this")
+        receipt = await b.receive_message(person, "also this")
         assert receipt.disposition is Disposition.STEERS
         await wait_until(lambda: agent.heard == ["also this"])
         gate.open()
@@ -208,11 +208,11 @@ class ClusterTurns:
         gate = Gate()
         a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log, gate)))
         b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
-        await know_each_other(a, b)
+        await wait_until_nodes_meet(a, b)
         person = a.person_of_its_own()
-        await a.hears(person, "first")
+        await a.receive_message(person, "first")
         await gate.reached()
-        await b.hears(person, command)
+        await b.receive_message(person, command)
         await wait_until(lambda: a.gateway.running_turn(a.key(person)) is None, seconds=3)
         gate.open()
         assert ("a", "end", "first") not in log
@@ -223,9 +223,9 @@ class ClusterTurns:
         b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
         gate = Gate()
         async with running_node(tmp_path, config, "a", LoggingAgent("a", log, gate)) as a:
-            await know_each_other(a, b)
+            await wait_until_nodes_meet(a, b)
             person = a.person_of_its_own()
-            await a.hears(person, "first")
+            await a.receive_message(person, "first")
             await gate.reached()
             await a.gateway.drain(timedelta(0))
         await wait_until(lambda: ("b", "end", "first") in log, seconds=5)
@@ -242,9 +242,9 @@ class ClusterTurns:
         gate = Gate()
         a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log, gate)))
         b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
-        await know_each_other(a, b)
+        await wait_until_nodes_meet(a, b)
         person = a.person_of_its_own()
-        await a.hears(person, "first")
+        await a.receive_message(person, "first")
         await gate.reached()
         was = a.membership.epoch
         beat = a.membership.send_heartbeat_or_rejoin
@@ -313,7 +313,7 @@ class ClusterTurns:
     ):
         gate = Gate()
         a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log, gate)))
-        await a.hears("ann", "first")
+        await a.receive_message("ann", "first")
         await gate.reached()
         b: RunningNode = await stack.enter_async_context(
             running_node(tmp_path, config, "b", LoggingAgent("b", log))
@@ -334,7 +334,7 @@ class ClusterTurns:
         )
         a = await stack.enter_async_context(running_node(tmp_path, shown, "a", LoggingAgent("a", log)))
         b = await stack.enter_async_context(running_node(tmp_path, config, "b", LoggingAgent("b", log)))
-        await know_each_other(a, b)
+        await wait_until_nodes_meet(a, b)
         entry = await b.store.get_or_create_session(source_of("ann"))
         file = a.store.home / "sessions.json"
         await wait_until(lambda: file.exists() and entry.session_id in file.read_text())
@@ -356,7 +356,7 @@ class ClusterTurns:
             )
             for name in "ab"
         ]
-        await know_each_other(*nodes)
+        await wait_until_nodes_meet(*nodes)
         entry = await nodes[1].store.get_or_create_session(source_of("ann"))
         await nodes[1].store.reset_session(entry.session_key)
         await wait_until(lambda: called)
@@ -384,7 +384,7 @@ class ClusterTurns:
 
         monkeypatch.setattr(QueueOperations, "_begun", lost)
         with pytest.raises(StorageUnavailableError):
-            await a.hears("ann", "first")
-        assert isinstance(await a.hears("ann", "first"), Duplicate)
+            await a.receive_message("ann", "first")
+        assert isinstance(await a.receive_message("ann", "first"), Duplicate)
         await wait_until(lambda: ("a", "end", "first") in log)
         await wait_until(lambda: answers_of(a) == ["a heard first"])

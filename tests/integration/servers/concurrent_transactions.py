@@ -50,11 +50,11 @@ def change_of(driver: ServerDriver) -> Change:
     )
 
 
-def starter() -> TurnStarter:
+def make_turn_starter() -> TurnStarter:
     return TurnStarter(epoch=1, new_session_id=f"n{next(names)}", flags=FLAGS)
 
 
-def admitting(text: str, driver: ServerDriver) -> Transaction[Any]:
+def admit_message(text: str, driver: ServerDriver) -> Transaction[Any]:
     message = InboundMessage(source=ALICE, text=text, message_id=text)
     admission = Admission(message=message, payload=stored_form(message), rules=RULES, solo=True)
     request = find_or_create.SessionRequest(
@@ -63,16 +63,16 @@ def admitting(text: str, driver: ServerDriver) -> Transaction[Any]:
     return admit.admit(admission, request, change_of(driver))
 
 
-def claiming(driver: ServerDriver) -> Transaction[ClaimedTurn | None]:
-    return claim.claim(starter(), LANE, change_of(driver))
+def claim_lane(driver: ServerDriver) -> Transaction[ClaimedTurn | None]:
+    return claim.claim(make_turn_starter(), LANE, change_of(driver))
 
 
-def making(driver: ServerDriver, session_id: str) -> Transaction[str]:
+def create_session(driver: ServerDriver, session_id: str) -> Transaction[str]:
     new = NewSession(session_id=session_id, source="cli", started_at=EPOCH)
     return session_rows.create(new, driver.ids)
 
 
-async def at_once(
+async def run_at_once(
     drivers: Sequence[ServerDriver],
     transaction: Callable[[ServerDriver, int], Transaction[T]],
     many: int = MANY,
@@ -84,14 +84,14 @@ async def at_once(
     return await asyncio.gather(*writes, return_exceptions=True)
 
 
-async def joined(driver: ServerDriver) -> int:
+async def join_as_node(driver: ServerDriver) -> int:
     """Let a driver be a node."""
     who = nodes.NodeToJoin(name="one", version="1", ttl=timedelta(seconds=60), replaces=True)
     driver.epoch = (await driver.write(lambda: nodes.join_node(b"secret", who))).opening.epoch
     return driver.epoch
 
 
-def held(
+def holding_lock(
     driver: ServerDriver, lock: str | None, epoch: int | None
 ) -> AbstractAsyncContextManager[ServerConnection]:
     """A transaction that goes on until the end of the block."""
@@ -102,20 +102,20 @@ class ConcurrentTransactions:
     """A test class of an engine inherits this; its `drivers` are of several processes, on one database."""
 
     async def test_a_new_lane_counts_without_gaps(self, drivers: list[ServerDriver]):
-        admitted = await at_once(drivers, lambda driver, number: admitting(str(number), driver))
+        admitted = await run_at_once(drivers, lambda driver, number: admit_message(str(number), driver))
         assert all(isinstance(one, Admitted) for one in admitted), admitted
         assert sorted(one.receipt.seq for one in admitted) == list(range(1, MANY + 1))
         assert len({one.receipt.session_id for one in admitted}) == 1
         assert max(one.receipt.depth for one in admitted) == MANY
 
     async def test_one_delivery_of_a_message_counts(self, drivers: list[ServerDriver]):
-        admitted = await at_once(drivers, lambda driver, _: admitting("the same", driver))
+        admitted = await run_at_once(drivers, lambda driver, _: admit_message("the same", driver))
         assert sum(isinstance(one, Admitted) for one in admitted) == 1
         assert sum(one == Duplicate(seq=1, session_key=LANE) for one in admitted) == MANY - 1
 
     async def test_one_claim_of_a_lane_wins(self, drivers: list[ServerDriver]):
-        await drivers[0].write(lambda: admitting("hello", drivers[0]))
-        claimed = await at_once(drivers, lambda driver, _: claiming(driver))
+        await drivers[0].write(lambda: admit_message("hello", drivers[0]))
+        claimed = await run_at_once(drivers, lambda driver, _: claim_lane(driver))
         assert [one.held.token for one in claimed if isinstance(one, ClaimedTurn)] == [1]
         assert sum(one is None for one in claimed) == MANY - 1
 
@@ -126,7 +126,7 @@ class ConcurrentTransactions:
 
         async def answer_all() -> None:
             while len(ended) < MANY:
-                claimed = await first.write(lambda: claiming(first))
+                claimed = await first.write(lambda: claim_lane(first))
                 if claimed is None:
                     await asyncio.sleep(0.001)
                     continue
@@ -137,7 +137,7 @@ class ConcurrentTransactions:
 
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(answer_all())
-            admitted = await at_once(others, lambda driver, number: admitting(str(number), driver))
+            admitted = await run_at_once(others, lambda driver, number: admit_message(str(number), driver))
         assert ended == list(range(1, MANY + 1))
         assert all(isinstance(one, Admitted) for one in admitted), admitted
         session_id = admitted[0].receipt.session_id
@@ -145,18 +145,18 @@ class ConcurrentTransactions:
         assert [one.seq for one in said] == list(range(1, 2 * MANY + 1))
 
     async def test_a_turn_that_was_ended_elsewhere_ends_once(self, drivers: list[ServerDriver]):
-        await drivers[0].write(lambda: admitting("hello", drivers[0]))
-        claimed = await drivers[0].write(lambda: claiming(drivers[0]))
+        await drivers[0].write(lambda: admit_message("hello", drivers[0]))
+        claimed = await drivers[0].write(lambda: claim_lane(drivers[0]))
         assert claimed is not None
         settlement = TurnSettlement(
             held=claimed.held, outcome=Outcome.TURNED, messages=[Message("assistant", "yes")]
         )
-        ended = await at_once(drivers, lambda driver, _: settle.end_turn(settlement, change_of(driver)))
+        ended = await run_at_once(drivers, lambda driver, _: settle.end_turn(settlement, change_of(driver)))
         assert sum(isinstance(one, FencedError) for one in ended) == MANY - 1
 
     async def test_a_session_counts_without_gaps(self, drivers: list[ServerDriver]):
-        await drivers[0].write(lambda: making(drivers[0], "s"))
-        appended = await at_once(
+        await drivers[0].write(lambda: create_session(drivers[0], "s"))
+        appended = await run_at_once(
             drivers,
             lambda driver, number: messages.append("s", [Message("user", str(number))], EPOCH, driver.ids),
         )
@@ -166,21 +166,21 @@ class ConcurrentTransactions:
         assert sorted(one.text for one in said) == sorted(map(str, range(MANY)))
 
     async def test_a_session_has_one_continuation(self, drivers: list[ServerDriver]):
-        await drivers[0].write(lambda: making(drivers[0], "s"))
+        await drivers[0].write(lambda: create_session(drivers[0], "s"))
 
         def splitting_it(driver: ServerDriver, number: int) -> Transaction[str]:
             descent = Descent(session_id="s", new_session_id=f"c{number}", now=EPOCH, ids=driver.ids)
             return split.split(descent, [Message("system", "a summary")])
 
-        children = await at_once(drivers, splitting_it)
+        children = await run_at_once(drivers, splitting_it)
         assert len(set(children)) == 1
         assert not isinstance(children[0], SessionEndedError)
 
     async def test_a_title_has_one_session(self, drivers: list[ServerDriver]):
         for number in range(MANY):
-            await drivers[0].write(lambda number=number: making(drivers[0], f"s{number}"))
+            await drivers[0].write(lambda number=number: create_session(drivers[0], f"s{number}"))
         scope = Scope.operator()
-        claimed = await at_once(drivers, lambda _, number: titles.set_title(f"s{number}", "Trip", scope))
+        claimed = await run_at_once(drivers, lambda _, number: titles.set_title(f"s{number}", "Trip", scope))
         assert sum(one is True for one in claimed) == 1
         assert sum(isinstance(one, TitleTakenError) for one in claimed) == MANY - 1
 
@@ -189,13 +189,13 @@ class ConcurrentTransactions:
             before = yield from meta.get_number("counted")
             yield from meta.set_fact("counted", before + 1)
 
-        await at_once(drivers, lambda _driver, _number: count())
+        await run_at_once(drivers, lambda _driver, _number: count())
         assert await drivers[0].read(lambda: meta.get_number("counted")) == MANY
 
     async def test_what_was_asked_for_first_is_done_first(self, drivers: list[ServerDriver]):
         driver = drivers[0]
         admitted = await asyncio.gather(
-            *(driver.write(partial(admitting, str(number), driver)) for number in range(MANY))
+            *(driver.write(partial(admit_message, str(number), driver)) for number in range(MANY))
         )
         assert [one.receipt.seq for one in admitted] == list(range(1, MANY + 1))
 
@@ -203,8 +203,8 @@ class ConcurrentTransactions:
         self, drivers: list[ServerDriver]
     ):
         one, other = drivers[:2]
-        epoch = await joined(one)
-        async with held(one, "lane a", epoch) as link:
+        epoch = await join_as_node(one)
+        async with holding_lock(one, "lane a", epoch) as link:
             burying = asyncio.create_task(other.write(lambda: nodes.remove_node(epoch)))
             await asyncio.sleep(0.3)
             assert not burying.done()
@@ -213,11 +213,11 @@ class ConcurrentTransactions:
 
     async def test_what_a_node_begins_while_it_is_declared_dead_is_refused(self, drivers: list[ServerDriver]):
         one, other = drivers[:2]
-        epoch = await joined(one)
-        async with held(other, None, None) as link:
+        epoch = await join_as_node(one)
+        async with holding_lock(other, None, None) as link:
             await link.change(f"DELETE FROM nodes WHERE epoch = {epoch}", [()])  # noqa: S608 -- a number
             late = [
-                asyncio.create_task(one.write(partial(admitting, "late", one))),
+                asyncio.create_task(one.write(partial(admit_message, "late", one))),
                 asyncio.create_task(one.write(lambda: meta.set_fact("late", 1))),
             ]
             await asyncio.sleep(0.3)

@@ -36,7 +36,7 @@ class OtherProgram(Protocol):
     async def commit(self) -> None:
         """End the transaction."""
 
-    async def undo(self) -> None:
+    async def roll_back(self) -> None:
         """Leave nothing of it."""
 
     async def blocks_somebody(self) -> bool:
@@ -77,15 +77,15 @@ class DriverContract:
         async with anyio.create_task_group() as tasks, AsyncExitStack() as cleanup:
             drivers = [self.make_driver(address, USUAL) for _ in range(3)]
             await asyncio.gather(*(one.start(tasks, cleanup) for one in drivers))
-            assert [await one.read(exists) for one in drivers] == [False] * 3
+            assert [await one.read(session_exists) for one in drivers] == [False] * 3
 
     async def test_a_transaction_stands_whole_or_not_at_all(self, address: str):
         async with self.running(address) as driver:
             with pytest.raises(InvalidInputError):
-                await driver.write(lambda: make_two("\ud800"))
-            assert not await driver.read(lambda: exists("first"))
-            await driver.write(lambda: make_two("second"))
-            assert await driver.read(lambda: exists("first"))
+                await driver.write(lambda: make_two_sessions("\ud800"))
+            assert not await driver.read(lambda: session_exists("first"))
+            await driver.write(lambda: make_two_sessions("second"))
+            assert await driver.read(lambda: session_exists("first"))
 
     async def test_a_value_that_cannot_be_stored_is_refused_and_not_quoted(self, address: str):
         async with self.running(address) as driver:
@@ -148,14 +148,14 @@ class DriverContract:
         async with self.running(address) as driver:
             async with driver.view() as view:
                 await driver.write(make_session)
-                assert not any(await asyncio.gather(view.read(exists), view.read(exists)))
-            assert await driver.read(exists)
+                assert not any(await asyncio.gather(view.read(session_exists), view.read(session_exists)))
+            assert await driver.read(session_exists)
 
     async def test_nothing_is_changed_by_reading(self, address: str):
         async with self.running(address) as driver:
             with pytest.raises(GatewaySessionsError):
                 await driver.read(make_session)
-            assert not await driver.read(exists)
+            assert not await driver.read(session_exists)
 
     async def test_a_transaction_that_is_overtaken_is_run_afresh(self, address: str):
         async with self.running(address) as driver, self.rival(address) as rival:
@@ -172,7 +172,7 @@ class DriverContract:
             await rival.insert("s")
             with pytest.raises(StorageUnavailableError):
                 await driver.write(make_session)
-            await rival.undo()
+            await rival.roll_back()
             assert await driver.write(make_session)
 
     async def test_a_transaction_that_is_cancelled_leaves_nothing_behind(self, address: str):
@@ -181,14 +181,14 @@ class DriverContract:
             self.rival(address) as rival,
         ):
             await rival.insert("b")
-            writing = asyncio.create_task(driver.write(lambda: make_two("b")))
+            writing = asyncio.create_task(driver.write(lambda: make_two_sessions("b")))
             await wait_until_blocked(rival)
             writing.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await writing
-            assert not await driver.read(lambda: exists("first"))
-            await rival.undo()
-            assert not await driver.read(lambda: exists("first"))
+            assert not await driver.read(lambda: session_exists("first"))
+            await rival.roll_back()
+            assert not await driver.read(lambda: session_exists("first"))
 
     async def test_a_newer_schema_is_left_alone(self, address: str):
         async with self.running(address) as driver:
@@ -207,7 +207,7 @@ class DriverContract:
         async with self.running(address) as driver:
             pass
         with pytest.raises(StoreStoppedError):
-            await driver.read(exists)
+            await driver.read(session_exists)
 
     async def test_a_connection_that_is_lost_is_replaced(self, address: str):
         async with self.running(address) as driver, self.rival(address) as rival:
@@ -217,7 +217,7 @@ class DriverContract:
             await rival.end_the_blocked()
             await asyncio.sleep(0.2)
             assert not writing.done()  # it asks again, on another connection
-            await rival.undo()
+            await rival.roll_back()
             assert await writing
 
     async def start(self, address: Any) -> None:
@@ -234,11 +234,11 @@ def make_session(session_id: str = "s") -> Transaction[bool]:
     return True
 
 
-def exists(session_id: str = "s") -> Transaction[bool]:
+def session_exists(session_id: str = "s") -> Transaction[bool]:
     return bool((yield Statement("session_exists", (session_id,))))
 
 
-def make_two(second: str) -> Transaction[None]:
+def make_two_sessions(second: str) -> Transaction[None]:
     yield from make_session("first")
     yield from make_session(second)
 

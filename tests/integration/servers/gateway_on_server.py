@@ -22,7 +22,7 @@ from gateway_sessions.runtime.gateway.gateway import TO_STOP
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.testing import FakePlatform
 from gateway_sessions.testing.agents import ScriptedAgent
-from tests.cluster.databases import database_at, through
+from tests.cluster.databases import address_through_port, database_at
 from tests.cluster.proxy import Proxy
 from tests.integration.gateway.gateway_harness import QUICK, open_harness
 from tests.integration.servers.nodes import BRISK, wait_until
@@ -58,14 +58,14 @@ LONGEST_CLOSE = 20.0
 """Seconds that a store may take to find out that it can say goodbye to nobody."""
 
 
-async def careful(turn: TurnContext) -> str:
+async def read_and_write_agent(turn: TurnContext) -> str:
     """Reads, and writes down what it does, before it answers."""
     await turn.history()
     await turn.append({"role": "assistant", "content": "a step"})
     return f"done: {turn.text}"
 
 
-async def told(store: SessionStore, platform: FakePlatform, person: str) -> list[str]:
+async def words_in_transcript(store: SessionStore, platform: FakePlatform, person: str) -> list[str]:
     """What a person has said, as the transcript has it; a burst is one row of several lines."""
     session_id = await store.peek_session_id(store.key_for(platform.source(person)))
     assert session_id is not None
@@ -173,13 +173,13 @@ class GatewayOnServer:
 
         async with (
             SessionStore.open(tmp_path, config) as store,
-            Gateway(store, agent=careful, adapters=[platform]) as gateway,
+            Gateway(store, agent=read_and_write_agent, adapters=[platform]) as gateway,
         ):
             await asyncio.gather(cut(), *map(talk, people))
             async with asyncio.timeout(30):
                 await gateway.settled()
             assert await store.dead_letters(limit=10) == []
-            heard = [await told(store, platform, person) for person in people]
+            heard = [await words_in_transcript(store, platform, person) for person in people]
         assert all(said.values())
         assert heard == [[str(number) for number in range(said[person])] for person in people]
 
@@ -198,7 +198,7 @@ class GatewayOnServer:
             return "too late"
 
         async with way.running(), AsyncExitStack() as opened:
-            there = SessionDBConfig(provider=server.provider, url=through(server.url, way.port))
+            there = SessionDBConfig(provider=server.provider, url=address_through_port(server.url, way.port))
             known = replace(config, sessiondb=there, cluster=BRISK)
             store = await opened.enter_async_context(SessionStore.open(tmp_path, known))
             gateway = await opened.enter_async_context(Gateway(store, agent=slow, adapters=[platform]))

@@ -58,10 +58,10 @@ class Bench(ABC):
         """How much has been read of the inbox until now, in rows or in steps."""
 
     @abstractmethod
-    async def study(self) -> None:
+    async def analyze_tables(self) -> None:
         """Let the planner know what is in the inbox."""
 
-    async def cost(self, transaction: Transaction[T]) -> tuple[T, int]:
+    async def measure_reads(self, transaction: Transaction[T]) -> tuple[T, int]:
         """Run a transaction; what came of it, and how much of the inbox it has read."""
         before = await self.read_so_far()
         result = await self.run(transaction)
@@ -141,16 +141,16 @@ Deed: TypeAlias = Callable[[Bench, Lane], Awaitable[int]]
 
 async def a_turn(bench: Bench, lane: Lane) -> int:
     """A message comes, the next turn begins and writes, and the one behind it begins as it ends."""
-    _, admitted = await bench.cost(lane.admitting("one more"))
-    claimed, began = await bench.cost(lane.claiming())
+    _, admitted = await bench.measure_reads(lane.admitting("one more"))
+    claimed, began = await bench.measure_reads(lane.claiming())
     assert claimed is not None
-    appended = (await bench.cost(settle.append_messages(claimed.held, SAID, bench.change)))[1]
+    appended = (await bench.measure_reads(settle.append_messages(claimed.held, SAID, bench.change)))[1]
     settlement = TurnSettlement(held=claimed.held, outcome=Outcome.TURNED, messages=SAID)
     known = KnownBeforeEnd(starter=bench.starter)
-    settled, ended = await bench.cost(settle.end_turn(settlement, bench.change, known))
+    settled, ended = await bench.measure_reads(settle.end_turn(settlement, bench.change, known))
     assert settled.next is not None
     settlement = TurnSettlement(held=settled.next.held, outcome=Outcome.TURNED, messages=SAID)
-    settled, paused = await bench.cost(settle.end_turn(settlement, bench.change))
+    settled, paused = await bench.measure_reads(settle.end_turn(settlement, bench.change))
     assert settled.next is None
     return admitted + began + appended + ended + paused
 
@@ -159,7 +159,7 @@ async def a_turn_of_two(bench: Bench, lane: Lane) -> int:
     """A turn that is about two messages."""
     first = await _claimed(bench, lane)
     settlement = TurnSettlement(held=first.held, outcome=Outcome.TURNED, messages=SAID, begun=first)
-    settled, one = await bench.cost(
+    settled, one = await bench.measure_reads(
         settle.end_turn(settlement, bench.change, KnownBeforeEnd(starter=bench.starter))
     )
     assert settled.next is not None
@@ -167,14 +167,14 @@ async def a_turn_of_two(bench: Bench, lane: Lane) -> int:
     settlement = TurnSettlement(
         held=settled.next.held, outcome=Outcome.TURNED, messages=SAID, begun=settled.next
     )
-    _, two = await bench.cost(settle.end_turn(settlement, bench.change))
+    _, two = await bench.measure_reads(settle.end_turn(settlement, bench.change))
     return one + two
 
 
 async def a_turn_that_is_tried_again(bench: Bench, lane: Lane) -> int:
     """It waits again in its place, and is the next one."""
     claimed = await _claimed(bench, lane)
-    _, cost = await bench.cost(settle.give_back_turn(claimed.held, None, bench.change, counted=True))
+    _, cost = await bench.measure_reads(settle.give_back_turn(claimed.held, None, bench.change, counted=True))
     again = await _claimed(bench, lane)
     assert again.attempt == 2
     assert again.items == claimed.items
@@ -186,7 +186,7 @@ async def a_turn_that_is_given_up(bench: Bench, lane: Lane) -> int:
     claimed = await _claimed(bench, lane)
     await _steer(bench, lane, claimed)
     settlement = TurnSettlement(held=claimed.held, outcome=Outcome.DEAD, problem="no luck")
-    settled, cost = await bench.cost(settle.end_turn(settlement, bench.change))
+    settled, cost = await bench.measure_reads(settle.end_turn(settlement, bench.change))
     assert settled.waiting == claimed.waiting + 1
     return cost
 
@@ -199,7 +199,7 @@ async def a_message_for_the_running_turn(bench: Bench, lane: Lane) -> int:
 async def a_message_that_takes_the_place_of_another(bench: Bench, lane: Lane) -> int:
     """There is no room: the turn that waits longest goes."""
     rules = BusyRules(max_queued=1, debounce=NOTHING_MERGED, drop=DropPolicy.DROP_OLDEST)
-    admitted, cost = await bench.cost(lane.admitting("no room", rules=rules))
+    admitted, cost = await bench.measure_reads(lane.admitting("no room", rules=rules))
     assert admitted.receipt.dropped == (2, 3)  # the first was asked for explicitly
     return cost
 
@@ -207,7 +207,7 @@ async def a_message_that_takes_the_place_of_another(bench: Bench, lane: Lane) ->
 async def a_turn_that_cannot_be_read(bench: Bench, lane: Lane) -> int:
     """It is put aside, and the next one begins."""
     await bench.run(_damaged_head(lane))
-    claimed, cost = await bench.cost(lane.claiming())
+    claimed, cost = await bench.measure_reads(lane.claiming())
     assert claimed is not None
     assert [item.seq for item in claimed.items] == [2, 3]
     return cost
@@ -217,7 +217,7 @@ async def a_reworded_message(bench: Bench, lane: Lane) -> int:
     """Whoever said it last says it otherwise."""
     admitted = await bench.run(lane.admitting("one more"))
     said = replace(lane.message("one more"), text="one other", kind=MessageKind.EDIT)
-    found, cost = await bench.cost(edits.reapply_edit(said, lane.key, "person", bench.change))
+    found, cost = await bench.measure_reads(edits.reapply_edit(said, lane.key, "person", bench.change))
     assert found is not None
     assert found.seq == admitted.receipt.seq
     return cost
@@ -250,7 +250,9 @@ async def _steer(bench: Bench, lane: Lane, claimed: ClaimedTurn) -> int:
     """Let the running turn have a message that has just come; what that reads."""
     admitted = await bench.run(lane.admitting("mind this"))
     assert isinstance(admitted, Admitted)
-    steered, cost = await bench.cost(settle.steer_message(claimed.held, admitted.receipt.seq, bench.change))
+    steered, cost = await bench.measure_reads(
+        settle.steer_message(claimed.held, admitted.receipt.seq, bench.change)
+    )
     assert steered is not None
     return cost
 
@@ -266,7 +268,7 @@ class LongQueues:
             await lane.fill()
         await bench.run(_settled(Lane(bench, "of old", 0)))
         if studied:
-            await bench.study()
+            await bench.analyze_tables()
         # The first one is there for what a server has to read once only.
         _, few, many = [await deed(bench, lane) for lane in lanes]
         # Servers keep versions of rows that nobody needs any more, and pass by some of them.

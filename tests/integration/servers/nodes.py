@@ -70,7 +70,7 @@ class RunningNode:
     def key(self, person: str) -> str:
         return self.store.key_for(source_of(person))
 
-    async def hears(self, person: str, text: str, message_id: str | None = None) -> Any:
+    async def receive_message(self, person: str, text: str, message_id: str | None = None) -> Any:
         message = InboundMessage(source=source_of(person), text=text, message_id=message_id or text)
         return await self.gateway.submit(message)
 
@@ -116,7 +116,7 @@ async def running_node(
         yield RunningNode(store, gateway, platform)
 
 
-async def know_each_other(*nodes: RunningNode) -> None:
+async def wait_until_nodes_meet(*nodes: RunningNode) -> None:
     await wait_until(lambda: all(len(one.membership.nodes) == len(nodes) for one in nodes))
 
 
@@ -126,6 +126,6 @@ async def wait_until(true: Callable[[], object], *, seconds: float = 40) -> None
             await anyio.sleep(0.01)
 
 
-async def know_memberships(*databases: SessionDB) -> None:
+async def wait_until_memberships_meet(*databases: SessionDB) -> None:
     members = [one.membership for one in databases if one.membership is not None]
     await wait_until(lambda: all(len(one.nodes) == len(databases) for one in members))

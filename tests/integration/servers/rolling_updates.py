@@ -19,7 +19,7 @@ from gateway_sessions import SessionDB
 from gateway_sessions.errors import SchemaTooNewError
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.sql_files import Migration
-from tests.integration.servers.nodes import BRISK, know_memberships
+from tests.integration.servers.nodes import BRISK, wait_until_memberships_meet
 
 WITH_NODES = 5
 """The first version of the schema that lets several processes be."""
@@ -53,7 +53,7 @@ class RollingUpdates:
         async with SessionDB.open(address, home=tmp_path / "old", cluster=BRISK) as old:
             await old.create_session("s", "cli")
             async with NextVersion.of(address, tmp_path / "new", (*self.shipped, self.step)) as new:
-                await know_memberships(old, new)
+                await wait_until_memberships_meet(old, new)
                 for number in range(4):
                     await (old if number % 2 else new).append_message("s", "user", str(number))
                 assert [one.text for one in await old.get_messages("s")] == ["0", "1", "2", "3"]

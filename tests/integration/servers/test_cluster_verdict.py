@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.checker import Absence, Verdict, both_counted, taken_over
+from tests.cluster.checker import Absence, Verdict, overlapping_commits, seconds_to_takeover
 
 
 def turn(
@@ -32,17 +32,17 @@ def test_a_node_that_does_not_end_in_order_spoils_a_run(code: int | None, good: 
 
 def test_two_turns_of_a_lane_that_overlap_and_both_stand_are_wrong():
     effects = [*turn(1, 0.0, 5.0), *turn(2, 4.0, 6.0, node="b")]
-    assert len(both_counted(effects, {("lane0", 1), ("lane0", 2)})) == 1
+    assert len(overlapping_commits(effects, {("lane0", 1), ("lane0", 2)})) == 1
 
 
 def test_an_overlap_with_a_turn_that_was_fenced_off_is_allowed():
     effects = [*turn(1, 0.0, 5.0), *turn(2, 4.0, 6.0, node="b"), *turn(3, 6.5, 7.0)]
-    assert both_counted(effects, {("lane0", 2), ("lane0", 3)}) == []
+    assert overlapping_commits(effects, {("lane0", 2), ("lane0", 3)}) == []
 
 
 def test_turns_that_follow_each_other_are_right():
     effects = [*turn(1, 0.0, 1.0), *turn(2, 1.0, 2.0), *turn(3, 3.0, None)]
-    assert both_counted(effects, {("lane0", 1), ("lane0", 2)}) == []
+    assert overlapping_commits(effects, {("lane0", 1), ("lane0", 2)}) == []
 
 
 def test_what_stood_still_with_a_node_is_counted_until_it_is_begun_again():
@@ -53,4 +53,4 @@ def test_what_stood_still_with_a_node_is_counted_until_it_is_begun_again():
         *turn(4, 9.0, 9.5, node="b", text="cut off"),
         *turn(5, 11.0, 11.5, node="b", text="done"),
     ]
-    assert taken_over(effects, Absence(node="a", at=3.0, killed=False)) == [6.0]
+    assert seconds_to_takeover(effects, Absence(node="a", at=3.0, killed=False)) == [6.0]

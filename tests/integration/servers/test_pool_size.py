@@ -27,14 +27,16 @@ OF_MYSQL = """
 
 @pytest.fixture(params=["postgresql", "mysql"])
 async def address(request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    databases = postgresql.prepared_database if request.param == "postgresql" else mysql.migrated_database_at
+    databases = (
+        postgresql.migrated_database_at if request.param == "postgresql" else mysql.migrated_database_at
+    )
     async with databases() as address:
         yield address
 
 
 async def connections_to(address: str) -> int:
     if address.startswith("mysql"):
-        async with mysql.connected(address) as link:
+        async with mysql.open_connection(address) as link:
             return int((await link.fetch(OF_MYSQL))[0][0])
     admin = await asyncpg.connect(address)
     try:

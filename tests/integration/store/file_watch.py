@@ -43,7 +43,7 @@ class FileWatch:
 
 
 @contextmanager
-def watched(directory: Path) -> Generator[FileWatch]:
+def watching_files(directory: Path) -> Generator[FileWatch]:
     """Watches a directory and those that appear in it, in a thread of its own, until the end of the block."""
     witness, end = FileWatch(), threading.Event()
     inotify = _Inotify()

@@ -12,8 +12,8 @@ from gateway_sessions import SessionSource, SessionStore
 from gateway_sessions.storage.engines.sqlite.schema import prepare_file, split_statements
 from gateway_sessions.storage.tables.sql_files import load_migrations
 from gateway_sessions.testing import FakeClock
-from tests.mysql import connected, migrated_database_at
-from tests.postgresql import migrated_database
+from tests.mysql import migrated_database_at, open_connection
+from tests.postgresql import connected_migrated_database
 from tests.raw_sql import execute_sql
 
 BEFORE = 6
@@ -134,7 +134,7 @@ async def test_a_file_of_the_version_before(path: Path):
 
 
 async def test_the_same_on_postgresql():
-    async with migrated_database() as connection:
+    async with connected_migrated_database() as connection:
         for statement in rows():
             await connection.execute(statement)
         await connection.execute(step("postgresql"))
@@ -142,7 +142,7 @@ async def test_the_same_on_postgresql():
 
 
 async def test_the_same_on_mysql():
-    async with migrated_database_at() as address, connected(address) as link:
+    async with migrated_database_at() as address, open_connection(address) as link:
         for statement in (*rows(), step("mysql")):
             await link.fetch(statement)
         await link.run_texts("COMMIT")
@@ -160,14 +160,14 @@ def test_the_work_of_sub_agents_in_a_file_belongs_to_those_for_whom_it_was_done(
 
 
 async def test_the_work_of_sub_agents_on_postgresql():
-    async with migrated_database() as connection:
+    async with connected_migrated_database() as connection:
         for statement in (*work(), *steps("postgresql")):
             await connection.execute(statement)
         assert dict(tuple(row) for row in await connection.fetch(WHOSE)) == OWNERS
 
 
 async def test_the_work_of_sub_agents_on_mysql():
-    async with migrated_database_at() as address, connected(address) as link:
+    async with migrated_database_at() as address, open_connection(address) as link:
         for statement in (*work(), *steps("mysql")):
             await link.fetch(statement)
         await link.run_texts("COMMIT")

@@ -34,7 +34,7 @@ from gateway_sessions.adapters import InboundMessage
 from gateway_sessions.blocking import BlockingSessionDB, BlockingSessionStore, BlockingTurn
 from gateway_sessions.blocking._loop_thread import LoopThread
 from gateway_sessions.errors import EventLoopRunningError, StoreStoppedError
-from tests.unit.runtime.store_fixtures import QUICK, dm
+from tests.unit.runtime.store_fixtures import QUICK, dm_source
 
 EVERYTHING = Scope.operator()
 
@@ -59,13 +59,13 @@ def nothing_stays_behind():
 
 def test_a_conversation_lasts_from_one_opening_to_the_next(tmp_path: Path):
     with a_store(tmp_path) as store:
-        entry = store.get_or_create_session(dm())
+        entry = store.get_or_create_session(dm_source())
         assert store.home == tmp_path
         assert store.should_notify(entry) is False
         assert store.started.clean
         assert not store.drain_requested
     with a_store(tmp_path) as store:
-        assert store.get_or_create_session(dm()).session_id == entry.session_id
+        assert store.get_or_create_session(dm_source()).session_id == entry.session_id
         assert [one.session_key for one in store.list_sessions(scope=EVERYTHING)] == [entry.session_key]
 
 
@@ -76,7 +76,7 @@ def test_a_store_has_its_parts(tmp_path: Path):
         ended.put(event.session_id)
 
     with a_store(tmp_path, hooks={"tell": tell}) as store:
-        entry = store.get_or_create_session(dm())
+        entry = store.get_or_create_session(dm_source())
         store.db.append_message(entry.session_id, "user", "hello")
         assert [one.content for one in store.db.get_messages(entry.session_id)] == ["hello"]
         store.reset_session(entry.session_key)
@@ -115,7 +115,7 @@ def test_errors_pass_unchanged(tmp_path: Path):
             store.list_sessions(scope=EVERYTHING, limit=0)
         with pytest.raises(StoreBusyError), a_store(tmp_path):
             pass
-        assert store.get_or_create_session(dm())
+        assert store.get_or_create_session(dm_source())
 
 
 def test_what_is_wrong_with_an_opening_is_told_at_once():
@@ -125,7 +125,7 @@ def test_what_is_wrong_with_an_opening_is_told_at_once():
 
 def test_threads_share_a_store(tmp_path: Path):
     with a_store(tmp_path) as store, ThreadPoolExecutor(8) as threads:
-        session = store.get_or_create_session(dm()).session_id
+        session = store.get_or_create_session(dm_source()).session_id
 
         def use(number: int) -> bool:
             return store.db.record_usage(session, f"e{number % 60}", input_tokens=1)
@@ -137,20 +137,20 @@ def test_threads_share_a_store(tmp_path: Path):
 def test_it_is_open_within_its_block_only(tmp_path: Path):
     store = a_store(tmp_path)
     with pytest.raises(StoreStoppedError):
-        store.get_or_create_session(dm())
+        store.get_or_create_session(dm_source())
     with store:
         with pytest.raises(StoreStoppedError, match="open already"), store.db:
             pass
-        assert store.get_or_create_session(dm())
+        assert store.get_or_create_session(dm_source())
     with pytest.raises(StoreStoppedError):
-        store.get_or_create_session(dm())
+        store.get_or_create_session(dm_source())
     with pytest.raises(StoreStoppedError), store:
         pass
 
 
 def test_an_error_in_the_block_closes_the_store(tmp_path: Path):
     with pytest.raises(ZeroDivisionError), a_store(tmp_path) as store:
-        store.get_or_create_session(dm(str(1 // 0)))
+        store.get_or_create_session(dm_source(str(1 // 0)))
     with a_store(tmp_path) as again:
         assert again.started.clean
 
@@ -162,7 +162,7 @@ async def test_a_thread_with_a_loop_is_refused(tmp_path: Path):
 
     def elsewhere() -> None:
         with a_store(tmp_path) as opened:
-            opened.get_or_create_session(dm())
+            opened.get_or_create_session(dm_source())
             rest.append(opened)
 
     rest: list[BlockingSessionStore] = []
@@ -186,7 +186,7 @@ def test_a_hook_that_would_wait_for_itself_is_refused(tmp_path: Path):
             refused.append(error)
 
     with a_store(tmp_path, hooks=[call_back]) as store:
-        store.reset_session(store.get_or_create_session(dm()).session_key)
+        store.reset_session(store.get_or_create_session(dm_source()).session_key)
         store.hooks.sweep()
     assert refused
 
@@ -358,7 +358,7 @@ def test_every_method_hands_on_every_argument(kind: type):
 
 
 def hello(text: str = "hello", message_id: str | None = None) -> InboundMessage:
-    return InboundMessage(source=dm(), text=text, message_id=message_id)
+    return InboundMessage(source=dm_source(), text=text, message_id=message_id)
 
 
 def test_a_program_without_a_loop_takes_turns_in_the_order_of_the_queue(tmp_path: Path):
@@ -375,7 +375,7 @@ def test_a_program_without_a_loop_takes_turns_in_the_order_of_the_queue(tmp_path
                 ended = turn.commit([{"role": "assistant", "content": f"that was {said[-1]}"}])
             assert (turn.ended, ended.waiting) == (True, 3 - len(said))
         assert said == ["one", "two", "three"]
-        session_id = store.get_or_create_session(dm(), touch=False).session_id
+        session_id = store.get_or_create_session(dm_source(), touch=False).session_id
         rows = [row["content"] for row in store.load_transcript(session_id)]
         assert rows == [text for one in said for text in (one, f"let me see\n\nthat was {one}")]
 
@@ -386,7 +386,7 @@ def test_a_turn_that_nothing_ends_is_given_back_and_one_that_fails_is_a_dead_let
         with claimed(store) as turn:
             assert turn.attempt == 1
         with claimed(store) as turn, suppress(ZeroDivisionError):
-            assert (turn.attempt, turn.seq, turn.session_key) == (1, 1, store.key_for(dm()))
+            assert (turn.attempt, turn.seq, turn.session_key) == (1, 1, store.key_for(dm_source()))
         with suppress(ZeroDivisionError), claimed(store):
             raise ZeroDivisionError("a bug")
         assert store.claim() is None

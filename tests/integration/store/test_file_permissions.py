@@ -17,7 +17,7 @@ from gateway_sessions.errors import GatewaySessionsError, UnsupportedStorageErro
 from gateway_sessions.operator import ErasureReceipt
 from gateway_sessions.runtime.operator.health import examine
 from gateway_sessions.storage.maintenance.repair import check_store, repair_store
-from tests.integration.store.file_watch import FileWatch, watched
+from tests.integration.store.file_watch import FileWatch, watching_files
 from tests.raw_sql import execute_sql
 
 SOMEBODY = 12345
@@ -84,7 +84,7 @@ def assert_all_well_born(witness: FileWatch, owner: int) -> None:
 @pytest.mark.parametrize("exists", [True, False], ids=["existing", "new"])
 def test_every_file_is_private_from_its_first_instant(ground: Path, exists: bool):
     home = ground if exists else ground / "deep" / "state"
-    with watched(ground) as witness:
+    with watching_files(ground) as witness:
         asyncio.run(live(home))
         asyncio.run(live(home))
     assert_all_well_born(witness, ground.stat().st_uid)
@@ -100,7 +100,7 @@ def test_a_rebuilt_database_is_private_from_its_first_instant(ground: Path):
     content = bytearray(database.read_bytes())
     content[4096 * 3 : 4096 * 4] = os.urandom(4096)
     database.write_bytes(content)
-    with watched(ground) as witness:
+    with watching_files(ground) as witness:
         report = asyncio.run(repair_store(ground))
     assert report.quarantine
     assert [one for one in witness.births if one.mode not in (0o600, 0o700)] == []
@@ -114,7 +114,7 @@ def test_what_an_earlier_version_left_open_is_closed_before_anything_is_written(
         if path.is_file():
             path.chmod(0o644)
             os.chown(path, os.geteuid(), os.getegid())
-    with watched(ground) as witness:
+    with watching_files(ground) as witness:
         asyncio.run(live(ground))
     assert [one for one in witness.births if one.mode not in (0o600, 0o700)] == []
     assert {(path.stat().st_uid, stat.S_IMODE(path.stat().st_mode)) for path in ground.glob("*.db")} == {
@@ -133,7 +133,7 @@ def test_looking_as_root_leaves_nothing_of_roots(ground: Path):
             await db.search_messages("confidence", scope=Scope.operator())
         await check_store(ground)
 
-    with watched(ground) as witness:
+    with watching_files(ground) as witness:
         asyncio.run(look())
     assert {one.owner for one in witness.births} <= {ground.stat().st_uid}
 

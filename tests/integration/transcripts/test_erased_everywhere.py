@@ -19,10 +19,10 @@ from gateway_sessions.testing.contract.queue.authors import Path as Way
 from gateway_sessions.testing.contract.queue.bench import ALICE, BOB, LANE, accept
 from gateway_sessions.testing.faults import crash_at, raising
 from tests.crash.kills.invariants import check_database
-from tests.integration.transfer.hermes import CHAT, TIP, change, hermes_home
+from tests.integration.transfer.hermes import CHAT, TIP, change_hermes, hermes_home
 from tests.integration.transfer.test_hermes_home import SAY
 from tests.raw_sql import execute_sql
-from tests.unit.runtime.store_fixtures import open_store, quick
+from tests.unit.runtime.store_fixtures import open_store, quick_config
 
 OPERATOR = Scope.operator()
 PERSON = "main:telegram:user:alice"
@@ -50,7 +50,7 @@ async def leave_copies(store: SessionStore, home: Path) -> None:
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__.strip("_"))
 async def test_no_byte_is_left_in_any_file(tmp_path: Path, fake_clock: FakeClock, way: Way):
     home = tmp_path / "home"
-    async with open_store(home, quick(), clock=fake_clock, titler=None) as store:
+    async with open_store(home, quick_config(), clock=fake_clock, titler=None) as store:
         session_id = await conversation(store)
         fake_clock.step(timedelta(minutes=1))
         await way(store, session_id)
@@ -73,7 +73,7 @@ async def test_no_byte_is_left_in_any_file(tmp_path: Path, fake_clock: FakeClock
 
 async def test_copies_that_shall_be_kept_are_named_in_the_receipt(tmp_path: Path, fake_clock: FakeClock):
     home = tmp_path / "home"
-    async with open_store(home, quick(), clock=fake_clock, titler=None) as store:
+    async with open_store(home, quick_config(), clock=fake_clock, titler=None) as store:
         await conversation(store)
         await leave_copies(store, home)
         fake_clock.step(timedelta(minutes=1))
@@ -89,7 +89,7 @@ async def test_copies_in_the_home_go_also_where_the_database_is_elsewhere(
 ):
     home, database = tmp_path / "home", tmp_path / name
     database.parent.mkdir()
-    config = quick(sessiondb=SessionDBConfig(url=f"sqlite:///{database}", durability=Durability.OS))
+    config = quick_config(sessiondb=SessionDBConfig(url=f"sqlite:///{database}", durability=Durability.OS))
     async with open_store(home, config, clock=fake_clock, titler=None) as store:
         await conversation(store)
         for folder in (home, database.parent):
@@ -114,10 +114,10 @@ def leave(path: Path) -> None:
 async def test_what_came_from_hermes_is_erased_wherever_it_went(tmp_path: Path, fake_clock: FakeClock):
     fake_clock.step(timedelta(days=365))  # behind all that Hermes has written
     hermes = hermes_home(tmp_path / "hermes")
-    await asyncio.to_thread(change, hermes, SAY, 99, TIP, f"said to Hermes: {WORD}")
+    await asyncio.to_thread(change_hermes, hermes, SAY, 99, TIP, f"said to Hermes: {WORD}")
     alice = SessionSource(platform="telegram", chat_id="4711", user_id="4711", user_name="Alice")
     home = tmp_path / "home"
-    async with open_store(home, quick(), clock=fake_clock, titler=None) as store:
+    async with open_store(home, quick_config(), clock=fake_clock, titler=None) as store:
         await store.import_hermes(hermes)
         assert await store.peek_session_id(CHAT) == TIP
         await store.get_or_create_session(BOB)
@@ -143,7 +143,9 @@ async def test_what_was_said_in_a_room_before_messages_had_authors_goes_while_th
 ):
     home = tmp_path / "home"
     room = SessionSource(platform="telegram", chat_type="group", chat_id="room", user_id="alice")
-    async with open_store(home, quick(group_sessions_per_user=False), clock=fake_clock, titler=None) as store:
+    async with open_store(
+        home, quick_config(group_sessions_per_user=False), clock=fake_clock, titler=None
+    ) as store:
         key = store.key_for(room)
         await turn(store, room, f"in the room {WORD}", key)
         session_id = await store.peek_session_id(key)
@@ -170,7 +172,7 @@ async def test_what_they_sent_to_rooms_by_another_account_is_another_owners(
         for account in ("", "support")
     }
     home = tmp_path / "home"
-    shared = quick(group_sessions_per_user=False)
+    shared = quick_config(group_sessions_per_user=False)
     async with open_store(home, shared, clock=fake_clock, titler=None) as store:
         for account, source in named.items():
             await turn(store, source, f"said to {account}", store.key_for(source))
@@ -198,7 +200,7 @@ async def test_an_erasure_that_is_cut_off_is_finished_in_sessions_of_others_as_w
 ):
     home = tmp_path / "home"
     for nth in range(1, 9):
-        async with open_store(home, quick(), clock=fake_clock, titler=None) as store:
+        async with open_store(home, quick_config(), clock=fake_clock, titler=None) as store:
             session_id = await conversation(store)
             await store.get_or_create_session(BOB)
             await store.switch_session(OTHER_LANE, session_id, scope=OPERATOR, move=True)

@@ -14,7 +14,7 @@ from gateway_sessions.config import Provider, SessionDBConfig, SessionsJsonConfi
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.queue.authors import WORD, conversation, everything_in
 from gateway_sessions.testing.contract.queue.bench import ALICE
-from tests.unit.runtime.store_fixtures import open_store, quick
+from tests.unit.runtime.store_fixtures import open_store, quick_config
 
 PERSON, NAME, SOMEBODY = "main:telegram:user:alice", "Plugh Canary", 12345
 ALIASES = {"99887766": "4915112345", "4915112345": "4915112345"}
@@ -60,7 +60,7 @@ async def test_rooms_on_whatsapp_forget_whoever_opened_them_by_any_of_their_ids(
         )
 
     snapshots = SessionsJsonConfig(mode=SnapshotMode.COALESCED, interval=timedelta(seconds=1))
-    config = quick(group_sessions_per_user=False, sessiondb=truth, sessions_json=snapshots)
+    config = quick_config(group_sessions_per_user=False, sessiondb=truth, sessions_json=snapshots)
     async with open_store(home, config, clock=fake_clock, aliases=goes_by) as store:
         entry = await store.get_or_create_session(in_room("first", user_id, user_id_alt, NAME))
         await store.reset_session(entry.session_key)
@@ -76,7 +76,7 @@ async def test_rooms_on_whatsapp_forget_whoever_opened_them_by_any_of_their_ids(
 async def test_copies_in_the_home_go_wherever_the_database_is(
     home: Path, fake_clock: FakeClock, truth: SessionDBConfig
 ):
-    async with open_store(home, quick(sessiondb=truth), clock=fake_clock, titler=None) as store:
+    async with open_store(home, quick_config(sessiondb=truth), clock=fake_clock, titler=None) as store:
         await conversation(store)
         for name in COPIES:
             await asyncio.to_thread(leave, home / name)
@@ -95,7 +95,7 @@ async def test_nothing_is_removed_behind_a_link_of_another_user(
     tmp_path: Path, home: Path, fake_clock: FakeClock, truth: SessionDBConfig, name: str
 ):
     await asyncio.to_thread(leave, precious := tmp_path / "elsewhere" / "all.jsonl")
-    async with open_store(home, quick(sessiondb=truth), clock=fake_clock, titler=None) as store:
+    async with open_store(home, quick_config(sessiondb=truth), clock=fake_clock, titler=None) as store:
         await conversation(store)
         (home / name).symlink_to(precious.parent)
         os.lchown(home / name, SOMEBODY, SOMEBODY)

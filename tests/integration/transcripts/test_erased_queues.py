@@ -33,7 +33,7 @@ from gateway_sessions.testing.faults import crash_at, raising
 from gateway_sessions.testing.inside import queue_of
 from tests.crash.kills.invariants import check_database
 from tests.raw_sql import execute_sql
-from tests.unit.runtime.store_fixtures import open_store, quick
+from tests.unit.runtime.store_fixtures import open_store, quick_config
 
 WORD, USER, CHAT, NAME = "xyzzycanary", "4242424242", "9797979797", "Plugh Canary"
 CANARIES = (WORD, USER, CHAT, NAME)
@@ -97,7 +97,7 @@ async def owing(store: SessionStore, clock: FakeClock) -> list[outbox.OwedReply]
 
 
 async def test_no_byte_of_what_an_erased_person_sent_or_is_owed_is_left(home: Path, fake_clock: FakeClock):
-    config = quick(group_sessions_per_user=False)
+    config = quick_config(group_sessions_per_user=False)
     async with open_store(home, config, clock=fake_clock) as store:
         _, room = await plant(store, fake_clock)
         assert (await asyncio.to_thread(traces, home))["sessions.db-wal"] == list(CANARIES)
@@ -127,7 +127,9 @@ async def shown_in(store: SessionStore, key: str) -> str:
 async def test_what_they_said_in_a_room_goes_and_what_others_said_stays(
     home: Path, fake_clock: FakeClock, piecemeal: bool
 ):
-    async with open_store(home, quick(group_sessions_per_user=False), clock=fake_clock, titler=None) as store:
+    async with open_store(
+        home, quick_config(group_sessions_per_user=False), clock=fake_clock, titler=None
+    ) as store:
         photo = Attachment(kind=AttachmentKind.PHOTO, url="file:///cat.png")
         theirs = InboundMessage(source=ROOM, text="look", message_id="a", attachments=(photo,))
         bobs = structs.replace(theirs, source=replace(BOB, user_name="Bob"), message_id="b")
@@ -158,7 +160,7 @@ async def test_what_they_said_in_a_room_goes_and_what_others_said_stays(
 
 
 async def test_an_erasure_that_is_cut_off_between_rows_is_finished_later(home: Path, fake_clock: FakeClock):
-    config = quick(group_sessions_per_user=False)
+    config = quick_config(group_sessions_per_user=False)
     async with open_store(home, config, clock=fake_clock, titler=None) as store:  # nobody else commits
         lane, _ = await plant(store, fake_clock)
         fake_clock.step(timedelta(minutes=1))

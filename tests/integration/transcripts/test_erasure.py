@@ -26,7 +26,7 @@ from gateway_sessions.storage.api import erasure as methods
 from gateway_sessions.storage.transactions.sessions import remove as transactions
 from gateway_sessions.testing import FakeClock
 from tests.raw_sql import execute_sql
-from tests.unit.runtime.store_fixtures import lease, open_store, quick, release
+from tests.unit.runtime.store_fixtures import lease_lane, open_store, quick_config, release_lane
 
 WORD, USER, CHAT, NAME = "xyzzycanary", "4242424242", "9797979797", "Plugh Canary"
 CANARIES = (WORD, USER, CHAT, NAME)
@@ -47,7 +47,7 @@ def other() -> SessionSource:
 
 
 def opened(home: Path, clock: FakeClock, **options: object) -> SessionStore:
-    config = quick(
+    config = quick_config(
         group_sessions_per_user=False,
         sessions_json=SessionsJsonConfig(mode=SnapshotMode.COALESCED, interval=timedelta(seconds=1)),
     )
@@ -198,11 +198,11 @@ async def test_a_person_is_not_forgotten_in_the_middle_of_their_turn(home: Path,
     async with opened(home, fake_clock) as store:
         session_id = await talk(store, dm(), "hello")
         key = (await store.get_or_create_session(dm())).session_key
-        lease(home, key)
+        lease_lane(home, key)
         with pytest.raises(SessionBusyError):
             await store.erase(dm())
         assert await store.db.message_count(session_id) == 2
-        release(home, key)
+        release_lane(home, key)
         await store.erase(dm())
         assert await store.db.get_session(session_id) is None
 
@@ -264,7 +264,7 @@ async def test_a_log_that_somebody_reads_is_told_of(
 async def test_a_store_that_writes_no_index_leaves_no_old_one(home: Path, fake_clock: FakeClock):
     async with opened(home, fake_clock) as store:
         await talk(store, dm(), "hello")
-    silent = quick(sessions_json=SessionsJsonConfig(mode=SnapshotMode.OFF))
+    silent = quick_config(sessions_json=SessionsJsonConfig(mode=SnapshotMode.OFF))
     async with open_store(home, silent, clock=fake_clock) as store:
         receipt = await store.erase(dm())
         assert "sessions.json" in {Path(one).name for one in receipt.removed}

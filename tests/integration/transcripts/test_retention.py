@@ -14,7 +14,7 @@ from gateway_sessions.storage.api.retention import RetentionMethods
 from gateway_sessions.storage.transactions.sessions import remove as transactions
 from gateway_sessions.testing import FakeClock
 from tests.raw_sql import execute_sql
-from tests.unit.runtime.store_fixtures import dm, lease, open_store, release
+from tests.unit.runtime.store_fixtures import dm_source, lease_lane, open_store, release_lane
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 TABLES = ("messages", "totals", "usage_events", "transitions", "hook_calls")
@@ -96,13 +96,13 @@ async def test_a_sub_agent_goes_along_and_other_children_stand_for_themselves(db
 
 async def test_the_session_of_a_lane_is_not_deleted(tmp_path: Path, fake_clock: FakeClock):
     async with open_store(tmp_path, clock=fake_clock) as store:
-        entry = await store.get_or_create_session(dm("1"))
+        entry = await store.get_or_create_session(dm_source("1"))
         with pytest.raises(SessionOnLaneError):
             await store.db.delete_session(entry.session_id)
-        lease(tmp_path, entry.session_key)
+        lease_lane(tmp_path, entry.session_key)
         with pytest.raises(SessionBusyError):
             await store.db.delete_session(entry.session_id)
-        release(tmp_path, entry.session_key)
+        release_lane(tmp_path, entry.session_key)
         await store.db.create_session("helper", "telegram")
         await store.reset_session(entry.session_key)
         assert await store.db.delete_session(entry.session_id)
@@ -111,7 +111,7 @@ async def test_the_session_of_a_lane_is_not_deleted(tmp_path: Path, fake_clock: 
 
 async def test_a_session_on_a_lane_protects_what_it_was_delegated_by(tmp_path: Path, fake_clock: FakeClock):
     async with open_store(tmp_path, clock=fake_clock) as store:
-        entry = await store.get_or_create_session(dm("1"))
+        entry = await store.get_or_create_session(dm_source("1"))
         await store.db.create_session("parent", "telegram")
         execute_sql(
             tmp_path / "sessions.db",
@@ -187,7 +187,7 @@ async def test_a_lane_keeps_its_session_and_can_lose_those_before(tmp_path: Path
 
 
 async def one_that_ended(store: SessionStore) -> str:
-    entry = await store.get_or_create_session(dm("1"))
+    entry = await store.get_or_create_session(dm_source("1"))
     await store.reset_session(entry.session_key)
     return entry.session_key
 

@@ -36,7 +36,7 @@ def hermes_home(folder: Path, version: str = NEWEST, *, scope: str | None = None
     return folder
 
 
-def change(home: Path, statement: str, *values: object) -> None:
+def change_hermes(home: Path, statement: str, *values: object) -> None:
     """Let Hermes have written something else."""
     execute_sql(home / "state.db", statement, *values)
 

@@ -31,7 +31,7 @@ from tests.integration.transfer.hermes import (
     STALE,
     TIP,
     VERSIONS,
-    change,
+    change_hermes,
     fingerprint,
     hermes_home,
 )
@@ -209,14 +209,16 @@ async def test_of_two_lanes_with_one_session_the_later_used_keeps_it(store: Sess
 
 async def test_a_lane_at_a_compressed_session_goes_on_at_its_tip(store: SessionStore, tmp_path: Path):
     home = hermes_home(tmp_path / "hermes")
-    change(home, "UPDATE gateway_routing SET entry_json = replace(entry_json, ?, ?)", TIP, ROOT)
+    change_hermes(home, "UPDATE gateway_routing SET entry_json = replace(entry_json, ?, ?)", TIP, ROOT)
     await store.import_hermes(home)
     assert await store.peek_session_id(CHAT) == TIP
 
 
 async def test_a_held_session_goes_on_whatever_its_row_says(store: SessionStore, tmp_path: Path):
     home = hermes_home(tmp_path / "hermes")
-    change(home, "UPDATE sessions SET ended_at = 1772722900.0, end_reason = 'agent_close' WHERE id = ?", TIP)
+    change_hermes(
+        home, "UPDATE sessions SET ended_at = 1772722900.0, end_reason = 'agent_close' WHERE id = ?", TIP
+    )
     await store.import_hermes(home)
     tip = await exported(store, TIP)
     assert (tip["ended_at"], tip["extra"]["hermes_end_reason"]) == (None, "agent_close")
@@ -285,7 +287,7 @@ async def test_a_session_in_which_something_was_said_is_not_overwritten(store: S
 async def test_a_session_that_hermes_has_gone_on_with_is_told(store: SessionStore, tmp_path: Path):
     home = hermes_home(tmp_path / "hermes")
     await store.import_hermes(home)
-    change(home, SAY, 99, TIP, "x")
+    change_hermes(home, SAY, 99, TIP, "x")
     report = await store.import_hermes(home)
     assert [one.detail.partition(";")[0] for one in report.clashes] == [
         "it had 9 messages in Hermes when it was taken in, and has 10 now"
@@ -301,7 +303,7 @@ async def test_ids_that_could_be_paths_get_others_and_keep_their_own(store: Sess
 
 async def test_messages_without_a_session_are_kept(store: SessionStore, tmp_path: Path):
     home = hermes_home(tmp_path / "hermes")
-    change(home, "DELETE FROM sessions WHERE id = ?", STALE)
+    change_hermes(home, "DELETE FROM sessions WHERE id = ?", STALE)
     report = await store.import_hermes(home)
     assert (report.imported, report.messages + report.hidden) == (SESSIONS, MESSAGES)
     assert (await exported(store, STALE))["source"] == "unknown"
@@ -309,16 +311,16 @@ async def test_messages_without_a_session_are_kept(store: SessionStore, tmp_path
 
 async def test_columns_nobody_knows_and_values_nobody_expects_are_kept(store: SessionStore, tmp_path: Path):
     home = hermes_home(tmp_path / "hermes")
-    change(home, "ALTER TABLE sessions ADD COLUMN mood TEXT")
-    change(home, "ALTER TABLE messages ADD COLUMN colour BLOB")
+    change_hermes(home, "ALTER TABLE sessions ADD COLUMN mood TEXT")
+    change_hermes(home, "ALTER TABLE messages ADD COLUMN colour BLOB")
     of_session = (
         "mood = 'good', model_config = 'no json', ended_at = 'later', rewind_count = -1, archived = 7"
     )
     more = "input_tokens = 'many', estimated_cost_usd = -1"
-    change(home, f"UPDATE sessions SET {of_session}, {more} WHERE id = ?", BRANCH)  # noqa: S608 -- constants
+    change_hermes(home, f"UPDATE sessions SET {of_session}, {more} WHERE id = ?", BRANCH)  # noqa: S608 -- constants
     of_message = "colour = x'ff41', observed = 2, token_count = 1.5, timestamp = 9e99, tool_calls = '{'"
     more = "content = x'4142ff', role = ''"
-    change(home, f"UPDATE messages SET {of_message}, {more} WHERE session_id = ?", BRANCH)  # noqa: S608
+    change_hermes(home, f"UPDATE messages SET {of_message}, {more} WHERE session_id = ?", BRANCH)  # noqa: S608
     report = await store.import_hermes(home)
     assert report.errors == ()
     branch = await exported(store, BRANCH)
@@ -369,12 +371,12 @@ async def test_a_hermes_that_begins_to_write_meanwhile_is_noticed(
 ):
     home = hermes_home(tmp_path / "hermes")
     for number in range(120):
-        change(
+        change_hermes(
             home, "INSERT INTO sessions (id, source, started_at) VALUES (?, 'cli', ?)", f"n{number}", number
         )
 
     def write_meanwhile(_: TransferProgress) -> None:
-        change(home, "UPDATE sessions SET source = 'x' || hex(randomblob(2000)) WHERE id = 'n1'")
+        change_hermes(home, "UPDATE sessions SET source = 'x' || hex(randomblob(2000)) WHERE id = 'n1'")
 
     with pytest.raises(StorageUnavailableError, match="import it again"):
         await store.import_hermes(home, progress=write_meanwhile)
@@ -386,7 +388,7 @@ async def test_a_damaged_home_is_told_and_nothing_is_dropped_silently(store: Ses
     home = hermes_home(tmp_path / "hermes")
     filler = "x" * 3000
     for number in range(40):
-        change(home, SAY, 100 + number, TIP, filler)
+        change_hermes(home, SAY, 100 + number, TIP, filler)
     path = home / "state.db"
     raw = bytearray(path.read_bytes())
     for page in range(len(raw) // 4096 - 20, len(raw) // 4096 - 10):
@@ -398,9 +400,9 @@ async def test_a_damaged_home_is_told_and_nothing_is_dropped_silently(store: Ses
 
 async def test_messages_that_an_index_has_lost_are_missed(store: SessionStore, tmp_path: Path):
     home = hermes_home(tmp_path / "hermes")
-    change(home, "CREATE INDEX by_session ON messages (session_id)")
-    change(home, "CREATE TABLE bare (session_id TEXT)")
-    change(home, "CREATE INDEX of_bare ON bare (session_id)")
+    change_hermes(home, "CREATE INDEX by_session ON messages (session_id)")
+    change_hermes(home, "CREATE TABLE bare (session_id TEXT)")
+    change_hermes(home, "CREATE INDEX of_bare ON bare (session_id)")
     # The index is taken for another one, which has no rows: a search by it finds nothing.
     with closing(sqlite3.connect(home / "state.db", isolation_level=None)) as connection:
         connection.execute("PRAGMA writable_schema = ON")
@@ -453,7 +455,7 @@ async def test_a_home_that_was_copied_is_known_by_its_only_directory(store: Sess
 
 async def test_routing_of_several_directories_none_of_which_is_this_one(store: SessionStore, tmp_path: Path):
     home = hermes_home(tmp_path / "copy", scope="/one/sessions")
-    change(home, "INSERT INTO gateway_routing VALUES ('/two/sessions', 'agent:main:x:dm:1', '{}', 0)")
+    change_hermes(home, "INSERT INTO gateway_routing VALUES ('/two/sessions', 'agent:main:x:dm:1', '{}', 0)")
     report = await store.import_hermes(home)
     assert report.lanes == 0
     told = [one.detail for one in report.of(FindingKind.LEFT_ALONE)]
@@ -466,10 +468,12 @@ async def test_routing_of_several_directories_none_of_which_is_this_one(store: S
 async def test_the_fewest_columns_will_do(store: SessionStore, tmp_path: Path, more: str):
     home = tmp_path / "hermes"
     home.mkdir()
-    change(home, f"CREATE TABLE sessions (id TEXT{more})")
-    change(home, "CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, timestamp REAL)")
-    change(home, "INSERT INTO sessions (id) VALUES ('a')")
-    change(home, "INSERT INTO messages VALUES (1, 'a', 'user', 1.5)")
+    change_hermes(home, f"CREATE TABLE sessions (id TEXT{more})")
+    change_hermes(
+        home, "CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, timestamp REAL)"
+    )
+    change_hermes(home, "INSERT INTO sessions (id) VALUES ('a')")
+    change_hermes(home, "INSERT INTO messages VALUES (1, 'a', 'user', 1.5)")
     entry = {"session_id": "a", "created_at": "2026-03-05T15:00:00", "updated_at": "2026-03-05T16:00:00"}
     (home / "sessions.json").write_text(json.dumps({CHAT: entry}))
     report = await store.import_hermes(home)

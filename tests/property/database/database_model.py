@@ -24,7 +24,7 @@ class Said:
         return f"{spoken}\n{self.tool}" if self.tool else spoken
 
     @property
-    def is_turn(self) -> bool:
+    def is_user_turn(self) -> bool:
         return self.role == "user" and self.hidden is None
 
     @property
@@ -53,7 +53,7 @@ class Talk:
     rewinds: int = 0
 
     def rewind(self, turns: int) -> int | None:
-        places = [at for at, one in enumerate(self.said) if one.is_turn]
+        places = [at for at, one in enumerate(self.said) if one.is_user_turn]
         if not places:
             return None
         at, self.rewinds = places[-turns:][0], self.rewinds + 1
@@ -75,16 +75,16 @@ class Talk:
         return len(mine)
 
     def edit(self, platform_id: str, text: str) -> bool:
-        at = self._place(platform_id)
+        at = self._place_of(platform_id)
         before, self.said[at] = self.said[at], replace(self.said[at], content=text)
         return before != self.said[at]
 
     def retract(self, platform_id: str) -> bool:
-        at = self._place(platform_id)
+        at = self._place_of(platform_id)
         before, self.said[at] = self.said[at], replace(self.said[at], hidden=RETRACTED)
         return before.hidden != RETRACTED
 
-    def _place(self, platform_id: str) -> int:
+    def _place_of(self, platform_id: str) -> int:
         return [one.platform_id for one in self.said].index(platform_id)
 
 
@@ -111,7 +111,7 @@ class Model:
             session_id = child
         return session_id
 
-    def line(self, session_id: str) -> list[str]:
+    def lineage(self, session_id: str) -> list[str]:
         line = [session_id]
         while (parent := self.talks[line[0]].parent) and self.continuation(parent) == line[0]:
             line.insert(0, parent)
@@ -147,7 +147,7 @@ class Model:
     def listed(self, owner: str) -> set[str]:
         return {one for one, talk in self.talks.items() if talk.owner == owner and self.tip(one) == one}
 
-    def found(self, owner: str, needed: str, *, unwanted: str | None = None) -> set[tuple[str, int]]:
+    def find_by_words(self, owner: str, needed: str, *, unwanted: str | None = None) -> set[tuple[str, int]]:
         """Where a word or its beginning stands (`dock*`), in a message without another one."""
         return {
             (session_id, seq)
@@ -155,11 +155,11 @@ class Model:
             for seq, one in enumerate(talk.said, start=1)
             if talk.owner == owner
             and one.hidden is None
-            and has(one.text, needed)
-            and not (unwanted and has(one.text, unwanted))
+            and has_word(one.text, needed)
+            and not (unwanted and has_word(one.text, unwanted))
         }
 
-    def contains(self, owner: str, text: str) -> set[tuple[str, int]]:
+    def find_by_text(self, owner: str, text: str) -> set[tuple[str, int]]:
         return {
             (session_id, seq)
             for session_id, talk in self.talks.items()
@@ -179,6 +179,6 @@ class Model:
         return f"{stem} #{max(numbers) + 1}"
 
 
-def has(text: str, word: str) -> bool:
+def has_word(text: str, word: str) -> bool:
     end = r"\w*" if word.endswith("*") else ""
     return re.search(rf"\b{word.rstrip('*')}{end}\b", text) is not None

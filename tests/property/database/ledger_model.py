@@ -74,7 +74,7 @@ class Item:
     tries: int = 0
     """How often the turn that it leads was cut off."""
 
-    def happens(self, event: ItemEvent) -> None:
+    def apply_event(self, event: ItemEvent) -> None:
         self.state = advance_item(self.state, event)
 
     @property
@@ -146,7 +146,7 @@ class Lane:
         return self.turn is not None and bool(self.turn.begun_with)
 
     @property
-    def over(self) -> bool:
+    def needs_new_session(self) -> bool:
         """Whether whatever comes next needs another session."""
         return self.suspended or not self.session
 
@@ -154,12 +154,12 @@ class Lane:
         return self.items[seq - 1]
 
     @property
-    def fates(self) -> Counter[str]:
+    def outcomes(self) -> Counter[str]:
         return Counter(one.outcome or "open" for one in self.items)
 
     # Coming in
 
-    def arrive(
+    def admit_message(
         self, message: InboundMessage, sender: str, rules: BusyRules, running: RunningTurnFacts, *, solo: bool
     ) -> Enqueue | Merge | Refuse:
         now = self.model.now
@@ -167,18 +167,18 @@ class Lane:
         plan = plan_arrival(arrival, self._load(self.heads, rules, running), rules)
         if isinstance(plan, Refuse):
             return plan
-        if self.over:
+        if self.needs_new_session:
             self.needs_session()
         self.dropped = []
         if isinstance(plan, Enqueue) and plan.drop is not None:
             leader = self.find(plan.drop)
             self.dropped = self.group(leader)
-            self._happens(self.dropped, ItemEvent.DROPPED)
+            self._apply_event(self.dropped, ItemEvent.DROPPED)
         head = self.find(plan.into) if isinstance(plan, Merge) else None
         seq = len(self.items) + 1
         size = len(message.text)
         item = Item(seq, message, sender, seq, now, now, plan.ready_at, solo, head, characters=size)
-        item.happens(ItemEvent.QUEUED if head is None else ItemEvent.JOINED)
+        item.apply_event(ItemEvent.QUEUED if head is None else ItemEvent.JOINED)
         self.items.append(item)
         if head is not None:
             head.messages += 1
@@ -188,7 +188,7 @@ class Lane:
 
     def _load(self, heads: list[Item], rules: BusyRules, running: RunningTurnFacts) -> LaneLoad:
         # What was cut off is taken up as it was, unless it is next in a session that knows nothing of that.
-        tried = bool(heads) and heads[-1].tries > 0 and not (self.over and len(heads) == 1)
+        tried = bool(heads) and heads[-1].tries > 0 and not (self.needs_new_session and len(heads) == 1)
         last = heads[-1] if heads and not tried else None
         droppable = [one.seq for one in heads if not one.solo and not one.message.internal]
         return LaneLoad(
@@ -210,10 +210,10 @@ class Lane:
 
     def claim(self) -> RunningModel:
         head = self.heads[0]
-        if self.over:
+        if self.needs_new_session:
             self.needs_session()
         items = sorted(self.group(head), key=lambda one: (one is not head, one.seq))
-        self._happens(items, ItemEvent.BEGUN)
+        self._apply_event(items, ItemEvent.BEGUN)
         rows = [one.row for one in items if one.row is not None]
         if any(map(self._stands_elsewhere, rows)) or self._others_spoke_behind(rows):
             self.withdraw(items)
@@ -254,7 +254,7 @@ class Lane:
         self._others_lead(item)
         self._record(turn, turn.items)
         item.row = self.model.say(turn.session, "user", item.text)
-        item.happens(ItemEvent.STEERED)
+        item.apply_event(ItemEvent.STEERED)
         item.tries = 0
         turn.items.append(item)
         return True
@@ -269,11 +269,11 @@ class Lane:
             self._free_steered(turn)
         event = TURN_ENDS[TurnOutcome(outcome)]
         assert event is not None
-        self._happens(ended, event)
+        self._apply_event(ended, event)
         self.turn = None
-        self._line_up()
+        self._delay_head()
 
-    def _line_up(self) -> None:
+    def _delay_head(self) -> None:
         """The next turn stands behind those that others have waited for, unless more may come for it."""
         now = self.model.now
         for one in self.heads[:1]:
@@ -285,7 +285,7 @@ class Lane:
         assert turn is not None
         begun_with = turn.begun_with
         self._free_steered(turn)
-        self._happens(begun_with, ItemEvent.RELEASED)
+        self._apply_event(begun_with, ItemEvent.RELEASED)
         for one in turn.items:
             one.ready_at = ready_at
         self.turn = None
@@ -295,7 +295,7 @@ class Lane:
     def _free_steered(self, turn: RunningModel) -> None:
         steered = [one for one in turn.items if one.steered]
         self.withdraw(steered)
-        self._happens(steered, ItemEvent.RELEASED)
+        self._apply_event(steered, ItemEvent.RELEASED)
         for one in steered:
             one.ready_at = self.model.now
 
@@ -311,11 +311,11 @@ class Lane:
         """Stop the turn and empty the queue."""
         if self.turn is not None:
             self.record(STOPPED_TEXT)
-            self._happens(self.turn.items, ItemEvent.STOPPED)
+            self._apply_event(self.turn.items, ItemEvent.STOPPED)
         elif not self.heads:
             return
         waiting = [one for head in self.heads for one in self.group(head)]
-        self._happens(waiting, ItemEvent.CANCELLED)
+        self._apply_event(waiting, ItemEvent.CANCELLED)
         self.turn = None
 
     def cut_off(self, limit: int) -> None:
@@ -325,10 +325,10 @@ class Lane:
         begun_with = turn.begun_with
         if begun_with and turn.attempt >= limit:
             self._free_steered(turn)
-            self._happens(begun_with, ItemEvent.GIVEN_UP)
+            self._apply_event(begun_with, ItemEvent.GIVEN_UP)
             self.suspended = True
             self.turn = None
-            self._line_up()
+            self._delay_head()
         else:
             self.release(self.model.now, counted=True)
 
@@ -339,7 +339,7 @@ class Lane:
         if item.head is not None:
             self.take_from_turn(item, ItemEvent.CANCELLED)
             return 1
-        return self._happens(self.group(item), ItemEvent.CANCELLED)
+        return self._apply_event(self.group(item), ItemEvent.CANCELLED)
 
     def take_from_turn(self, item: Item, event: ItemEvent) -> None:
         """One message less."""
@@ -352,14 +352,14 @@ class Lane:
             first = self._others_lead(item)
             if first is not None:
                 first.characters -= len(item.text)
-        item.happens(event)
+        item.apply_event(event)
 
     def _others_lead(self, item: Item) -> Item | None:
         others = [one for one in self.group(item) if one is not item]
         if not others:
             return None
         first = others[0]
-        first.happens(ItemEvent.PROMOTED)
+        first.apply_event(ItemEvent.PROMOTED)
         first.head, first.place, first.solo = None, item.place + BEHIND_A_LEADER, item.solo
         first.messages, first.characters = item.messages - 1, item.characters
         first.last_at, first.ready_at = item.last_at, item.ready_at
@@ -382,7 +382,7 @@ class Lane:
 
     def clear(self) -> int:
         waiting = [one for head in self.heads for one in self.group(head)]
-        return self._happens(waiting, ItemEvent.CANCELLED)
+        return self._apply_event(waiting, ItemEvent.CANCELLED)
 
     def move(self, seq: int, to: int) -> list[int]:
         heads = self.heads
@@ -394,24 +394,24 @@ class Lane:
             one.place = place
         return [one.seq for one in heads]
 
-    def was_told(self, change: InboundMessage) -> None:
+    def note_change(self, change: InboundMessage) -> None:
         """An edit or a deletion has a place of its own, and was carried out at once."""
         now, seq = self.model.now, len(self.items) + 1
         item = Item(seq, change, "", seq, now, now, now, solo=True)
-        item.happens(ItemEvent.APPLIED)
+        item.apply_event(ItemEvent.APPLIED)
         self.items.append(item)
 
-    def changes(self, item: Item, said: InboundMessage | None) -> None:
+    def change_item(self, item: Item, said: InboundMessage | None) -> None:
         """A message says something else, or was deleted, wherever it is by now."""
         waits = item.outcome is None and (self.turn is None or item not in self.turn.items)
         if waits:
             self.take_from_turn(item, ItemEvent.DELETED) if said is None else self.reword(item, said)
         elif item.outcome in (None, "dead"):
-            self.take_kept_back(item) if said is None else self.reword_kept(item, said)
+            self.delete_kept(item) if said is None else self.reword_kept(item, said)
         elif (row := item.row) is not None:
             item.message = item.message if said is None else said
             item.row = None if said is None else row
-            self._say_anew(row)
+            self._rewrite_row(row)
 
     def reword(self, item: Item, said: InboundMessage) -> None:
         head = item.head or item
@@ -424,25 +424,25 @@ class Lane:
         (item.head or item).characters += len(said.text) - len(item.text)
         item.message = said
         if item.row is not None:
-            self._say_anew(item.row)
+            self._rewrite_row(item.row)
         elif self.turn is not None and item in self.turn.items:
             self.record()
 
-    def take_kept_back(self, item: Item) -> None:
+    def delete_kept(self, item: Item) -> None:
         """It was deleted: nobody keeps it, and whatever was about it as well goes on without it."""
         if item.head is not None:
             item.head.messages -= 1
             item.head.characters -= len(item.text)
         elif (first := self._others_lead(item)) is not None:
             first.characters -= len(item.text)
-        item.happens(ItemEvent.DELETED)
+        item.apply_event(ItemEvent.DELETED)
         row, item.row = item.row, None
         if row is not None:
-            self._say_anew(row)
+            self._rewrite_row(row)
         if self.turn is not None and item in self.turn.items:
             self.turn.items.remove(item)
 
-    def _say_anew(self, row: Row) -> None:
+    def _rewrite_row(self, row: Row) -> None:
         told = sorted((one for one in self.items if one.row is row), key=lambda one: one.seq)
         row.visible = row.visible and bool(told)
         row.text = "\n".join(one.text for one in told)
@@ -452,7 +452,7 @@ class Lane:
         self.withdraw(group)
         opened = [one.place for one in self.items if one.outcome is None]
         place = max([len(self.items), *opened]) + BEHIND_ALL
-        self._happens(group, ItemEvent.REQUEUED)
+        self._apply_event(group, ItemEvent.REQUEUED)
         for one in group:
             one.place, one.ready_at, one.tries = place, self.model.now, 0
 
@@ -462,9 +462,9 @@ class Lane:
                 one.row.visible = False
                 one.row = None
 
-    def _happens(self, items: Sequence[Item], event: ItemEvent) -> int:
+    def _apply_event(self, items: Sequence[Item], event: ItemEvent) -> int:
         for one in items:
-            one.happens(event)
+            one.apply_event(event)
         return len(items)
 
 

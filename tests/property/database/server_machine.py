@@ -49,7 +49,7 @@ class ServerLedgerMachine(OnServer, LedgerMachine):
         return replace(config, sessiondb=settings)
 
 
-def lent(database: AbstractContextManager[str], *machines: type[OnServer]) -> Iterator[None]:
+def lending_database(database: AbstractContextManager[str], *machines: type[OnServer]) -> Iterator[None]:
     """Give machines a database of a server, as long as their tests last."""
     with database as address:
         for one in machines:

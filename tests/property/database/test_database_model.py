@@ -19,7 +19,7 @@ from gateway_sessions.errors import NothingToUndoError, SessionEndedError
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract import OpenDB
 from tests.property.database.database_model import Model, Said, Talk
-from tests.property.machines import StepRunner, tried
+from tests.property.machines import StepRunner, machine_test
 
 WORDS = ("docker", "docks", "build", "builds", "部署", "größe")
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join)
@@ -198,8 +198,8 @@ class DatabaseMachine(RuleBasedStateMachine):
     def search(self, owner: str, query: tuple[str, str | None], needle: str) -> None:
         needed, unwanted = query
         text = f"{needed} NOT {unwanted}" if unwanted else needed
-        assert self.hits(owner, text) == self.model.found(owner, needed, unwanted=unwanted)
-        assert self.hits(owner, needle, mode="substring") == self.model.contains(owner, needle)
+        assert self.hits(owner, text) == self.model.find_by_words(owner, needed, unwanted=unwanted)
+        assert self.hits(owner, needle, mode="substring") == self.model.find_by_text(owner, needle)
 
     def hits(self, owner: str, query: str, **options: Any) -> set[tuple[str, int]]:
         found = self.run(self.db.search_messages(query, scope=mine(owner), limit=1_000, **options))
@@ -228,7 +228,7 @@ class DatabaseMachine(RuleBasedStateMachine):
         assert (record.end_reason, record.title) == (talk.end_reason, talk.title)
         assert record.message_count == sum(one.hidden is None for one in talk.said)
         assert (record.api_call_count, record.input_tokens) == (len(talk.events), sum(talk.events.values()))
-        assert self.run(self.db.get_compression_lineage(session_id)) == self.model.line(session_id)
+        assert self.run(self.db.get_compression_lineage(session_id)) == self.model.lineage(session_id)
 
     @invariant()
     def each_person_is_shown_their_conversations_once(self) -> None:
@@ -248,4 +248,4 @@ class SqliteMachine(DatabaseMachine):
         return partial(SessionDB.open, home / "sessions.db", clock=FakeClock(), survives_power_cut=False)
 
 
-TestSqlite = tried(SqliteMachine, soak=(1000, 60))
+TestSqlite = machine_test(SqliteMachine, soak=(1000, 60))

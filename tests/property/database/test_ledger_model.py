@@ -42,9 +42,9 @@ from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTu
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.inside import queue_of
 from tests.property.database.ledger_model import Item, Lane, Model
-from tests.property.machines import StepRunner, tried
-from tests.unit.runtime.store_fixtures import open_store, quick
-from tests.watched_moves import EVERYTHING, moves_are_watched, places
+from tests.property.machines import StepRunner, machine_test
+from tests.unit.runtime.store_fixtures import open_store, quick_config
+from tests.watched_moves import EVERYTHING, read_places, watching_moves
 
 LIMIT = 3
 MOST = 3
@@ -56,7 +56,7 @@ ROOM = [
 ]
 WHO = {"alice alone": DM, "alice in the room": ROOM[0], "bob in the room": ROOM[1]}
 KEYS = [build_session_key(one, group_sessions_per_user=False) for one in (DM, ROOM[0])]
-CONFIG = quick(
+CONFIG = quick_config(
     group_sessions_per_user=False,
     agent=AgentConfig(max_restart_attempts=LIMIT, gateway_auto_continue_freshness=None),
     gateway=GatewayConfig(crash_loop_starts=1000),
@@ -96,7 +96,7 @@ class LedgerMachine(RuleBasedStateMachine):
         super().__init__()
         self.home = Path(tempfile.mkdtemp())
         self.watching = ExitStack()
-        self.watching.enter_context(moves_are_watched(EVERYTHING))
+        self.watching.enter_context(watching_moves(EVERYTHING))
         self.runner = StepRunner()
         self.clock = FakeClock()
         self.model = Model(self.clock.now())
@@ -173,7 +173,7 @@ class LedgerMachine(RuleBasedStateMachine):
             source=source, text=f"m{number}", message_id=f"{key} {len(lane.items) + 1}", internal=internal
         )
         before = len(lane.items)
-        plan = lane.arrive(message, source.user_id or "", rules, running, solo=solo)
+        plan = lane.admit_message(message, source.user_id or "", rules, running, solo=solo)
         receipt = self.run(self.store.enqueue(message, rules=rules, running=running, solo=solo))
         if isinstance(plan, Refuse):
             assert isinstance(receipt, Rejected)
@@ -413,8 +413,8 @@ class LedgerMachine(RuleBasedStateMachine):
         assert isinstance(receipt, Accepted)
         assert (receipt.seq, receipt.disposition) == (number, Disposition.APPLIED)
         new = None if text is None else item.message.with_text(says, (), number)
-        lane.changes(item, new)
-        lane.was_told(change)
+        lane.change_item(item, new)
+        lane.note_change(change)
 
     @rule(data=st.data())
     def requeue(self, data: st.DataObject) -> None:
@@ -471,7 +471,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @invariant()
     @precondition(lambda self: hasattr(self, "store"))
     def every_touched_lane_is_what_the_model_says(self) -> None:
-        states = {(one.session_key, one.seq): one.state for one in self.run(self.store.db.read(places))}
+        states = {(one.session_key, one.seq): one.state for one in self.run(self.store.db.read(read_places))}
         for key in sorted(self.touched):
             self.compare(key, self.model.lanes[key])
             assert {seq: state for (lane, seq), state in states.items() if lane == key} == {
@@ -495,7 +495,7 @@ class LedgerMachine(RuleBasedStateMachine):
         }
         assert {one.seq: (one.message, one.merged_into, one.running) for one in listed} == expected
         assert self.run(self.store.queue_depth(key)) == len(waiting)
-        assert self.run(self.store.db.read(partial(queue.count_outcomes, key))) == lane.fates
+        assert self.run(self.store.db.read(partial(queue.count_outcomes, key))) == lane.outcomes
         session_id = self.run(self.store.peek_session_id(key))
         assert bool(session_id) == bool(lane.session)
         if session_id:
@@ -533,4 +533,4 @@ class LedgerMachine(RuleBasedStateMachine):
         return next(key for key, one in self.model.lanes.items() if one is lane)
 
 
-TestLedger = tried(LedgerMachine, soak=(2000, 80))
+TestLedger = machine_test(LedgerMachine, soak=(2000, 80))

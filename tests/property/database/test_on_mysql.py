@@ -5,25 +5,29 @@ from collections.abc import Iterator
 import pytest
 
 from gateway_sessions.config import Provider
-from tests.mysql import kept_database, wipe
-from tests.property.database.server_machine import ServerDatabaseMachine, ServerLedgerMachine, lent
-from tests.property.machines import tried
+from tests.mysql import delete_all_rows, kept_database
+from tests.property.database.server_machine import (
+    ServerDatabaseMachine,
+    ServerLedgerMachine,
+    lending_database,
+)
+from tests.property.machines import machine_test
 
 
 class MySQLDatabaseMachine(ServerDatabaseMachine):
     provider = Provider.MYSQL
-    wipe = staticmethod(wipe)
+    wipe = staticmethod(delete_all_rows)
 
 
 class MySQLLedgerMachine(ServerLedgerMachine):
     provider = Provider.MYSQL
-    wipe = staticmethod(wipe)
+    wipe = staticmethod(delete_all_rows)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def kept() -> Iterator[None]:
-    yield from lent(kept_database(), MySQLDatabaseMachine, MySQLLedgerMachine)
+    yield from lending_database(kept_database(), MySQLDatabaseMachine, MySQLLedgerMachine)
 
 
-TestDatabase = tried(MySQLDatabaseMachine)
-TestLedger = tried(MySQLLedgerMachine)
+TestDatabase = machine_test(MySQLDatabaseMachine)
+TestLedger = machine_test(MySQLLedgerMachine)

@@ -13,7 +13,7 @@ from gateway_sessions.config import Provider, SessionDBConfig
 from tests import mysql, postgresql
 from tests.property.database.test_ledger_model import CONFIG, LedgerMachine
 from tests.property.database.three_engines import Calls, Compared, Together
-from tests.property.machines import tried
+from tests.property.machines import machine_test
 from tests.unit.runtime.store_fixtures import open_store
 
 ENGINES = (Provider.SQLITE, Provider.POSTGRESQL, Provider.MYSQL)
@@ -28,7 +28,9 @@ class ThreeEngineMachine(LedgerMachine):
     def __init__(self) -> None:
         super().__init__()
         self.compared = Compared([str(one) for one in ENGINES])
-        for wipe, address in zip((postgresql.wipe, mysql.wipe), self.addresses, strict=True):
+        for wipe, address in zip(
+            (postgresql.delete_all_rows, mysql.delete_all_rows), self.addresses, strict=True
+        ):
             self.runner.run(wipe(address))
 
     def open(self) -> None:
@@ -57,7 +59,7 @@ class ThreeEngineMachine(LedgerMachine):
     @precondition(lambda self: hasattr(self, "store"))
     def all_engines_have_stored_the_same(self) -> None:
         assert isinstance(self.store, Together)
-        self.runner.run(self.compared.look_behind(self.store))
+        self.runner.run(self.compared.compare_stored_rows(self.store))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -68,4 +70,4 @@ def kept() -> Iterator[None]:
         yield
 
 
-TestThreeEngines = tried(ThreeEngineMachine, gate=(25, 40), soak=(300, 60))
+TestThreeEngines = machine_test(ThreeEngineMachine, gate=(25, 40), soak=(300, 60))

@@ -45,20 +45,23 @@ class Together:
         return type(self._each[0])
 
     def __getattr__(self, name: str) -> Any:
-        return together([getattr(one, name) for one in self._each])
+        return combine_answers([getattr(one, name) for one in self._each])
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         answers = [
-            one(*(of(it, at) for it in given), **{name: of(it, at) for name, it in named.items()})
+            one(
+                *(argument_for(it, at) for it in given),
+                **{name: argument_for(it, at) for name, it in named.items()},
+            )
             for at, one in enumerate(self._each)
         ]
-        return Calls(answers) if all(map(iscoroutine, answers)) else together(answers)
+        return Calls(answers) if all(map(iscoroutine, answers)) else combine_answers(answers)
 
     def __getitem__(self, key: Any) -> Any:
-        return together([one[of(key, at)] for at, one in enumerate(self._each)])
+        return combine_answers([one[argument_for(key, at)] for at, one in enumerate(self._each)])
 
     def __iter__(self) -> Iterator[Any]:
-        return map(together, zip(*self._each, strict=True))
+        return map(combine_answers, zip(*self._each, strict=True))
 
     def __len__(self) -> int:
         (length,) = {len(one) for one in self._each}
@@ -69,7 +72,7 @@ class Together:
         return answer
 
     def __eq__(self, other: object) -> bool:
-        return all(one == of(other, at) for at, one in enumerate(self._each))
+        return all(one == argument_for(other, at) for at, one in enumerate(self._each))
 
     def __hash__(self) -> int:
         return hash(self._each)
@@ -82,14 +85,14 @@ class Calls:
         self.each = each
 
 
-def of(given: Any, at: int) -> Any:
+def argument_for(given: Any, at: int) -> Any:
     """What one of the stores is given."""
     if type(given) is partial:
-        return partial(given.func, *(of(one, at) for one in given.args))
+        return partial(given.func, *(argument_for(one, at) for one in given.args))
     return object.__getattribute__(given, "_each")[at] if type(given) is Together else given
 
 
-def together(each: Sequence[Any]) -> Any:
+def combine_answers(each: Sequence[Any]) -> Any:
     """Three values as one."""
     first = each[0]
     same = all(type(one) is type(first) and one == first for one in each)
@@ -102,7 +105,7 @@ class Names:
     def __init__(self) -> None:
         self._known: dict[object, str] = {}
 
-    def plain(self, told: object) -> Any:
+    def without_chance(self, told: object) -> Any:
         """An answer without what differs by chance, and without types."""
         match told:
             case int() if told >= IDS_BEGIN:
@@ -119,13 +122,13 @@ class Names:
     def _plain_parts(self, told: object) -> Any:
         match told:
             case Mapping():
-                return {self.plain(name): self.plain(one) for name, one in told.items()}
+                return {self.without_chance(name): self.without_chance(one) for name, one in told.items()}
             case Set():
-                return sorted(map(repr, map(self.plain, told)))
+                return sorted(map(repr, map(self.without_chance, told)))
             case Sequence():
-                return [self.plain(one) for one in told]
+                return [self.without_chance(one) for one in told]
             case _:
-                return {name: self.plain(getattr(told, name)) for name in _fields_of(told)}
+                return {name: self.without_chance(getattr(told, name)) for name in _fields_of(told)}
 
     def _name(self, kind: str, told: object) -> str:
         return self._known.setdefault(told, f"<{kind} {len(self._known)}>")
@@ -158,22 +161,22 @@ class Compared:
     async def answer(self, calls: Calls) -> Any:
         """What all of them answer, or the error that all of them raise."""
         answers = [await _outcome_of(call) for call in calls.each]
-        told = [names.plain(one) for names, one in zip(self.names, answers, strict=True)]
-        self._have_to_be_the_same("answer", told)
+        told = [names.without_chance(one) for names, one in zip(self.names, answers, strict=True)]
+        self._check_same("answer", told)
         if isinstance(answers[0], GatewaySessionsError):
             raise answers[0]
-        return together(answers)
+        return combine_answers(answers)
 
-    async def look_behind(self, stores: Together) -> None:
+    async def compare_stored_rows(self, stores: Together) -> None:
         """See that all that is stored is the same."""
         for table in (*TABLES, *NAMED_BY_SESSION):
-            rows = [await _rows_of(of(stores, at), table) for at, _ in enumerate(self.engines)]
-            told = [names.plain(one) for names, one in zip(self.names, rows, strict=True)]
+            rows = [await _rows_of(argument_for(stores, at), table) for at, _ in enumerate(self.engines)]
+            told = [names.without_chance(one) for names, one in zip(self.names, rows, strict=True)]
             if table in NAMED_BY_SESSION:
                 told = [sorted(one, key=repr) for one in told]
-            self._have_to_be_the_same(f"have stored {table}", told)
+            self._check_same(f"have stored {table}", told)
 
-    def _have_to_be_the_same(self, what: str, told: Sequence[Any]) -> None:
+    def _check_same(self, what: str, told: Sequence[Any]) -> None:
         for engine, one in zip(self.engines[1:], told[1:], strict=True):
             if one == told[0]:
                 continue

@@ -29,7 +29,7 @@ from tests.property.gateway import gateway_rows as truth_is
 from tests.property.gateway.gateway_model import Facts, Model
 from tests.property.gateway.gateway_rows import StoredRows
 from tests.property.machines import StepRunner
-from tests.watched_moves import moves_are_watched
+from tests.watched_moves import watching_moves
 
 T = TypeVar("T")
 Order = Callable[[TurnContext], Awaitable[Answer]]
@@ -106,7 +106,7 @@ class GatewayDriver:
         self.home = self.base / "home"
         self.config = config
         self.watching = ExitStack()
-        self.watching.enter_context(moves_are_watched())
+        self.watching.enter_context(watching_moves())
         self.runner = StepRunner()
         self.clock = FakeClock()
         self.platform = FakePlatform(clock=self.clock, capabilities=AdapterCapabilities(edit=True), run="")
@@ -140,7 +140,7 @@ class GatewayDriver:
 
     # Steps
 
-    def do(self, work: Awaitable[T], then: Callable[[T], object] | None = None) -> T:
+    def do_and_learn(self, work: Awaitable[T], then: Callable[[T], object] | None = None) -> T:
         """Do something and wait until everything rests; then tell the model, and of turns that have begun."""
 
         async def whole() -> T:
@@ -153,10 +153,10 @@ class GatewayDriver:
         self.latest = max(self.latest, self.clock.now())
         if then is not None:
             then(outcome)
-        self.learn()
+        self.learn_begun_turns()
         return outcome
 
-    def learn(self) -> None:
+    def learn_begun_turns(self) -> None:
         """Tell the model of turns that have begun."""
         for run in self.begun:
             turn, lane = run.turn, self.model.lanes[run.lane]
@@ -174,9 +174,9 @@ class GatewayDriver:
         async def give() -> None:
             self.runs[name].orders.put_nowait(order)
 
-        self.do(give(), lambda _: then())
+        self.do_and_learn(give(), lambda _: then())
 
-    def over(self, name: str) -> None:
+    def note_turn_end(self, name: str) -> None:
         """A turn has ended; if its agent wrote on while it still might, that counts."""
         self.model.lanes[name].replies += self.runs.pop(name).wrote_late
 
@@ -187,13 +187,13 @@ class GatewayDriver:
             assert not run.wrote_late, "a turn that was overtaken could write"
             self.forbidden.append(run.late)
 
-    def look_again(self) -> None:
+    def wake_duties(self) -> None:
         """Duties that sleep do not notice that a clock was set."""
 
         async def look() -> None:
             self.gateway.look_again()
 
-        self.do(look())
+        self.do_and_learn(look())
 
     # Lives
 
@@ -210,7 +210,7 @@ class GatewayDriver:
         self.keys = {name: store.key_for(self.source(name)) for name in NAMES}
         self.gateway = Gateway(store, agent_factory=self.make_agent, adapters=[self.line])
         await self.gateway.__aenter__()
-        truth, at = self.truth(), self.clock.now()
+        truth, at = self.read_stored_rows(), self.clock.now()
         self.model.starts(at, [(name, seq) for name, key in self.keys.items() for seq in truth.too_old(key)])
         await self.clock.advance()
 
@@ -237,7 +237,7 @@ class GatewayDriver:
         """End a life, and begin another one."""
         self.close_alone()
         self.all_went_back()
-        self.do(self.open())
+        self.do_and_learn(self.open())
         assert self.store.started.clean
 
     def crash(self, away: timedelta = timedelta(0)) -> None:
@@ -251,7 +251,7 @@ class GatewayDriver:
         self.clock.step(away)
         self.sets_right()
         self.model.starts_unclean(self.clock.now(), self.latest)
-        self.do(self.open())
+        self.do_and_learn(self.open())
         assert not self.store.started.clean
 
     def take_over(self) -> None:
@@ -265,22 +265,22 @@ class GatewayDriver:
                 closing = tasks.create_task(self.close())
                 while not (opening.done() and closing.done()):
                     await self.clock.advance(seconds=0.05)
-            self.learn()
+            self.learn_begun_turns()
             self.all_went_back()
             await self.open_gateway(newcomer)
 
-        self.do(give_way())
+        self.do_and_learn(give_way())
 
     def all_went_back(self) -> None:
         """A process has ended in order: what ran waits again, unless that was one try too many."""
         for name in list(self.runs):
-            self.over(name)
+            self.note_turn_end(name)
         self.model.ends_in_order(self.clock.now())
         self.sets_right()
 
     def sets_right(self) -> None:
         """A process that begins sees whether the clock of an earlier one was ahead."""
-        if self.truth().latest_stamp > to_micros(self.clock.now()):
+        if self.read_stored_rows().latest_stamp > to_micros(self.clock.now()):
             self.model.pulls_forward(self.clock.now())
 
     def end(self) -> None:
@@ -289,24 +289,24 @@ class GatewayDriver:
             if self.is_sound:
                 self.trouble.close()
                 self.clock.step(self.set_back)
-                self.look_again()
+                self.wake_duties()
                 for _ in range(6):
-                    self.do(self.clock.advance(minutes=3))
-                assert {row["state"] for row in self.truth().outbox} <= {"sent", "dead"}
-                self.compare()
+                    self.do_and_learn(self.clock.advance(minutes=3))
+                assert {row["state"] for row in self.read_stored_rows().outbox} <= {"sent", "dead"}
+                self.compare_with_model()
                 self.close_alone()
             self.runner.close()
             shutil.rmtree(self.base)
 
     # What is true after each step
 
-    def truth(self) -> StoredRows:
+    def read_stored_rows(self) -> StoredRows:
         """What is stored now."""
         return StoredRows(self.home, list(self.keys.values()))
 
-    def compare(self) -> None:
+    def compare_with_model(self) -> None:
         """Look at everything that was stored and shown."""
-        truth = self.truth()
+        truth = self.read_stored_rows()
         for name, lane in self.model.lanes.items():
             truth_is.queue_is_as_the_model_says(truth, self.keys[name], lane)
             truth_is.transcripts_have_each_message_once(truth, lane)

@@ -46,7 +46,7 @@ from gateway_sessions.storage.transactions.queue.waiting import Overtaken
 from tests.property.gateway.gateway_driver import NAMES, GatewayDriver
 from tests.property.gateway.gateway_model import Facts, Said
 from tests.property.gateway.gateway_rows import ANSWERED
-from tests.property.machines import tried
+from tests.property.machines import machine_test
 
 PHOTO = Attachment(kind=AttachmentKind.PHOTO, url="file:a.jpg")
 NEVER = timedelta(days=36_500)
@@ -139,7 +139,7 @@ class GatewayMachine(RuleBasedStateMachine):
     def writes(self, name: str, message: InboundMessage, *, solo: bool = False) -> None:
         gateway = self.driver.gateway
         work = gateway.admit(message, solo=True) if solo else gateway.submit(message)
-        self.driver.do(work, lambda receipt: self.taken(name, message, receipt, solo=solo))
+        self.driver.do_and_learn(work, lambda receipt: self.taken(name, message, receipt, solo=solo))
 
     def taken(self, name: str, message: InboundMessage, receipt: Receipt, *, solo: bool = False) -> None:
         """Compare the receipt with that of the model."""
@@ -166,10 +166,10 @@ class GatewayMachine(RuleBasedStateMachine):
         """What the message does to the turn that runs."""
         match disposition:
             case Disposition.INTERRUPTS:
-                self.driver.over(name)
+                self.driver.note_turn_end(name)
                 self.lanes[name].ends(Outcome.INTERRUPTED, self.driver.clock.now())
             case Disposition.ROLLS_BACK:
-                self.driver.over(name)
+                self.driver.note_turn_end(name)
                 self.lanes[name].ends(Outcome.ROLLED_BACK, self.driver.clock.now())
             case Disposition.STEERS if self.driver.takes_it:
                 self.lanes[name].steers()
@@ -185,7 +185,7 @@ class GatewayMachine(RuleBasedStateMachine):
             self.known.remove((name, message, said))
             self.writes(name, message)
             return
-        receipt = self.driver.do(self.driver.gateway.submit(message))
+        receipt = self.driver.do_and_learn(self.driver.gateway.submit(message))
         if isinstance(receipt, Rejected) and (refused := self.refused_again(name, said)) is not None:
             assert (receipt.reason, receipt.retry_after) == (refused.reason, refused.retry_after)
             return
@@ -214,7 +214,7 @@ class GatewayMachine(RuleBasedStateMachine):
                 else:
                     assert isinstance(one, Rejected)
 
-        self.driver.do(deliver(), compare)
+        self.driver.do_and_learn(deliver(), compare)
 
     # People change what they said
 
@@ -248,7 +248,7 @@ class GatewayMachine(RuleBasedStateMachine):
             assert (receipt.seq, receipt.disposition) == (len(lane.said), Disposition.APPLIED)
             self.known.append((name, change, lane.said[-1]))
 
-        self.driver.do(self.driver.gateway.submit(change), changed)
+        self.driver.do_and_learn(self.driver.gateway.submit(change), changed)
 
     def can_be_changed(self) -> list[tuple[str, Said]]:
         """What waits, runs or failed, and what was answered, be it in one row with more."""
@@ -277,7 +277,7 @@ class GatewayMachine(RuleBasedStateMachine):
             return text if how == "answers" else Reply("", silent=True)
 
         def ended() -> None:
-            self.driver.over(name)
+            self.driver.note_turn_end(name)
             if how == "fails":
                 lane.fails(self.driver.clock.now())
             else:
@@ -328,7 +328,7 @@ class GatewayMachine(RuleBasedStateMachine):
                 assert entry.session_id != lane.session_id
                 lane.moves_to(entry.session_id)
 
-        self.driver.do(self.driver.store.reset_session(self.driver.keys[name]), reset)
+        self.driver.do_and_learn(self.driver.store.reset_session(self.driver.keys[name]), reset)
 
     @rule(name=lanes)
     def a_stop(self, name: str) -> None:
@@ -338,7 +338,7 @@ class GatewayMachine(RuleBasedStateMachine):
             assert found.cancelled == sum(len(one.said) for one in lane.waiting)
             self.driver.overtaken(name)
 
-        self.driver.do(self.driver.store.stop_turn(self.driver.keys[name]), stopped)
+        self.driver.do_and_learn(self.driver.store.stop_turn(self.driver.keys[name]), stopped)
 
     @precondition(lambda self: self.with_some("waiting"))
     @rule(which=numbers, number=numbers, to=st.integers(0, 3))
@@ -350,7 +350,9 @@ class GatewayMachine(RuleBasedStateMachine):
         def compare(found: object) -> None:
             assert found == (lane.move(seq, min(to, len(lane.waiting))) if to else lane.cancel(seq))
 
-        self.driver.do(store.move_queued(key, seq, to) if to else store.cancel_queued(key, seq), compare)
+        self.driver.do_and_learn(
+            store.move_queued(key, seq, to) if to else store.cancel_queued(key, seq), compare
+        )
 
     @precondition(lambda self: self.with_some("dead"))
     @rule(which=numbers, number=numbers)
@@ -365,7 +367,7 @@ class GatewayMachine(RuleBasedStateMachine):
             assert found.message.text == slot.said[0].message.text
             await store.requeue(found.item_id)
 
-        self.driver.do(requeue(), lambda _: lane.requeue(slot, self.driver.clock.now()))
+        self.driver.do_and_learn(requeue(), lambda _: lane.requeue(slot, self.driver.clock.now()))
 
     def with_some(self, what: str) -> list[str]:
         return [name for name, lane in self.lanes.items() if getattr(lane, what)]
@@ -374,7 +376,7 @@ class GatewayMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.1, 0.4, 2, 70]))
     def time_passes(self, seconds: float) -> None:
-        self.driver.do(self.driver.clock.advance(seconds=seconds))
+        self.driver.do_and_learn(self.driver.clock.advance(seconds=seconds))
 
     @rule(minutes=st.sampled_from([-90, -1, 90, 700, 1800]))
     def the_clock_is_set(self, minutes: int) -> None:
@@ -382,11 +384,11 @@ class GatewayMachine(RuleBasedStateMachine):
         self.driver.set_back += timedelta(minutes=max(-minutes, 0))
         if minutes < 0:
             self.driver.model.pulls_forward(self.driver.clock.now())
-        self.driver.look_again()
+        self.driver.wake_duties()
 
     @rule()
     def sessions_expire(self) -> None:
-        self.driver.do(self.driver.store.watcher.sweep())
+        self.driver.do_and_learn(self.driver.store.watcher.sweep())
 
     # Trouble with the platform
 
@@ -421,7 +423,7 @@ class GatewayMachine(RuleBasedStateMachine):
     @invariant()
     @precondition(lambda self: self.driver is not None)
     def everything_is_as_the_model_says(self) -> None:
-        self.driver.compare()
+        self.driver.compare_with_model()
 
 
 def one_of(names: Iterable[str], number: int) -> str:
@@ -429,4 +431,4 @@ def one_of(names: Iterable[str], number: int) -> str:
     return found[number % len(found)]
 
 
-TestGateway = tried(GatewayMachine, soak=(1500, 60))
+TestGateway = machine_test(GatewayMachine, soak=(1500, 60))

@@ -33,7 +33,7 @@ class StoredRows:
             self.hook_calls = raw.execute("SELECT * FROM hook_calls").fetchall()
 
 
-def check(truth: StoredRows) -> None:
+def check_stored_rows(truth: StoredRows) -> None:
     """Check everything that needs no knowledge of what was done."""
     assert not truth.strays, "an entry without clocks, or clocks without an entry"
     entries_and_sessions_agree(truth)

@@ -37,9 +37,9 @@ from gateway_sessions.errors import NothingToUndoError
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.sessions import next_reset, reset_due
 from gateway_sessions.testing import FakeClock
-from tests.property.machines import StepRunner, tried
+from tests.property.machines import StepRunner, machine_test
 from tests.property.store import store_strategies as given
-from tests.property.store.store_invariants import StoredRows, check
+from tests.property.store.store_invariants import StoredRows, check_stored_rows
 
 ACTIVE, PENDING = SessionState.ACTIVE, SessionState.RESUME_PENDING
 EXPIRED, SUSPENDED = SessionState.EXPIRED, SessionState.SUSPENDED
@@ -513,7 +513,7 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self, "store"))
     def the_store_is_as_the_model_says(self) -> None:
         truth, model = StoredRows(self.home / "sessions.db"), self.model
-        check(truth)
+        check_stored_rows(truth)
         assert truth.entries.keys() == model.lanes.keys()
         assert truth.sessions.keys() == model.sessions.keys()
         for key, live in model.lanes.items():
@@ -569,4 +569,4 @@ class StoreMachine(RuleBasedStateMachine):
         assert {session_id: len(found) for session_id, found in keys.items()} == ends
 
 
-TestStore = tried(StoreMachine, soak=(2000, 80))
+TestStore = machine_test(StoreMachine, soak=(2000, 80))

@@ -14,7 +14,7 @@ from gateway_sessions import InvalidInputError, SessionStore
 from gateway_sessions.core.usage.usage_events import NANOS
 from gateway_sessions.testing import FakeClock
 from tests.raw_sql import execute_sql
-from tests.unit.runtime.store_fixtures import dm, open_store, stored
+from tests.unit.runtime.store_fixtures import dm_source, open_store, stored_entry
 
 COUNTS = (
     "input_tokens",
@@ -50,13 +50,13 @@ def test_every_counter_is_the_sum_of_its_events(steps):
 
 async def play(home: Path, steps) -> None:
     async with open_store(home, clock=FakeClock()) as store:
-        sessions = {name: await store.get_or_create_session(dm(name)) for name in "ab"}
+        sessions = {name: await store.get_or_create_session(dm_source(name)) for name in "ab"}
         events: dict[str, dict] = {}
         for step in steps:
             if step == "reset":
                 await store.reset_session(sessions["a"].session_key)
             elif step == "undo":
-                if (await stored(store, sessions["a"].session_key)).previous_session_id:
+                if (await stored_entry(store, sessions["a"].session_key)).previous_session_id:
                     await store.undo_reset(sessions["a"].session_key)
             elif len(step) == 2:
                 await amend(store, events, *step)
@@ -128,7 +128,7 @@ async def check(store: SessionStore, session_id: str, session_key: str, events: 
     assert usage.turns.cost_status == status(turns)
     assert (usage.total, usage.total.events) == ((await store.db.spent(session_id)).session, len(ours))
 
-    entry = await stored(store, session_key)
+    entry = await stored_entry(store, session_key)
     if entry.session_id != session_id:
         entry = await store.undo_reset(session_key)
         while entry.session_id != session_id:

@@ -33,7 +33,7 @@ from gateway_sessions.core.search.tsquery import tsquery_of
 from gateway_sessions.storage.engines.index_column import TSVECTOR, TokenLanguage
 from gateway_sessions.testing import FakeClock
 from tests.mysql import empty_database as empty_mysql
-from tests.postgresql import administrator, empty_database
+from tests.postgresql import admin_connection, empty_database
 from tests.property.transcripts.test_search import (
     EVERYTHING,
     FORMS,
@@ -58,7 +58,7 @@ class Server:
 
     def __init__(self, runner: asyncio.Runner) -> None:
         self._runner = runner
-        self._connection = runner.run(administrator())
+        self._connection = runner.run(admin_connection())
 
     def found(self, texts: list[str], query: str, language: TokenLanguage = TSVECTOR) -> set[int]:
         """The texts among these that match."""

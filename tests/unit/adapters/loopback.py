@@ -42,10 +42,12 @@ async def accept(
 ) -> None:
     while True:
         connection, _ = await asyncio.get_running_loop().sock_accept(listener)
-        conversations.create_task(hold(connection, converse, tls))
+        conversations.create_task(hold_conversation(connection, converse, tls))
 
 
-async def hold(connection: socket.socket, converse: Conversation, tls: ssl.SSLContext | None) -> None:
+async def hold_conversation(
+    connection: socket.socket, converse: Conversation, tls: ssl.SSLContext | None
+) -> None:
     """Hold one conversation; whoever fails in it, or before it, is just gone."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()

@@ -34,18 +34,18 @@ from tests.fake_model import (
     FakeModel,
     Script,
     chunk,
-    chunked,
+    chunked_body,
     event,
-    hangs,
     head,
-    keeps,
     refuses,
     says,
-    sends,
-    whole,
+    send_and_close,
+    send_and_hang,
+    send_and_keep_open,
+    whole_answer,
 )
 from tests.unit.adapters.loopback import CERTIFICATE, localhost
-from tests.unit.runtime.turn_contexts import NOW, RecordedTurn, entry_of, turn_of
+from tests.unit.runtime.turn_contexts import NOW, RecordedTurn, entry_of, make_turn_context
 
 KEY = "sk-secret-1"
 PATIENCE = 15
@@ -75,7 +75,7 @@ class Asking:
 
     def turn(self, **members: Any) -> TurnContext:
         ports = structs.replace(self.noted.ports(), prompt=members.pop("prompt", str))
-        return turn_of(ports=ports, clock=self.clock, **members)
+        return make_turn_context(ports=ports, clock=self.clock, **members)
 
     async def get(self, *scripts: Script, **members: Any) -> Reply:
         self.model.scripts.extend(scripts)
@@ -141,7 +141,7 @@ async def test_what_is_sent(asking: Asking):
 async def test_without_a_key_none_is_sent():
     async with FakeModel([says("Hi")]).serving() as model:
         async with OpenAIAgent(Endpoint(model="m", base_url=model.url)) as agent:
-            await agent.run_turn(turn_of())
+            await agent.run_turn(make_turn_context())
         assert "authorization" not in model.requests[0].headers
 
 
@@ -160,7 +160,7 @@ async def test_settings_go_along():
             limits.append(limit)
             return [{"role": "user", "content": "hello", "timestamp": 5.0}]
 
-        turn = turn_of(ports=structs.replace(RecordedTurn().ports(), read=read))
+        turn = make_turn_context(ports=structs.replace(RecordedTurn().ports(), read=read))
         async with OpenAIAgent(settings) as agent:
             await agent.run_turn(turn)
         [body] = model.bodies
@@ -173,18 +173,20 @@ async def test_settings_go_along():
 
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 64])
 async def test_a_stream_may_be_cut_anywhere_even_in_the_middle_of_a_character(asking: Asking, step: int):
-    stream = head() + b": hello\r\n\r\n" + whole("Grüß ", "Gott 火车🚂\u2028", "\x85")
+    stream = head() + b": hello\r\n\r\n" + whole_answer("Grüß ", "Gott 火车🚂\u2028", "\x85")
     pieces = [stream[at : at + step] for at in range(0, len(stream), step)]
-    assert (await asking.get(sends(*pieces))).text == "Grüß Gott 火车🚂\u2028\x85"
+    assert (await asking.get(send_and_close(*pieces))).text == "Grüß Gott 火车🚂\u2028\x85"
 
 
 async def test_a_stream_may_come_in_chunks(asking: Asking):
-    assert (await asking.get(sends(*chunked(*(bytes([one]) for one in whole("Grüß")))))).text == "Grüß"
+    assert (
+        await asking.get(send_and_close(*chunked_body(*(bytes([one]) for one in whole_answer("Grüß")))))
+    ).text == "Grüß"
 
 
 async def test_a_stream_may_be_packed(asking: Asking):
-    packed = head(**{"content-encoding": "gzip"}) + gzip.compress(whole("Hi"))
-    assert (await asking.get(sends(packed))).text == "Hi"
+    packed = head(**{"content-encoding": "gzip"}) + gzip.compress(whole_answer("Hi"))
+    assert (await asking.get(send_and_close(packed))).text == "Hi"
 
 
 async def test_an_endpoint_need_not_stream(asking: Asking):
@@ -192,14 +194,16 @@ async def test_an_endpoint_need_not_stream(asking: Asking):
         "choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 3},
     }
-    reply = await asking.get(sends(head("application/json; charset=utf-8"), json.dumps(answer).encode()))
+    reply = await asking.get(
+        send_and_close(head("application/json; charset=utf-8"), json.dumps(answer).encode())
+    )
     assert (reply.text, asking.noted.shown, asking.noted.used[0].input_tokens) == ("Hi", ["Hi"], 3)
 
 
 async def test_thoughts_are_a_sign_of_life_and_kept_apart(asking: Asking):
     turn = asking.turn()
     before = control_of(turn).progress_count
-    asking.model.scripts.append(sends(head(), chunk(reasoning_content="hm"), whole("Hi")))
+    asking.model.scripts.append(send_and_close(head(), chunk(reasoning_content="hm"), whole_answer("Hi")))
     reply = await asking.agent.run_turn(turn)
     assert (reply.text, reply.reasoning, control_of(turn).doing) == ("Hi", "hm", "thinking")
     assert asking.noted.shown == ["Hi"]
@@ -258,14 +262,14 @@ async def test_a_connection_that_is_refused_is_tried_again():
     endpoint = Endpoint(model="m", base_url=f"http://127.0.0.1:{free_port()}/v1")
     async with OpenAIAgent(endpoint) as agent:
         with pytest.raises(ModelUnavailableError, match="cannot be reached") as caught:
-            await agent.run_turn(turn_of(clock=clock))
+            await agent.run_turn(make_turn_context(clock=clock))
     assert (clock.slept, caught.value.asked) == ([0.5, 1.0], False)
 
 
 async def test_a_name_that_nobody_has_cannot_be_reached():
     async with OpenAIAgent(Endpoint(model="m", base_url="http://nowhere.invalid/v1")) as agent:
         with pytest.raises(ModelUnavailableError, match=r"^nowhere\.invalid cannot be reached"):
-            await agent.run_turn(turn_of(clock=Hasty()))
+            await agent.run_turn(make_turn_context(clock=Hasty()))
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -301,13 +305,13 @@ async def test_a_turn_that_would_be_over_is_not_kept_waiting(asking: Asking):
         pytest.param(refuses(500, "oops"), id="out of order"),
         pytest.param(refuses(503, "busy"), id="busy for nobody knows how long"),
         pytest.param(refuses(401, "no", {"retry-after": "1"}), id="no key"),
-        pytest.param(sends(), id="nothing"),
-        pytest.param(sends(b"HTTP/1.1 200 OK\r\ncontent-le"), id="half a head"),
-        pytest.param(sends(b"hello\r\n\r\n"), id="no HTTP"),
-        pytest.param(sends(head()), id="no event"),
-        pytest.param(sends(head(), chunk("Hel")), id="half an answer"),
+        pytest.param(send_and_close(), id="nothing"),
+        pytest.param(send_and_close(b"HTTP/1.1 200 OK\r\ncontent-le"), id="half a head"),
+        pytest.param(send_and_close(b"hello\r\n\r\n"), id="no HTTP"),
+        pytest.param(send_and_close(head()), id="no event"),
+        pytest.param(send_and_close(head(), chunk("Hel")), id="half an answer"),
         pytest.param(
-            sends(head(), event({"error": {"message": "overloaded", "code": 503}})),
+            send_and_close(head(), event({"error": {"message": "overloaded", "code": 503}})),
             id="an error as an answer",
         ),
     ],
@@ -336,23 +340,31 @@ async def test_whoever_may_have_begun_to_answer_is_not_asked_again(asking: Askin
             "/new begins another one",
         ),
         (refuses(500, "oops"), ModelUnavailableError, "out of order just now (status 500: oops)"),
-        (sends(), ModelUnavailableError, "has not answered"),
-        (sends(head("text/html"), b"<html>"), ModelAnswerError, "has sent a page for people"),
-        (sends(head("application/json"), b"{"), ModelAnswerError, "no answer of a model"),
-        (sends(head(), event("{")), ModelAnswerError, "no answer of a model"),
-        (sends(head("text/plain"), b"hello\n\n"), ModelAnswerError, "has sent no answer of a model"),
+        (send_and_close(), ModelUnavailableError, "has not answered"),
+        (send_and_close(head("text/html"), b"<html>"), ModelAnswerError, "has sent a page for people"),
+        (send_and_close(head("application/json"), b"{"), ModelAnswerError, "no answer of a model"),
+        (send_and_close(head(), event("{")), ModelAnswerError, "no answer of a model"),
+        (send_and_close(head("text/plain"), b"hello\n\n"), ModelAnswerError, "has sent no answer of a model"),
         (
-            sends(head(), event({"error": {"message": f"{KEY} is broke"}})),
+            send_and_close(head(), event({"error": {"message": f"{KEY} is broke"}})),
             ModelAnswerError,
             "has failed: (the key) is broke",
         ),
-        (sends(head(), whole()), ModelAnswerError, "has answered nothing (stop)"),
-        (sends(head(), chunk("Hel")), ModelAnswerError, "was cut off in the middle"),
-        (sends(*chunked(chunk("Hel"), end=b"")), ModelAnswerError, "was cut off in the middle"),
-        (sends(*chunked(chunk("Hel"), end=b"zz\r\n")), ModelAnswerError, "was cut off in the middle"),
-        (sends(head(), b"data: " + b"x" * (MAX_EVENT + 1)), ModelAnswerError, "was cut off in the middle"),
+        (send_and_close(head(), whole_answer()), ModelAnswerError, "has answered nothing (stop)"),
+        (send_and_close(head(), chunk("Hel")), ModelAnswerError, "was cut off in the middle"),
+        (send_and_close(*chunked_body(chunk("Hel"), end=b"")), ModelAnswerError, "was cut off in the middle"),
         (
-            sends(head(**{"content-encoding": "gzip"}), b"no gzip"),
+            send_and_close(*chunked_body(chunk("Hel"), end=b"zz\r\n")),
+            ModelAnswerError,
+            "was cut off in the middle",
+        ),
+        (
+            send_and_close(head(), b"data: " + b"x" * (MAX_EVENT + 1)),
+            ModelAnswerError,
+            "was cut off in the middle",
+        ),
+        (
+            send_and_close(head(**{"content-encoding": "gzip"}), b"no gzip"),
             ModelAnswerError,
             "was cut off in the middle",
         ),
@@ -368,24 +380,24 @@ async def test_each_failure_has_a_name_and_one_line(asking: Asking, script: Scri
 
 
 async def test_silence_before_an_answer_is_not_asked_again(impatient: Asking):
-    error = await impatient.fail(hangs())
+    error = await impatient.fail(send_and_hang())
     assert isinstance(error, ModelUnavailableError)
     assert str(error).endswith("has not answered for 1 s")
     assert (impatient.clock.slept, len(impatient.model.requests)) == ([], 1)
 
 
 async def test_silence_in_the_middle_of_an_answer_ends_it(impatient: Asking):
-    error = await impatient.fail(hangs(head(), chunk("Hel")))
+    error = await impatient.fail(send_and_hang(head(), chunk("Hel")))
     assert isinstance(error, ModelAnswerError)
     assert str(error).endswith("said nothing for 1 s in the middle of its answer")
 
 
 async def test_silence_behind_the_last_word_does_no_harm(impatient: Asking):
-    assert (await impatient.get(hangs(head(), chunk("Hi"), chunk(finish="stop")))).text == "Hi"
+    assert (await impatient.get(send_and_hang(head(), chunk("Hi"), chunk(finish="stop")))).text == "Hi"
 
 
 async def test_an_answer_that_broke_off_was_a_use_as_well(asking: Asking):
-    await asking.fail(sends(head(), chunk("Hel")))
+    await asking.fail(send_and_close(head(), chunk("Hel")))
     [used] = asking.noted.used
     assert (used.model, used.output_tokens, used.cost_status) == ("large-2026", 0, CostStatus.UNKNOWN)
 
@@ -399,28 +411,30 @@ async def test_a_refusal_that_never_ends_is_told_by_its_status(
     asking: Asking, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("gateway_sessions.agents.openai.REFUSAL_SECONDS", 0.05)
-    error = await asking.fail(hangs(b"HTTP/1.1 500 Oh\r\ncontent-length: 50\r\n\r\n{"))
+    error = await asking.fail(send_and_hang(b"HTTP/1.1 500 Oh\r\ncontent-length: 50\r\n\r\n{"))
     assert str(error).endswith("is too busy or out of order just now (status 500)")
 
 
 async def test_a_refusal_that_breaks_off_is_told_by_its_status(asking: Asking):
-    error = await asking.fail(sends(b"HTTP/1.1 500 Oh\r\ncontent-length: 50\r\n\r\n{"))
+    error = await asking.fail(send_and_close(b"HTTP/1.1 500 Oh\r\ncontent-length: 50\r\n\r\n{"))
     assert str(error).endswith("is too busy or out of order just now (status 500)")
 
 
 async def test_a_whole_answer_that_is_too_long_is_none(asking: Asking):
-    error = await asking.fail(sends(head("application/json"), b'"' + b"x" * (5 << 20)))
+    error = await asking.fail(send_and_close(head("application/json"), b'"' + b"x" * (5 << 20)))
     assert isinstance(error, ModelAnswerError)
 
 
 async def test_of_a_long_refusal_the_beginning_is_read(asking: Asking):
-    error = await asking.fail(sends(b"HTTP/1.1 500 Oh\r\ncontent-length: 9999999\r\n\r\n" + b"x" * (1 << 20)))
+    error = await asking.fail(
+        send_and_close(b"HTTP/1.1 500 Oh\r\ncontent-length: 9999999\r\n\r\n" + b"x" * (1 << 20))
+    )
     assert isinstance(error, ModelUnavailableError)
 
 
 @pytest.mark.parametrize(
     "script",
-    [hangs(head("text/html"), b"<html>"), hangs(head(), event("{"))],
+    [send_and_hang(head("text/html"), b"<html>"), send_and_hang(head(), event("{"))],
     ids=["a page for people", "no JSON"],
 )
 async def test_what_is_no_answer_is_not_read_to_its_end(asking: Asking, script: Script):
@@ -431,9 +445,9 @@ async def test_what_is_no_answer_is_not_read_to_its_end(asking: Asking, script: 
 @pytest.mark.parametrize(
     "behind",
     [
-        sends(*chunked(whole("Hi"), end=b"zz\r\n")),
-        sends(head(), chunk("Hi"), chunk(finish="stop")),
-        hangs(head(), whole("Hi")),
+        send_and_close(*chunked_body(whole_answer("Hi"), end=b"zz\r\n")),
+        send_and_close(head(), chunk("Hi"), chunk(finish="stop")),
+        send_and_hang(head(), whole_answer("Hi")),
     ],
     ids=["a broken end", "no end", "silence behind the end"],
 )
@@ -444,15 +458,15 @@ async def test_behind_a_whole_answer_nothing_can_go_wrong(asking: Asking, behind
 async def test_nobody_waits_for_a_connection_that_stays(asking: Asking, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("gateway_sessions.agents.openai.LEFTOVERS_SECONDS", 0.01)
     endpoint = Endpoint(model="m", base_url=asking.model.url)
-    asking.model.scripts.append(hangs(head(), whole("Hi")))
+    asking.model.scripts.append(send_and_hang(head(), whole_answer("Hi")))
     async with OpenAIAgent(endpoint) as agent, asyncio.timeout(PATIENCE):
-        assert (await agent.run_turn(turn_of())).text == "Hi"
+        assert (await agent.run_turn(make_turn_context())).text == "Hi"
         await asking.model.left.wait()
 
 
 async def test_a_connection_is_used_again(asking: Asking):
     for _ in range(3):
-        await asking.get(keeps(*chunked(whole("Hi"))))
+        await asking.get(send_and_keep_open(*chunked_body(whole_answer("Hi"))))
     assert (asking.model.connections, len(asking.model.requests)) == (1, 3)
 
 
@@ -466,9 +480,9 @@ async def test_a_connection_is_used_again(asking: Asking):
 )
 async def test_whoever_is_stopped_closes_the_connection_at_once(begun: list[bytes]):
     noted = RecordedTurn()
-    given = turn_of(noted=noted)
+    given = make_turn_context(noted=noted)
     async with (
-        FakeModel([hangs(*begun)]).serving() as model,
+        FakeModel([send_and_hang(*begun)]).serving() as model,
         OpenAIAgent(Endpoint(model="m", base_url=model.url)) as agent,
     ):
         turn = asyncio.ensure_future(agent.run_turn(given))
@@ -486,7 +500,7 @@ async def test_whoever_is_stopped_closes_the_connection_at_once(begun: list[byte
 async def test_whoever_is_stopped_while_waiting_asks_no_more(asking: Asking):
     clock = FakeClock()
     asking.model.scripts.append(refuses(503, headers={"retry-after": "7"}))
-    turn = asyncio.ensure_future(asking.agent.run_turn(turn_of(clock=clock)))
+    turn = asyncio.ensure_future(asking.agent.run_turn(make_turn_context(clock=clock)))
     await clock.wait_for_sleepers(1)
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -496,7 +510,7 @@ async def test_whoever_is_stopped_while_waiting_asks_no_more(asking: Asking):
 
 async def test_one_agent_answers_many_turns_at_once(asking: Asking):
     asking.model.scripts.extend(says(f"{number}") for number in range(20))
-    turns = [asking.agent.run_turn(turn_of()) for _ in range(20)]
+    turns = [asking.agent.run_turn(make_turn_context()) for _ in range(20)]
     assert sorted(int(reply.text) for reply in await asyncio.gather(*turns)) == [*range(20)]
 
 
@@ -515,7 +529,7 @@ async def test_a_proxy_is_used(monkeypatch: pytest.MonkeyPatch):
     async with FakeModel([says("Hi")]).serving() as model:
         monkeypatch.setenv("HTTP_PROXY", model.url.removesuffix("/v1"))
         async with OpenAIAgent(Endpoint(model="m", base_url="http://model.example/v1")) as agent:
-            assert (await agent.run_turn(turn_of())).text == "Hi"
+            assert (await agent.run_turn(make_turn_context())).text == "Hi"
         assert model.requests[0].target == "http://model.example/v1/chat/completions"
 
 
@@ -525,14 +539,14 @@ async def test_whoever_is_certified_is_asked(monkeypatch: pytest.MonkeyPatch):
         FakeModel([says("Hi")]).serving(localhost()) as model,
         OpenAIAgent(Endpoint(model="m", base_url=model.url)) as agent,
     ):
-        assert (await agent.run_turn(turn_of())).text == "Hi"
+        assert (await agent.run_turn(make_turn_context())).text == "Hi"
 
 
 async def test_whoever_is_not_certified_is_told_nothing():
     async with FakeModel().serving(localhost()) as model:
         async with OpenAIAgent(Endpoint(model="m", base_url=model.url, api_key=KEY)) as agent:
             with pytest.raises(ModelUnavailableError, match="certificate"):
-                await agent.run_turn(turn_of(clock=Hasty()))
+                await agent.run_turn(make_turn_context(clock=Hasty()))
         assert model.requests == []
 
 

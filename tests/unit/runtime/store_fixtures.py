@@ -18,21 +18,21 @@ DAILY = SessionResetPolicy(mode="daily", at_hour=4)
 QUICK = Config(timezone="UTC", sessiondb=SessionDBConfig(durability=Durability.OS), session_reset=NEVER)
 
 
-def dm(chat: str = "1", user: str | None = "alice", **more) -> SessionSource:
+def dm_source(chat: str = "1", user: str | None = "alice", **more) -> SessionSource:
     return SessionSource(platform="telegram", chat_id=chat, user_id=user, **more)
 
 
-def group(chat: str = "g", user: str | None = "alice", **more) -> SessionSource:
+def group_source(chat: str = "g", user: str | None = "alice", **more) -> SessionSource:
     return SessionSource(platform="telegram", chat_type="group", chat_id=chat, user_id=user, **more)
 
 
-def quick(**members) -> Config:
+def quick_config(**members) -> Config:
     """A configuration whose commits need not survive a power cut, and that resets nothing by itself."""
     return replace(QUICK, **members)
 
 
-def writing(mode: SnapshotMode, **members) -> Config:
-    return quick(sessions_json=SessionsJsonConfig(mode=mode), **members)
+def config_with_snapshot(mode: SnapshotMode, **members) -> Config:
+    return quick_config(sessions_json=SessionsJsonConfig(mode=mode), **members)
 
 
 def open_store(home: Path, config: Config = QUICK, clock: FakeClock | None = None, **options) -> SessionStore:
@@ -44,17 +44,17 @@ def pass_time(clock: FakeClock, **amount: float) -> None:
     clock.step(timedelta(**amount))
 
 
-async def stored(store: SessionStore, key: str) -> SessionEntry | None:
+async def stored_entry(store: SessionStore, key: str) -> SessionEntry | None:
     """The lane's entry as the database has it, whatever is cached."""
     found = await store.list_sessions(scope=Scope.lane(key))
     return found[0] if found else None
 
 
-async def everything(store: SessionStore) -> dict[str, SessionEntry]:
+async def all_stored_entries(store: SessionStore) -> dict[str, SessionEntry]:
     return {one.session_key: one for one in await store.list_sessions(scope=EVERYTHING, limit=10_000)}
 
 
-def lease(home: Path, key: str, *, epoch: int = 1, attempts: int = 0) -> None:
+def lease_lane(home: Path, key: str, *, epoch: int = 1, attempts: int = 0) -> None:
     """Let a turn run on the lane, as the process of that epoch would."""
     execute_sql(
         home / "sessions.db",
@@ -66,7 +66,7 @@ def lease(home: Path, key: str, *, epoch: int = 1, attempts: int = 0) -> None:
     )
 
 
-def release(home: Path, key: str) -> None:
+def release_lane(home: Path, key: str) -> None:
     execute_sql(home / "sessions.db", "UPDATE lanes SET lease_epoch = NULL WHERE session_key = ?", key)
 
 

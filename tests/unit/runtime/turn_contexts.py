@@ -31,21 +31,21 @@ def entry_of(key: str = "lane", session_id: str = "s1", **members: Any) -> Sessi
     )
 
 
-def said(text: str = "hello", **members: Any) -> InboundMessage:
+def message_saying(text: str = "hello", **members: Any) -> InboundMessage:
     source = SessionSource(platform="telegram", chat_id="1", user_id="alice")
     return InboundMessage(source=source, text=text, **members)
 
 
-def version(number: int = 0, *, session: str = "s1", config: str = "c") -> AgentValidity:
+def agent_version(number: int = 0, *, session: str = "s1", config: str = "c") -> AgentValidity:
     return AgentValidity(session, (number,), config)
 
 
-async def nothing_said(limit: int | None = None) -> list[Chat]:
+async def empty_history(limit: int | None = None) -> list[Chat]:
     """The history of a session in which nothing was said."""
     return []
 
 
-async def until(happened: Callable[[], object]) -> None:
+async def wait_until(happened: Callable[[], object]) -> None:
     """Let other tasks go on until something has happened."""
     for _ in range(1000):
         if happened():
@@ -74,11 +74,11 @@ class RecordedTurn:
 
     def ports(self) -> TurnPorts:
         return TurnPorts(
-            append=self.append, say=self.say, read=nothing_said, show=self.show, usage=self.used.append
+            append=self.append, say=self.say, read=empty_history, show=self.show, usage=self.used.append
         )
 
 
-def turn_of(
+def make_turn_context(
     *messages: InboundMessage,
     noted: RecordedTurn | None = None,
     clock: Clock | None = None,
@@ -88,7 +88,7 @@ def turn_of(
 ) -> TurnContext:
     return TurnContext(
         entry=entry or entry_of(),
-        messages=messages or (said(),),
+        messages=messages or (message_saying(),),
         clock=clock or FakeClock(),
         control=TurnControl(ports or (noted or RecordedTurn()).ports()),
         **{"seq": 3, "token": 7, **members},

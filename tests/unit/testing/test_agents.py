@@ -27,7 +27,13 @@ from gateway_sessions.testing.agents import (
     uses,
     waits_at,
 )
-from tests.unit.runtime.turn_contexts import RecordedTurn, entry_of, said, turn_of, until
+from tests.unit.runtime.turn_contexts import (
+    RecordedTurn,
+    entry_of,
+    make_turn_context,
+    message_saying,
+    wait_until,
+)
 
 
 @pytest.fixture
@@ -37,13 +43,13 @@ def noted() -> RecordedTurn:
 
 async def play(*steps, noted: RecordedTurn, clock: FakeClock | None = None) -> Reply:
     """One turn of an agent with this script."""
-    return await run_turn(ScriptedAgent(steps), turn_of(noted=noted, clock=clock))
+    return await run_turn(ScriptedAgent(steps), make_turn_context(noted=noted, clock=clock))
 
 
 class TestScripts:
     async def test_each_turn_has_its_own_and_then_it_echoes(self):
         agent = ScriptedAgent("one", Reply("two", reasoning="because"), [answers("three"), answers("never")])
-        replies = [await run_turn(agent, turn_of(said("hi"))) for _ in range(4)]
+        replies = [await run_turn(agent, make_turn_context(message_saying("hi"))) for _ in range(4)]
         assert [one.text for one in replies] == ["one", "two", "three", "you said: hi"]
         assert replies[1].reasoning == "because"
         assert len(agent.turns) == len(agent.finished) == 4
@@ -54,9 +60,9 @@ class TestScripts:
     async def test_a_failing_turn_is_not_finished(self):
         agent = ScriptedAgent([fails(LookupError("model"))], "again")
         with pytest.raises(LookupError, match="model"):
-            await run_turn(agent, turn_of())
+            await run_turn(agent, make_turn_context())
         assert (len(agent.turns), agent.finished) == (1, [])
-        assert await run_turn(agent, turn_of()) == Reply("again")
+        assert await run_turn(agent, make_turn_context()) == Reply("again")
 
 
 class TestSteps:
@@ -83,7 +89,7 @@ class TestSteps:
     @pytest.mark.parametrize("sub_work", [False, True])
     async def test_it_waits_at_a_gate(self, sub_work):
         gate = Gate()
-        agent, turn = ScriptedAgent([waits_at(gate, sub_work=sub_work), answers("on")]), turn_of()
+        agent, turn = ScriptedAgent([waits_at(gate, sub_work=sub_work), answers("on")]), make_turn_context()
         task = asyncio.create_task(run_turn(agent, turn))
         await gate.reached()
         assert bool(control_of(turn).side_work) is sub_work
@@ -93,8 +99,8 @@ class TestSteps:
 
     async def test_it_hangs_until_it_is_stopped(self):
         agent = ScriptedAgent([hangs(), answers("never")])
-        task = asyncio.create_task(run_turn(agent, turn_of()))
-        await until(lambda: agent.turns)
+        task = asyncio.create_task(run_turn(agent, make_turn_context()))
+        await wait_until(lambda: agent.turns)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -131,7 +137,7 @@ class TestWhatIsDoneWithIt:
 
     @pytest.mark.parametrize("takes_it", [True, False])
     async def test_one_kind_can_be_steered(self, takes_it):
-        agent, message = SteerableScriptedAgent("hi", takes_it=takes_it), said("left")
+        agent, message = SteerableScriptedAgent("hi", takes_it=takes_it), message_saying("left")
         assert isinstance(agent, Steerable)
         assert not isinstance(ScriptedAgent(), Steerable)
         assert await agent.steer(message) is takes_it
@@ -141,8 +147,8 @@ class TestWhatIsDoneWithIt:
 class TestFactory:
     async def test_a_lane_plays_on_where_its_last_agent_stopped(self):
         agents = ScriptedAgents("one", "two")
-        texts = [(await run_turn(agents(entry_of("a"), []), turn_of())).text for _ in range(2)]
-        other = await run_turn(agents(entry_of("b"), []), turn_of())
+        texts = [(await run_turn(agents(entry_of("a"), []), make_turn_context())).text for _ in range(2)]
+        other = await run_turn(agents(entry_of("b"), []), make_turn_context())
         assert (texts, other.text) == (["one", "two"], "one")
         assert [key for key, _ in agents.made] == ["a", "a", "b"]
 

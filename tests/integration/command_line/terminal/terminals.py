@@ -61,7 +61,7 @@ class Screen:
             screen += [[" "] * columns for _ in range(lines - len(screen))]
         self._row, self._column = min(self._row, lines - 1), min(self._column, columns - 1)
 
-    def feed(self, data: bytes) -> None:
+    def draw(self, data: bytes) -> None:
         text = self._pending + self._decoder.decode(data)
         place = 0
         while place < len(text):
@@ -69,19 +69,19 @@ class Screen:
                 found = _SEQUENCE.match(text, place)
                 if found is None:
                     break
-                self._obey(found)
+                self._apply_control(found)
                 place = found.end()
             else:
-                self._put(text[place])
+                self._put_character(text[place])
                 place += 1
         self._pending = text[place:]
 
-    def _obey(self, found: re.Match[str]) -> None:
+    def _apply_control(self, found: re.Match[str]) -> None:
         kind, given, end = found[1] or "", found[2] or "", found[3] or "-"
         numbers = [int(one or 0) for one in given.split(";")] if given else []
         count = max(numbers[0] if numbers else 1, 1)
         if kind == "?":
-            self._switch(given, on=end == "h")
+            self._switch_mode(given, on=end == "h")
         elif end == "H":
             self._row = min(count, len(self._cells)) - 1
             self._column = (numbers[1] if len(numbers) > 1 else 1) - 1
@@ -90,11 +90,11 @@ class Screen:
         elif end in "CD":
             self._column = max(self._column + (count if end == "C" else -count), 0)
         elif end in "JK":
-            self._wipe(end, whole=numbers == [2])
+            self._erase_line(end, whole=numbers == [2])
         elif end == "m":
             self.colours |= any(30 <= one <= 49 or one >= 90 for one in numbers)
 
-    def _wipe(self, end: str, *, whole: bool) -> None:
+    def _erase_line(self, end: str, *, whole: bool) -> None:
         if end == "K":
             # Behind the last column, the cursor of a terminal still stands on it.
             first = 0 if whole else min(self._column, len(self._cells[self._row]) - 1)
@@ -104,12 +104,12 @@ class Screen:
         for row in self._cells if whole else self._cells[self._row + 1 :]:
             row[:] = [" "] * len(row)
 
-    def _switch(self, mode: str, *, on: bool) -> None:
+    def _switch_mode(self, mode: str, *, on: bool) -> None:
         if mode == OTHER_SCREEN:
             self._cells = [[" "] * len(row) for row in self._main] if on else self._main
         self.on = self.on | {mode} if on else self.on - {mode}
 
-    def _put(self, character: str) -> None:
+    def _put_character(self, character: str) -> None:
         width = cell_len(character)
         if character == "\r":
             self._column = 0
@@ -118,7 +118,7 @@ class Screen:
         elif character == "\x08":
             self._column = max(self._column - 1, 0)
         elif width and character.isprintable():
-            self._make_room(width)
+            self._scroll_for(width)
             row = self._cells[self._row]
             row[self._column : self._column + width] = [character, *[""] * (width - 1)]
             self._column += width
@@ -126,7 +126,7 @@ class Screen:
             self._cells.append([" "] * len(self._cells.pop(0)))
             self._row -= 1
 
-    def _make_room(self, width: int) -> None:
+    def _scroll_for(self, width: int) -> None:
         columns = len(self._cells[self._row])
         if self._column + width <= columns:
             return
@@ -160,7 +160,7 @@ class TerminalSession:
         self.screen.resize(columns, lines)
         ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
-    def until(self, seen: str | Callable[[Screen], bool]) -> str:
+    def watch_until(self, seen: str | Callable[[Screen], bool]) -> str:
         """Watch until something is seen; what is seen then."""
         fits = seen if callable(seen) else lambda screen: seen in screen.text
         end = time.monotonic() + PATIENCE
@@ -171,7 +171,7 @@ class TerminalSession:
             assert self._read(), f"it has ended:\n{self.screen.text}"
         return self.screen.text
 
-    def ended(self) -> int:
+    def watch_to_end(self) -> int:
         """Watch to the end; its exit code."""
         end = time.monotonic() + PATIENCE
         while select.select([self._terminal], [], [], max(end - time.monotonic(), 0))[0] and self._read():
@@ -179,7 +179,7 @@ class TerminalSession:
         assert self.process is not None
         return self.process.wait(PATIENCE)
 
-    def rest(self) -> None:
+    def watch_last_output(self) -> None:
         """Watch what was drawn at the end, and leave."""
         with suppress(OSError):
             while select.select([self._terminal], [], [], 0)[0] and self._read():
@@ -191,7 +191,7 @@ class TerminalSession:
         os.close(self._terminal)
 
     @property
-    def raw(self) -> bool:
+    def is_raw(self) -> bool:
         """Whether the terminal hands over every key at once."""
         return not termios.tcgetattr(self._terminal)[3] & (termios.ICANON | termios.ECHO)
 
@@ -201,22 +201,22 @@ class TerminalSession:
         except OSError:  # everybody at the other end has closed it
             return False
         self.drawn += data
-        self.screen.feed(data)
+        self.screen.draw(data)
         return bool(data)
 
 
-def opened(columns: int, lines: int) -> tuple[int, int]:
+def open_pty(columns: int, lines: int) -> tuple[int, int]:
     """Both ends of a terminal of that size: ours, and that of a program."""
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     return ours, theirs
 
 
-def in_this_process(
+def run_at_terminal_here(
     command: Callable[[], int], play: Callable[[TerminalSession], None], *, size: tuple[int, int] = (80, 24)
 ) -> tuple[int, TerminalSession]:
     """Carry a command out here, where it is measured, while *play* sits in front of it: how it ended."""
-    ours, theirs = opened(*size)
+    ours, theirs = open_pty(*size)
     person = TerminalSession(None, ours, 80, 24)
 
     def sit() -> None:
@@ -236,7 +236,7 @@ def in_this_process(
         played = stack.enter_context(ThreadPoolExecutor(1)).submit(sit)
         code = command()
         played.result()
-    person.rest()
+    person.watch_last_output()
     return code, person
 
 
@@ -245,7 +245,7 @@ def terminal_session(
     *arguments: object, columns: int = 80, lines: int = 24, **environment: str
 ) -> Iterator[TerminalSession]:
     """Start a command on a terminal; whatever happens, it has ended afterwards."""
-    ours, theirs = opened(columns, lines)
+    ours, theirs = open_pty(columns, lines)
     unwanted = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES")
     clean = {name: value for name, value in os.environ.items() if name not in unwanted}
     process = warm_python().start_at(

@@ -15,7 +15,7 @@ from rich.text import Text
 from gateway_sessions import SessionStore
 from gateway_sessions.cli.conversation import SOURCE
 from gateway_sessions.cli.exit_codes import Exit
-from tests.integration.command_line.conftest import SAID, Ended, Gsess, key
+from tests.integration.command_line.conftest import SAID, Ended, Gsess, key_of_person
 from tests.integration.command_line.test_beside_a_gateway import on_terminal
 from tests.integration.command_line.test_commands import count, session_of
 from tests.integration.store.lane_rows import rows_of_lane
@@ -124,7 +124,7 @@ def test_who_only_looks_at_the_conversation_of_somebody_changes_nothing_of_it(
 ):
     theirs = session_of(home, 0)
     if ended:
-        asyncio.run(reset(home, key(0)))
+        asyncio.run(reset(home, key_of_person(0)))
     talk(home, says="hello\n")
     tables = ("sessions", "totals", "messages", "entries", "transitions", "inbox")
     before = {name: rows(home, name) for name in tables}
@@ -136,11 +136,11 @@ def test_who_only_looks_at_the_conversation_of_somebody_changes_nothing_of_it(
 
 
 def test_nobody_else_is_answered_meanwhile(talk: Talk, home: Path):
-    before = [rows_of_lane(home, key(number)) for number in range(3)]
+    before = [rows_of_lane(home, key_of_person(number)) for number in range(3)]
     ended = talk(home, says="hello\n/status\n")
     assert "You said: hello" in ended.out
     assert talk(home, "-c", "--agent", "gateway_sessions.cli.demo_agent:answer").code == Exit.DONE
-    assert [rows_of_lane(home, key(number)) for number in range(3)] == before
+    assert [rows_of_lane(home, key_of_person(number)) for number in range(3)] == before
 
 
 def test_an_agent_of_ones_own_answers(talk: Talk, tmp_path: Path):

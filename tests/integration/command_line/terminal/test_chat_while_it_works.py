@@ -59,10 +59,10 @@ def talk(tmp_path: Path) -> Talk:
         config.write_text(f"busy: {{mode: {mode}}}\n", "utf-8")
         named = ("--home", tmp_path / "home", "--config", config, "chat", "--agent", "patient_agent:patient")
         with terminal_session(*named, columns=120, lines=60, PYTHONPATH=str(tmp_path)) as person:
-            person.until("Ctrl-D ends.")
+            person.watch_until("Ctrl-D ends.")
             yield person
             person.press(CTRL_D)
-            assert person.ended() == Exit.DONE
+            assert person.watch_to_end() == Exit.DONE
 
     return begin
 
@@ -76,9 +76,9 @@ def interrupted(tmp_path: Path) -> Callable[[], AbstractContextManager[TerminalS
     def begin() -> Iterator[TerminalSession]:
         named = ("--home", tmp_path / "home", "chat", "--agent", "patient_agent:patient")
         with terminal_session(*named, columns=120, lines=60, PYTHONPATH=str(tmp_path)) as person:
-            person.until("Ctrl-D ends.")
+            person.watch_until("Ctrl-D ends.")
             yield person
-            assert person.ended() == Exit.INTERRUPTED
+            assert person.watch_to_end() == Exit.INTERRUPTED
             assert b"Traceback" not in person.drawn
 
     return begin
@@ -92,12 +92,14 @@ def leave(person: TerminalSession) -> None:
     while "Go on with it" not in person.screen.text:
         told = person.screen.text.count("leaves.")
         person.press(CTRL_C)
-        person.until(lambda screen, told=told: "Go on" in screen.text or screen.text.count("leaves.") > told)
+        person.watch_until(
+            lambda screen, told=told: "Go on" in screen.text or screen.text.count("leaves.") > told
+        )
 
 
 def say(person: TerminalSession, text: str, hears: str) -> None:
     person.press(text, ENTER)
-    person.until(hears)
+    person.watch_until(hears)
 
 
 def test_a_message_waits_in_the_mode_queue(talk: Talk, tmp_path: Path):
@@ -107,7 +109,7 @@ def test_a_message_waits_in_the_mode_queue(talk: Talk, tmp_path: Path):
         say(person, "/queue", "and then this")
         assert "Answer to" not in person.screen.text
         (tmp_path / "go").touch()
-        person.until("Answer to ['and then this']; first of 2: wait for it.")
+        person.watch_until("Answer to ['and then this']; first of 2: wait for it.")
         assert "Answer to ['wait for it']; first of 1: wait for it." in person.screen.text
 
 
@@ -123,7 +125,7 @@ def test_a_message_reaches_the_turn_in_the_mode_steer(talk: Talk, tmp_path: Path
         say(person, "wait for it", "I have begun.")
         say(person, "in blue", "Passed on to what I am working on.")
         (tmp_path / "go").touch()
-        person.until("Answer to ['wait for it'], told in blue")
+        person.watch_until("Answer to ['wait for it'], told in blue")
         assert "Answer to ['in blue']" not in person.screen.text
 
 
@@ -143,7 +145,7 @@ def test_a_conversation_is_begun_anew_taken_up_again_and_a_turn_tried_again(talk
         say(person, "/new", "new")
         say(person, "two", "Answer to ['two']; first of 1: two.")
         say(person, "/retry", "first of 1: two.")
-        person.until(lambda screen: screen.text.count("Answer to ['two']; first of 1: two.") == 2)
+        person.watch_until(lambda screen: screen.text.count("Answer to ['two']; first of 1: two.") == 2)
         say(person, "/resume", "/resume and a number")
         say(person, "/resume 2", "/resume 2")
         say(person, "three", "Answer to ['three']; first of 2: one.")
@@ -155,7 +157,7 @@ def test_what_waits_when_somebody_leaves_is_answered_when_they_come_back(talk: T
         say(person, "and then this", "Queued")
         person.press(CTRL_D)
         (tmp_path / "go").touch()
-        person.until("Answer to ['wait for it']")
+        person.watch_until("Answer to ['wait for it']")
     with terminal_session(
         "--home",
         tmp_path / "home",
@@ -165,16 +167,16 @@ def test_what_waits_when_somebody_leaves_is_answered_when_they_come_back(talk: T
         "patient_agent:patient",
         PYTHONPATH=str(tmp_path),
     ) as person:
-        person.until("Answer to ['and then this']")
+        person.watch_until("Answer to ['and then this']")
         person.press(CTRL_D)
-        assert person.ended() == Exit.DONE
+        assert person.watch_to_end() == Exit.DONE
 
 
 def test_ctrl_c_ends_the_turn_and_says_so_and_the_next_one_leaves(interrupted: Interrupted):
     with interrupted() as person:
         say(person, "wait for it", "I have begun.")
         person.press(CTRL_C)
-        person.until("Stopped. Ctrl-C again leaves.")
+        person.watch_until("Stopped. Ctrl-C again leaves.")
         say(person, "hello again", "Answer to ['hello again']")
         leave(person)
 
@@ -183,9 +185,9 @@ def test_ctrl_c_ends_each_turn_that_runs(interrupted: Interrupted):
     with interrupted() as person:
         for times in (1, 2):
             person.press("wait for it", ENTER)
-            person.until(lambda screen, times=times: screen.text.count("I have begun.") == times)
+            person.watch_until(lambda screen, times=times: screen.text.count("I have begun.") == times)
             person.press(CTRL_C)
-            person.until(lambda screen, times=times: screen.text.count("Stopped. Ctrl-C") == times)
+            person.watch_until(lambda screen, times=times: screen.text.count("Stopped. Ctrl-C") == times)
         leave(person)
 
 
@@ -199,14 +201,14 @@ def test_many_ctrl_c_at_once_leave_without_a_traceback(interrupted: Interrupted)
 def test_ctrl_c_at_the_prompt_leaves(interrupted: Interrupted):
     with interrupted() as person:
         person.press(CTRL_C)
-        person.until("Go on with it")
+        person.watch_until("Go on with it")
 
 
 def test_whoever_leaves_does_not_wait_for_a_thread_that_nobody_can_end(interrupted: Interrupted):
     with interrupted() as person:
         say(person, "block", "I have begun.")
         person.press(CTRL_C)
-        person.until("Stopped. Ctrl-C again leaves.")
+        person.watch_until("Stopped. Ctrl-C again leaves.")
         leave(person)
 
 
@@ -215,4 +217,4 @@ def test_what_was_asked_before_the_input_ended_is_still_answered_unless_it_is_st
         say(person, "wait for it", "I have begun.")
         person.press(CTRL_D)
         person.press(CTRL_C)
-        person.until("Stopped. Ctrl-C again leaves.")
+        person.watch_until("Stopped. Ctrl-C again leaves.")

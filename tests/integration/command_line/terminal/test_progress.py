@@ -23,9 +23,9 @@ def test_a_check_shows_what_it_does_for_as_long_as_it_takes(
     with warm_python.start(LOCKED, home / "sessions.db") as other:
         assert other.stdout.readline() == "locked\n"
         with terminal_session("--home", home, "sessiondb", "check", columns=columns, **environment) as person:
-            person.until("Reading the file")
+            person.watch_until("Reading the file")
             other.stdin.close()
-            assert (other.wait(), person.ended()) == (0, Exit.DONE)
+            assert (other.wait(), person.watch_to_end()) == (0, Exit.DONE)
             assert [line for line in person.screen.lines if line] == ["Nothing is wrong."]
             assert person.screen.on == {CURSOR, WRAPS}
             assert person.screen.colours is colours
@@ -48,7 +48,7 @@ def test_nothing_is_drawn_where_nobody_looks(home: Path, warm_python: WarmPython
             with pytest.raises(subprocess.TimeoutExpired):
                 person.process.wait(2)  # type: ignore[union-attr]
             other.stdin.close()
-            assert person.ended() == Exit.DONE
+            assert person.watch_to_end() == Exit.DONE
             assert b"Reading" not in person.drawn
             assert b"\x1b" not in person.drawn
 
@@ -59,9 +59,9 @@ def test_what_a_gateway_takes_long_for_is_waited_for_with_a_word(home: Path, war
         assert owner.stdout.readline() == "open\n"
         owner.send_signal(signal.SIGSTOP)
         with terminal_session("--home", home, "sessions", "prune", "--unended", "--yes") as person:
-            person.until("Removing sessions")
+            person.watch_until("Removing sessions")
             owner.send_signal(signal.SIGCONT)
-            assert person.ended() == Exit.DONE
+            assert person.watch_to_end() == Exit.DONE
             assert person.screen.lines[0].startswith("Removed 1 session")
         owner.stdin.close()
         assert owner.wait() == 0
@@ -72,9 +72,9 @@ def test_ctrl_c_ends_what_is_shown(home: Path, warm_python: WarmPython):
         assert owner.stdout.readline() == "open\n"
         owner.send_signal(signal.SIGSTOP)
         with terminal_session("--home", home, "privacy", "erase", "main:telegram:user:u1", "--yes") as person:
-            person.until("Forgetting")
+            person.watch_until("Forgetting")
             person.press(CTRL_C)
-            assert person.ended() == Exit.INTERRUPTED
+            assert person.watch_to_end() == Exit.INTERRUPTED
             assert "interrupted; what was finished is kept" in person.screen.text
             assert person.screen.on == {CURSOR, WRAPS}
         owner.send_signal(signal.SIGCONT)
@@ -84,5 +84,5 @@ def test_ctrl_c_ends_what_is_shown(home: Path, warm_python: WarmPython):
 
 def test_what_is_written_to_a_terminal_is_not_drawn_over(home: Path):
     with terminal_session("--home", home, "sessions", "export", "-", columns=200) as person:
-        assert person.ended() == Exit.DONE
+        assert person.watch_to_end() == Exit.DONE
         assert b"Exporting" not in person.drawn

@@ -89,11 +89,11 @@ def bob(person: Callable[..., Person]) -> Person:
 class TestWhatIsACommand:
     @pytest.mark.parametrize("text", ["/usr/bin/new", "/nonsense", "/new/x", "say /new", "/", "/ new"])
     async def test_a_path_or_an_unknown_word_is_not_taken_for_a_command(self, ann: Person, text: str):
-        assert await ann.hears(text) == f"you said: {text}"
+        assert await ann.say_and_hear(text) == f"you said: {text}"
 
     async def test_a_command_may_name_the_bot_it_is_for_and_be_written_in_capitals(self, ann: Person):
-        await ann.hears("hello")
-        assert await ann.asks("/STOP@our_bot") == NOTHING_TO_STOP
+        await ann.say_and_hear("hello")
+        assert await ann.use_command("/STOP@our_bot") == NOTHING_TO_STOP
 
     async def test_what_the_program_says_is_never_a_command(self, harness: GatewayHarness, ann: Person):
         message = InboundMessage(source=harness.platform.source(ann.name), text="/new", internal=True)
@@ -103,7 +103,7 @@ class TestWhatIsACommand:
         await harness.wait_until_idle()
 
     async def test_a_command_says_where_it_was_carried_out(self, harness: GatewayHarness, ann: Person):
-        await ann.hears("hello")
+        await ann.say_and_hear("hello")
         receipt = await ann.says("/status")
         assert receipt == Accepted(
             seq=2,
@@ -119,10 +119,10 @@ class TestWhatIsACommand:
         await harness.wait_until_idle()
 
     async def test_looking_around_keeps_no_session_alive(self, harness: GatewayHarness, ann: Person):
-        await ann.hears("hello")
+        await ann.say_and_hear("hello")
         before = await harness.store.get_session(ann.key)
         for text in ("/status", "/help", "/title", "/model", "/resume", "/queue", "/stop"):
-            await ann.asks(text)
+            await ann.use_command(text)
         after = await harness.store.get_session(ann.key)
         assert before is not None
         assert after is not None
@@ -134,17 +134,17 @@ class TestNew:
     async def test_it_begins_a_conversation_that_knows_nothing_of_the_one_before(
         self, harness: GatewayHarness, ann: Person, name: str
     ):
-        await ann.hears("hello")
+        await ann.say_and_hear("hello")
         old = await harness.store.peek_session_id(ann.key)
-        told = await ann.asks(f"/{name}")
+        told = await ann.use_command(f"/{name}")
         assert told == "This is a new conversation. /undo-reset brings the one before back."
         assert await harness.store.peek_session_id(ann.key) != old
-        await ann.hears("again")
+        await ann.say_and_hear("again")
         assert await ann.transcript() == ["again", "you said: again"]
 
     async def test_it_may_be_called_something(self, harness: GatewayHarness, ann: Person):
-        await ann.hears("hello")
-        assert "“Rome”" in await ann.asks("/new <Rome>")
+        await ann.say_and_hear("hello")
+        assert "“Rome”" in await ann.use_command("/new <Rome>")
         session_id = await harness.store.peek_session_id(ann.key)
         assert session_id is not None
         assert await harness.store.db.get_session_title(session_id) == "Rome"
@@ -153,37 +153,37 @@ class TestNew:
         self, harness: GatewayHarness, ann: Person
     ):
         gate = Gate()
-        ann.plays("fine", [waits_at(gate), answers("done")])
-        await ann.asks("/title Rome")
-        await ann.hears("hello")
+        ann.script_agent("fine", [waits_at(gate), answers("done")])
+        await ann.use_command("/title Rome")
+        await ann.say_and_hear("hello")
         await ann.says("go on")
         await gate.reached()
-        assert "already" in await ann.asks("/new Rome")
+        assert "already" in await ann.use_command("/new Rome")
         gate.open()
         await harness.wait_until_idle()
         assert "done" in await ann.transcript()
 
     async def test_it_works_before_anything_was_said(self, ann: Person):
-        assert await ann.asks("/new") == "A new conversation begins."
-        assert await ann.asks("/new Rome") == (
+        assert await ann.use_command("/new") == "A new conversation begins."
+        assert await ann.use_command("/new Rome") == (
             "This is a new conversation, “Rome”. /undo-reset brings the one before back."
         )
 
     async def test_the_first_of_all_may_be_called_something(self, ann: Person):
-        assert await ann.asks("/new Rome") == "A new conversation begins, “Rome”."
-        assert "“Rome”" in await ann.asks("/title")
+        assert await ann.use_command("/new Rome") == "A new conversation begins, “Rome”."
+        assert "“Rome”" in await ann.use_command("/title")
 
     async def test_undo_reset_brings_the_one_before_back_with_its_settings(self, ann: Person):
-        await ann.hears("hello")
-        await ann.asks("/model gpt")
-        await ann.asks("/new")
-        assert "is back" in await ann.asks("/undo-reset")
+        await ann.say_and_hear("hello")
+        await ann.use_command("/model gpt")
+        await ann.use_command("/new")
+        assert "is back" in await ann.use_command("/undo-reset")
         assert await ann.transcript() == ["hello", "you said: hello"]
-        assert "gpt" in await ann.asks("/model")
-        assert await ann.asks("/undo_reset") == "There is nothing to undo."
+        assert "gpt" in await ann.use_command("/model")
+        assert await ann.use_command("/undo_reset") == "There is nothing to undo."
 
     async def test_nothing_can_be_undone_where_nothing_was_said(self, ann: Person):
-        assert await ann.asks("/undo-reset") == "There is nothing to undo."
+        assert await ann.use_command("/undo-reset") == "There is nothing to undo."
 
 
 class TestOvertaking:
@@ -192,17 +192,17 @@ class TestOvertaking:
         self, harness: GatewayHarness, ann: Person, command: str
     ):
         gate = Gate()
-        agent = ann.plays("one", "two", [waits_at(gate), answers("late")])
-        await ann.asks("/title Rome")
-        await ann.hears("one")
-        await ann.asks("/new")
-        await ann.hears("two")
+        agent = ann.script_agent("one", "two", [waits_at(gate), answers("late")])
+        await ann.use_command("/title Rome")
+        await ann.say_and_hear("one")
+        await ann.use_command("/new")
+        await ann.say_and_hear("two")
         await ann.says("three")
         await gate.reached()
         for text in ("four", "five"):
             await harness.clock.advance(seconds=5)
             await ann.says(text)
-        told = await ann.asks(command)
+        told = await ann.use_command(command)
         assert "2 waiting messages were dropped" in told
         assert ("Stopped" if command == "/stop" else "I stopped what I was doing") in told
         await harness.wait_until_idle()
@@ -212,28 +212,28 @@ class TestOvertaking:
 
     async def test_stop_leaves_nothing_of_the_overflow_running(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
-        agent = ann.plays([waits_at(gate), answers("late")])
+        agent = ann.script_agent([waits_at(gate), answers("late")])
         await ann.says("one")
         await gate.reached()
         for number in range(5):
             await ann.says(f"/queue item {number}")
-        assert "5 waiting messages were dropped" in await ann.asks("/stop")
+        assert "5 waiting messages were dropped" in await ann.use_command("/stop")
         await harness.clock.advance(minutes=5)
         assert [turn.text for turn in agent.turns] == ["one"]
         assert (await harness.outcomes(ann.name))["cancelled"] == 5
 
     async def test_stop_does_not_end_the_conversation(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
-        ann.plays([calls_tool("search", "found"), waits_at(gate)], "second")
+        ann.script_agent([calls_tool("search", "found"), waits_at(gate)], "second")
         await ann.says("one")
         await gate.reached()
         before = await harness.store.get_session(ann.key)
-        await ann.asks("/stop")
+        await ann.use_command("/stop")
         after = await harness.store.get_session(ann.key)
         assert before is not None
         assert after is not None
         assert (after.session_id, after.state) == (before.session_id, SessionState.ACTIVE)
-        assert await ann.hears("two") == "second"
+        assert await ann.say_and_hear("two") == "second"
         assert "one" in await ann.transcript()
 
     async def test_the_old_run_neither_speaks_nor_writes_once_it_was_overtaken(
@@ -255,13 +255,13 @@ class TestOvertaking:
                     refused.append(type(error).__name__)
             return "I answered"
 
-        ann.plays([stubborn], "second")
+        ann.script_agent([stubborn], "second")
         await ann.says("one")
         await harness.wait_until_idle()
         old = await harness.store.peek_session_id(ann.key)
         assert old is not None
-        assert "new conversation" in await ann.asks("/new")
-        assert await ann.hears("two") == "second"
+        assert "new conversation" in await ann.use_command("/new")
+        assert await ann.say_and_hear("two") == "second"
         released.set()
         await harness.wait_until_idle()
         assert refused == ["FencedError"] * 3
@@ -289,10 +289,10 @@ class TestOvertaking:
         own_cast = AgentOfEachPerson()
         async with open_harness(tmp_path, busy_config(BusyMode.COLLECT), agent=own_cast) as own:
             zoe = Person(own, own_cast)
-            zoe.plays([stubborn], [second])
+            zoe.script_agent([stubborn], [second])
             await zoe.says("one")
             await own.clock.advance(seconds=1)
-            await zoe.asks("/stop")
+            await zoe.use_command("/stop")
             shown = len(own.platform.typing_shown)
             await own.clock.advance(seconds=4.5)
             assert len(own.platform.typing_shown) == shown
@@ -305,7 +305,7 @@ class TestOvertaking:
         self, harness: GatewayHarness, ann: Person
     ):
         gate = Gate()
-        ann.plays([waits_at(gate), answers("late")])
+        ann.script_agent([waits_at(gate), answers("late")])
         await ann.says("one")
         await gate.reached()
         stopping = harness.gateway.command(harness.platform.source(ann.name), "/stop")
@@ -321,8 +321,8 @@ class TestWhileATurnRuns:
         self, harness: GatewayHarness, ann: Person
     ):
         gate = Gate()
-        ann.plays("one", [waits_at(gate), answers("late")])
-        await ann.hears("one")
+        ann.script_agent("one", [waits_at(gate), answers("late")])
+        await ann.say_and_hear("one")
         await ann.says("two")
         await gate.reached()
         for text in ("/status", "/title Rome", "/title", "/model gpt", "/queue", "/help", "/resume", "/undo",
@@ -339,29 +339,29 @@ class TestWhileATurnRuns:
         async def searching(turn):  # type: ignore[no-untyped-def]
             turn.progress("searching the web")
 
-        ann.plays([searching, waits_at(gate), answers("done")])
-        await ann.asks("/title Rome")
+        ann.script_agent([searching, waits_at(gate), answers("done")])
+        await ann.use_command("/title Rome")
         await ann.says("one")
         await gate.reached()
         await harness.clock.advance(seconds=125)
         await ann.says("two")
-        lines = (await ann.asks("/status")).splitlines()
+        lines = (await ann.use_command("/status")).splitlines()
         assert lines[:2] == ["Now: working, for 2 min 5 s, “searching the web”", "Waiting: 1 message"]
         assert "“Rome”" in lines[2]
         gate.open()
         await harness.wait_until_idle()
-        assert (await ann.asks("/status")).startswith("Now: idle\nWaiting: nothing")
+        assert (await ann.use_command("/status")).startswith("Now: idle\nWaiting: nothing")
 
     @pytest.mark.parametrize("command", ["/undo", "/retry", "/compress"])
     async def test_nothing_is_taken_back_under_a_running_turn(
         self, harness: GatewayHarness, ann: Person, command: str
     ):
         gate = Gate()
-        ann.plays("one", [waits_at(gate), answers("two")])
-        await ann.hears("1")
+        ann.script_agent("one", [waits_at(gate), answers("two")])
+        await ann.say_and_hear("1")
         await ann.says("2")
         await gate.reached()
-        assert "/stop ends it" in await ann.asks(command)
+        assert "/stop ends it" in await ann.use_command(command)
         gate.open()
         await harness.wait_until_idle()
         assert await ann.transcript() == ["1", "one", "2", "two"]
@@ -372,7 +372,7 @@ class TestQueue:
         self, harness: GatewayHarness, ann: Person
     ):
         gate = Gate()
-        agent = ann.plays([waits_at(gate), answers("1")])
+        agent = ann.script_agent([waits_at(gate), answers("1")])
         await ann.says("one")
         await gate.reached()
         receipts = [await ann.says(f"/queue {word}") for word in ("two", "three", "four")]
@@ -384,7 +384,7 @@ class TestQueue:
 
     async def test_whoever_queues_something_is_told_each_time(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
-        ann.plays([waits_at(gate), answers("1")])
+        ann.script_agent([waits_at(gate), answers("1")])
         await ann.says("one")
         await gate.reached()
         await ann.says("/queue two")
@@ -399,59 +399,67 @@ class TestQueue:
         await harness.wait_until_idle()
 
     async def test_on_an_idle_lane_it_is_an_ordinary_message(self, ann: Person):
-        assert await ann.hears("/queue hello") == "you said: hello"
+        assert await ann.say_and_hear("/queue hello") == "you said: hello"
         assert await ann.transcript() == ["hello", "you said: hello"]
 
     async def test_what_is_queued_may_look_like_a_command(self, harness: GatewayHarness, ann: Person):
-        await ann.hears("hello")
+        await ann.say_and_hear("hello")
         before = await harness.store.peek_session_id(ann.key)
-        assert await ann.hears("/queue /new") == "you said: /new"
+        assert await ann.say_and_hear("/queue /new") == "you said: /new"
         assert await harness.store.peek_session_id(ann.key) == before
 
     async def test_pictures_are_queued_with_their_words(self, ann: Person):
-        agent = ann.plays("nice")
-        await ann.hears("/queue look", attachments=[PHOTO])
+        agent = ann.script_agent("nice")
+        await ann.say_and_hear("/queue look", attachments=[PHOTO])
         assert agent.turns[0].messages[0].attachments == (PHOTO,)
         assert agent.turns[0].text == "look"
 
     async def test_it_is_delivered_twice_and_queued_once(self, harness: GatewayHarness, ann: Person):
-        agent = ann.plays("1")
-        await ann.hears("/queue hello", message_id=f"{ann.name}-q")
+        agent = ann.script_agent("1")
+        await ann.say_and_hear("/queue hello", message_id=f"{ann.name}-q")
         await harness.platform.redelivers(f"{ann.name}-q")
         await harness.wait_until_idle()
         assert len(agent.turns) == 1
 
     async def test_what_waits_is_listed_moved_and_taken_out(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
-        agent = ann.plays([waits_at(gate), answers("1")])
+        agent = ann.script_agent([waits_at(gate), answers("1")])
         await ann.says("one")
         await gate.reached()
         for word in ("two", "three", "four"):
             await ann.says(f"/queue {word}")
-        assert (await ann.asks("/queue list")).splitlines()[1:] == ["#2 “two”", "#3 “three”", "#4 “four”"]
-        assert (await ann.asks("/queue move 4 1")).splitlines()[1:] == ["#4 “four”", "#2 “two”", "#3 “three”"]
-        assert await ann.asks("/queue cancel 2") == "Took 1 message out."
-        assert "Nothing with the number 2" in await ann.asks("/queue cancel 2")
-        assert "Nothing with the number 99" in await ann.asks("/queue move 99 1")
+        assert (await ann.use_command("/queue list")).splitlines()[1:] == [
+            "#2 “two”",
+            "#3 “three”",
+            "#4 “four”",
+        ]
+        assert (await ann.use_command("/queue move 4 1")).splitlines()[1:] == [
+            "#4 “four”",
+            "#2 “two”",
+            "#3 “three”",
+        ]
+        assert await ann.use_command("/queue cancel 2") == "Took 1 message out."
+        assert "Nothing with the number 2" in await ann.use_command("/queue cancel 2")
+        assert "Nothing with the number 99" in await ann.use_command("/queue move 99 1")
         gate.open()
         await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "four", "three"]
 
     async def test_it_is_cleared_and_the_running_turn_goes_on(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
-        agent = ann.plays([waits_at(gate), answers("1")])
+        agent = ann.script_agent([waits_at(gate), answers("1")])
         await ann.says("one")
         await gate.reached()
         await ann.says("/queue two")
-        assert await ann.asks("/queue clear") == "Took 1 waiting message out."
-        assert await ann.asks("/queue clear") == QUEUE_EMPTY
+        assert await ann.use_command("/queue clear") == "Took 1 waiting message out."
+        assert await ann.use_command("/queue clear") == QUEUE_EMPTY
         gate.open()
         await harness.wait_until_idle()
         assert [turn.text for turn in agent.finished] == ["one"]
 
     async def test_a_full_queue_refuses_and_says_so(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
-        ann.plays([waits_at(gate), answers("1")])
+        ann.script_agent([waits_at(gate), answers("1")])
         await ann.says("one")
         await gate.reached()
         for number in range(32):
@@ -461,56 +469,58 @@ class TestQueue:
         assert receipt.reason is RejectReason.QUEUE_FULL
         told = await harness.gateway.command(harness.platform.source(ann.name), "/queue another")
         assert told == receipt.text
-        await ann.asks("/stop")
+        await ann.use_command("/stop")
 
 
 class TestTitlesAndModels:
     async def test_a_title_given_before_the_first_message_is_not_lost(
         self, harness: GatewayHarness, ann: Person
     ):
-        assert await ann.asks("/title “Rome”") == "This conversation is called ““Rome””."
-        assert await ann.asks("/title 'Rome'") == "This conversation is called “Rome”."
-        await ann.hears("hello")
+        assert await ann.use_command("/title “Rome”") == "This conversation is called ““Rome””."
+        assert await ann.use_command("/title 'Rome'") == "This conversation is called “Rome”."
+        await ann.say_and_hear("hello")
         session_id = await harness.store.peek_session_id(ann.key)
         assert session_id is not None
         assert await harness.store.db.get_session_title(session_id) == "Rome"
-        assert await ann.asks("/title") == f"This conversation is called “Rome”. Its id is {session_id}."
+        assert (
+            await ann.use_command("/title") == f"This conversation is called “Rome”. Its id is {session_id}."
+        )
 
     async def test_a_model_chosen_before_the_first_message_is_not_lost(self, ann: Person):
-        agent = ann.plays("1", "2")
-        assert "gpt-x" in await ann.asks("/model gpt-x")
-        await ann.hears("hello")
+        agent = ann.script_agent("1", "2")
+        assert "gpt-x" in await ann.use_command("/model gpt-x")
+        await ann.say_and_hear("hello")
         assert agent.turns[0].model == "gpt-x"
-        assert await ann.asks("/model") == "The model here is gpt-x."
-        assert "default" in await ann.asks("/model default")
-        await ann.hears("again")
+        assert await ann.use_command("/model") == "The model here is gpt-x."
+        assert "default" in await ann.use_command("/model default")
+        await ann.say_and_hear("again")
         assert agent.turns[1].model is None
 
     async def test_where_there_is_no_conversation_there_is_nothing_to_show(self, ann: Person):
-        assert await ann.asks("/title") == NO_CONVERSATION
-        assert await ann.asks("/model") == "The model here is the default one."
-        assert NO_CONVERSATION in await ann.asks("/status")
-        assert await ann.asks("/branch") == NO_CONVERSATION
+        assert await ann.use_command("/title") == NO_CONVERSATION
+        assert await ann.use_command("/model") == "The model here is the default one."
+        assert NO_CONVERSATION in await ann.use_command("/status")
+        assert await ann.use_command("/branch") == NO_CONVERSATION
 
     async def test_a_conversation_without_a_title_says_so(self, ann: Person):
-        await ann.hears("…")
-        assert "has no title" in await ann.asks("/title")
+        await ann.say_and_hear("…")
+        assert "has no title" in await ann.use_command("/title")
 
     async def test_a_title_that_cannot_be_one_changes_nothing(self, ann: Person):
-        await ann.asks("/title Rome")
+        await ann.use_command("/title Rome")
         for text in ("\u200b\u200b", "x" * 101):
-            assert "1 to 100 characters" in await ann.asks(f"/title {text}")
-        assert "“Rome”" in await ann.asks("/title")
+            assert "1 to 100 characters" in await ann.use_command(f"/title {text}")
+        assert "“Rome”" in await ann.use_command("/title")
 
     async def test_a_title_of_ones_own_is_not_given_twice(self, ann: Person):
-        await ann.asks("/title Rome")
-        await ann.hears("hello")
-        await ann.asks("/new")
-        assert "already" in await ann.asks("/title Rome")
+        await ann.use_command("/title Rome")
+        await ann.say_and_hear("hello")
+        await ann.use_command("/new")
+        assert "already" in await ann.use_command("/title Rome")
 
     async def test_other_peoples_titles_are_free(self, ann: Person, bob: Person):
-        await ann.asks("/title Rome")
-        assert await bob.asks("/title Rome") == "This conversation is called “Rome”."
+        await ann.use_command("/title Rome")
+        assert await bob.use_command("/title Rome") == "This conversation is called “Rome”."
 
 
 class TestResume:
@@ -519,91 +529,91 @@ class TestResume:
     ):
         for place in ("Rome", "Paris", "Oslo"):
             await harness.clock.advance(minutes=1)
-            await ann.asks(f"/new {place}")
-            await ann.hears(f"about {place}")
-        shown = (await ann.asks("/resume")).splitlines()[1:]
+            await ann.use_command(f"/new {place}")
+            await ann.say_and_hear(f"about {place}")
+        shown = (await ann.use_command("/resume")).splitlines()[1:]
         assert [line.split(",")[0] for line in shown] == ["1. “Oslo”", "2. “Paris”", "3. “Rome”"]
         assert shown[0].endswith("(this one)")
         await harness.clock.advance(minutes=1)
-        assert "“Rome”" in await ann.asks("/resume 3")
-        await ann.hears("more")  # the order of a new list would be another one
-        assert "“Paris”" in await ann.asks("/resume <2>")
+        assert "“Rome”" in await ann.use_command("/resume 3")
+        await ann.say_and_hear("more")  # the order of a new list would be another one
+        assert "“Paris”" in await ann.use_command("/resume <2>")
         assert await ann.transcript() == ["about Paris", "you said: about Paris"]
 
     async def test_a_number_without_a_list_is_one_of_the_list_there_would_be(self, ann: Person):
-        await ann.asks("/new Rome")
-        await ann.hears("about Rome")
-        await ann.asks("/new")
-        assert "“Rome”" in await ann.asks("/resume 1")
+        await ann.use_command("/new Rome")
+        await ann.say_and_hear("about Rome")
+        await ann.use_command("/new")
+        assert "“Rome”" in await ann.use_command("/resume 1")
 
     @pytest.mark.parametrize("how", ["{}", "<{}>", '"{}"', "[{}]", "'{}'"])
     async def test_brackets_and_quotation_marks_do_not_matter(self, ann: Person, how: str):
-        await ann.asks("/new Rome and back")
-        await ann.hears("hello")
-        await ann.asks("/new")
-        assert "Back in “Rome and back”" in await ann.asks(f"/resume {how.format('Rome and back')}")
+        await ann.use_command("/new Rome and back")
+        await ann.say_and_hear("hello")
+        await ann.use_command("/new")
+        assert "Back in “Rome and back”" in await ann.use_command(f"/resume {how.format('Rome and back')}")
 
     async def test_an_id_or_its_beginning_will_do(self, harness: GatewayHarness, ann: Person):
-        await ann.hears("hello")
+        await ann.say_and_hear("hello")
         old = await harness.store.peek_session_id(ann.key)
         assert old is not None
-        await ann.asks("/new")
-        assert (await ann.asks(f"/resume {old[:-1]}")).startswith("Back in")
+        await ann.use_command("/new")
+        assert (await ann.use_command(f"/resume {old[:-1]}")).startswith("Back in")
         assert await harness.store.peek_session_id(ann.key) == old
 
     async def test_the_conversation_one_is_in_goes_on_undisturbed(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
-        ann.plays([waits_at(gate), answers("done")])
-        await ann.asks("/title Rome")
+        ann.script_agent([waits_at(gate), answers("done")])
+        await ann.use_command("/title Rome")
         await ann.says("one")
         await gate.reached()
-        assert "You are in it already" in await ann.asks("/resume Rome")
+        assert "You are in it already" in await ann.use_command("/resume Rome")
         gate.open()
         await harness.wait_until_idle()
         assert await ann.transcript() == ["one", "done"]
 
     async def test_what_nobody_knows_is_not_found(self, ann: Person):
-        await ann.hears("hello")
-        assert "I know no conversation of yours by “Atlantis”" in await ann.asks("/resume Atlantis")
-        assert "I know no conversation" in await ann.asks("/resume 7")
+        await ann.say_and_hear("hello")
+        assert "I know no conversation of yours by “Atlantis”" in await ann.use_command("/resume Atlantis")
+        assert "I know no conversation" in await ann.use_command("/resume 7")
 
     async def test_several_that_could_be_meant_are_listed(self, ann: Person):
         for _ in range(2):
-            await ann.hears("hello")
-            await ann.asks("/new")
-        told = await ann.asks("/resume 2026")
+            await ann.say_and_hear("hello")
+            await ann.use_command("/new")
+        told = await ann.use_command("/resume 2026")
         assert "give the whole id" in told
         assert len(told.splitlines()) > 2
 
     async def test_a_title_does_not_lead_to_another_persons_conversation(self, ann: Person, bob: Person):
-        await ann.asks("/title our secret")
-        await ann.hears("hello")
-        await bob.hears("hi")
-        assert "I know no conversation" in await bob.asks("/resume our secret")
-        assert "secret" not in await bob.asks("/resume")
+        await ann.use_command("/title our secret")
+        await ann.say_and_hear("hello")
+        await bob.say_and_hear("hi")
+        assert "I know no conversation" in await bob.use_command("/resume our secret")
+        assert "secret" not in await bob.use_command("/resume")
 
     async def test_an_id_does_not_lead_there_either(self, harness: GatewayHarness, ann: Person, bob: Person):
-        await ann.hears("hello")
-        await bob.hears("hi")
+        await ann.say_and_hear("hello")
+        await bob.say_and_hear("hi")
         session_id = await harness.store.peek_session_id(ann.key)
-        assert "I know no conversation" in await bob.asks(f"/resume {session_id}")
+        assert "I know no conversation" in await bob.use_command(f"/resume {session_id}")
         assert await harness.store.peek_session_id(ann.key) == session_id
 
     async def test_a_room_sees_nothing_of_what_somebody_says_alone(
         self, harness: GatewayHarness, ann: Person
     ):
-        await ann.asks("/title private matters")
-        await ann.hears("hello")
+        await ann.use_command("/title private matters")
+        await ann.say_and_hear("hello")
         ann.chat = f"room of {ann.name}"
-        assert "private" not in await ann.asks("/resume")
-        await ann.hears("hello all")
-        assert "private" not in await ann.asks("/resume")
+        assert "private" not in await ann.use_command("/resume")
+        await ann.say_and_hear("hello all")
+        assert "private" not in await ann.use_command("/resume")
 
     async def test_a_shared_conversation_does_not_take_in_a_private_one(
         self, harness: GatewayHarness, ann: Person
     ):
-        await ann.asks("/title private matters")
-        await ann.hears("hello")
+        await ann.use_command("/title private matters")
+        await ann.say_and_hear("hello")
         source = harness.platform.source(ann.name, chat="room", thread=f"topic {ann.name}")
         told = await harness.gateway.command(source, "/resume private matters")
         assert told is not None
@@ -612,24 +622,24 @@ class TestResume:
     async def test_a_conversation_that_moved_away_is_brought_back_at_once(
         self, harness: GatewayHarness, ann: Person
     ):
-        await ann.asks("/title Rome")
-        await ann.hears("hello")
+        await ann.use_command("/title Rome")
+        await ann.say_and_hear("hello")
         here = await harness.store.peek_session_id(ann.key)
         ann.chat = f"den of {ann.name}"
-        assert "Back in “Rome”" in await ann.asks("/resume Rome")
+        assert "Back in “Rome”" in await ann.use_command("/resume Rome")
         ann.chat = None
         assert await harness.store.peek_session_id(ann.key) is None
-        assert "Back in “Rome”" in await ann.asks("/resume Rome")
+        assert "Back in “Rome”" in await ann.use_command("/resume Rome")
         assert await harness.store.peek_session_id(ann.key) == here
 
     async def test_one_that_works_elsewhere_stays_there(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
-        ann.plays([waits_at(gate), answers("done")])
-        await ann.asks("/title Rome")
+        ann.script_agent([waits_at(gate), answers("done")])
+        await ann.use_command("/title Rome")
         await ann.says("one")
         await gate.reached()
         ann.chat = f"den of {ann.name}"
-        assert "in the middle of something" in await ann.asks("/resume Rome")
+        assert "in the middle of something" in await ann.use_command("/resume Rome")
         gate.open()
         await harness.wait_until_idle()
 
@@ -637,24 +647,24 @@ class TestResume:
 class TestTakingBack:
     async def test_undo_takes_back_as_many_turns_as_asked(self, ann: Person):
         for number in range(4):
-            await ann.hears(f"turn {number}")
-        assert await ann.asks("/undo") == "Took back 1 turn, from “turn 3” on."
-        assert await ann.asks("/undo 2") == "Took back 2 turns, from “turn 1” on."
+            await ann.say_and_hear(f"turn {number}")
+        assert await ann.use_command("/undo") == "Took back 1 turn, from “turn 3” on."
+        assert await ann.use_command("/undo 2") == "Took back 2 turns, from “turn 1” on."
         assert await ann.transcript() == ["turn 0", "you said: turn 0"]
-        assert await ann.asks("/undo 50") == "Took back 1 turn, from “turn 0” on."
-        assert await ann.asks("/undo") == "There is nothing to undo."
+        assert await ann.use_command("/undo 50") == "Took back 1 turn, from “turn 0” on."
+        assert await ann.use_command("/undo") == "There is nothing to undo."
 
     async def test_undo_wants_a_number(self, ann: Person):
-        await ann.hears("hello")
-        assert "from 1 to 100" in await ann.asks("/undo everything")
+        await ann.say_and_hear("hello")
+        assert "from 1 to 100" in await ann.use_command("/undo everything")
         assert await ann.transcript() == ["hello", "you said: hello"]
 
     async def test_retry_puts_the_same_question_again(self, harness: GatewayHarness, ann: Person):
-        agent = ann.plays("1", [calls_tool("search"), answers("2")], "3")
-        await ann.hears("one")
-        await ann.hears("two", attachments=[PHOTO])
+        agent = ann.script_agent("1", [calls_tool("search"), answers("2")], "3")
+        await ann.say_and_hear("one")
+        await ann.say_and_hear("two", attachments=[PHOTO])
         await harness.clock.advance(seconds=2)
-        await ann.asks("/retry")
+        await ann.use_command("/retry")
         await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "two"]
         assert agent.turns[2].messages[0].attachments == (PHOTO,)
@@ -664,23 +674,23 @@ class TestTakingBack:
     async def test_retry_keeps_what_was_taken_back_and_what_was_compacted(
         self, harness: GatewayHarness, ann: Person
     ):
-        await ann.hears("old")
+        await ann.say_and_hear("old")
         session_id = await harness.store.peek_session_id(ann.key)
         assert session_id is not None
         await harness.store.db.archive_and_compact(session_id, SUMMARY)
-        await ann.hears("new")
-        await ann.asks("/retry")
+        await ann.say_and_hear("new")
+        await ann.use_command("/retry")
         rows = await harness.store.db.get_messages(session_id, include_hidden=True)
         hidden = {row.text: row.hidden_because for row in rows}
         assert hidden["old"] is Hidden.COMPACTED
         assert [row.hidden_because for row in rows if row.text == "new"] == [Hidden.REWOUND, None]
 
     async def test_retry_takes_up_a_turn_that_failed(self, harness: GatewayHarness, ann: Person):
-        agent = ann.plays("1", [calls_tool("search"), fails(LookupError("model"))], "3")
-        await ann.hears("one")
-        await ann.hears("two")
+        agent = ann.script_agent("1", [calls_tool("search"), fails(LookupError("model"))], "3")
+        await ann.say_and_hear("one")
+        await ann.say_and_hear("two")
         assert (await harness.outcomes(ann.name))["dead"] == 1
-        await ann.asks("/retry")
+        await ann.use_command("/retry")
         await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "two"]
         assert await ann.transcript() == ["one", "1", "two", "3"]
@@ -688,50 +698,50 @@ class TestTakingBack:
 
     async def test_what_failed_is_tried_again_after_what_runs(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
-        agent = ann.plays([fails(LookupError("model"))], [waits_at(gate), answers("2")], "3")
-        await ann.hears("one")
+        agent = ann.script_agent([fails(LookupError("model"))], [waits_at(gate), answers("2")], "3")
+        await ann.say_and_hear("one")
         await ann.says("two")
         await gate.reached()
-        assert await ann.asks("/retry") == RETRIED_LATER
+        assert await ann.use_command("/retry") == RETRIED_LATER
         gate.open()
         await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "one"]
 
     async def test_what_failed_long_ago_is_not_the_last_turn(self, harness: GatewayHarness, ann: Person):
-        agent = ann.plays([fails(LookupError("model"))], "2", "3")
-        await ann.hears("one")
+        agent = ann.script_agent([fails(LookupError("model"))], "2", "3")
+        await ann.say_and_hear("one")
         await harness.clock.advance(minutes=1)
-        await ann.hears("two")
-        await ann.asks("/retry")
+        await ann.say_and_hear("two")
+        await ann.use_command("/retry")
         await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "two"]
 
     async def test_what_failed_is_taken_up_in_the_next_conversation(
         self, harness: GatewayHarness, ann: Person
     ):
-        agent = ann.plays([fails(LookupError("model"))], "2")
-        await ann.hears("one")
-        await ann.asks("/new")
-        await ann.asks("/retry")
+        agent = ann.script_agent([fails(LookupError("model"))], "2")
+        await ann.say_and_hear("one")
+        await ann.use_command("/new")
+        await ann.use_command("/retry")
         await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "one"]
         assert await ann.transcript() == ["one", "2"]
 
     async def test_a_stopped_turn_is_tried_again(self, harness: GatewayHarness, ann: Person):
         gate = Gate()
-        agent = ann.plays([waits_at(gate), answers("late")], "2")
+        agent = ann.script_agent([waits_at(gate), answers("late")], "2")
         await ann.says("one")
         await gate.reached()
-        await ann.asks("/stop")
-        await ann.asks("/retry")
+        await ann.use_command("/stop")
+        await ann.use_command("/retry")
         await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "one"]
         assert await ann.transcript() == ["one", "2"]
 
     async def test_there_may_be_nothing_to_try_again(self, ann: Person):
-        assert await ann.asks("/retry") == NOTHING_TO_RETRY
-        await ann.asks("/title Rome")
-        assert await ann.asks("/retry") == NOTHING_TO_RETRY
+        assert await ann.use_command("/retry") == NOTHING_TO_RETRY
+        await ann.use_command("/title Rome")
+        assert await ann.use_command("/retry") == NOTHING_TO_RETRY
 
     async def test_an_agent_that_is_kept_warm_forgets_what_was_taken_back(self, tmp_path: Path):
         histories: list[list[object]] = []
@@ -745,36 +755,36 @@ class TestTakingBack:
 
         async with open_harness(tmp_path, agent_factory=factory) as own:
             zoe = Person(own, AgentOfEachPerson())
-            await zoe.hears("one")
-            await zoe.hears("two")
-            await zoe.asks("/undo")
-            await zoe.hears("three")
+            await zoe.say_and_hear("one")
+            await zoe.say_and_hear("two")
+            await zoe.use_command("/undo")
+            await zoe.say_and_hear("three")
         assert histories[-1] == ["one", "ok", "three"]
 
 
 class TestBranching:
     async def test_a_copy_goes_on_and_the_original_stays(self, harness: GatewayHarness, ann: Person):
-        await ann.asks("/title Rome")
-        await ann.hears("hello")
+        await ann.use_command("/title Rome")
+        await ann.say_and_hear("hello")
         original = await harness.store.peek_session_id(ann.key)
-        assert "“Rome #2”" in await ann.asks("/branch")
-        await ann.hears("only here")
-        assert "Back in “Rome”" in await ann.asks(f"/resume {original}")
+        assert "“Rome #2”" in await ann.use_command("/branch")
+        await ann.say_and_hear("only here")
+        assert "Back in “Rome”" in await ann.use_command(f"/resume {original}")
         assert await ann.transcript() == ["hello", "you said: hello"]
 
     async def test_it_may_be_called_something(self, ann: Person):
-        await ann.hears("hello")
-        assert "“Oslo”" in await ann.asks("/fork Oslo")
+        await ann.say_and_hear("hello")
+        assert "“Oslo”" in await ann.use_command("/fork Oslo")
         assert await ann.transcript() == ["hello", "you said: hello"]
 
 
 class TestCompressing:
     async def test_the_conversation_goes_on_with_the_summary(self, harness: GatewayHarness, ann: Person):
-        await ann.hears("one")
-        await ann.hears("two")
+        await ann.say_and_hear("one")
+        await ann.say_and_hear("two")
         original = await harness.store.peek_session_id(ann.key)
         assert original is not None
-        told = await ann.asks("/compress")
+        told = await ann.use_command("/compress")
         assert told.startswith(COMPRESSING)
         assert "2 messages in the place of 4" in told
         assert [row["content"] for row in SUMMARIES.given[-1]] == [
@@ -787,13 +797,13 @@ class TestCompressing:
         assert len(await harness.store.db.get_messages(original)) == 4
 
     async def test_what_is_said_meanwhile_is_not_lost(self, harness: GatewayHarness, ann: Person):
-        await ann.hears("one")
+        await ann.say_and_hear("one")
         SUMMARIES.gate = gate = Gate()
         try:
-            assert await ann.asks("/compress") == COMPRESSING
+            assert await ann.use_command("/compress") == COMPRESSING
             await gate.reached()
-            assert await ann.asks("/compress") == COMPRESSING  # the same one goes on
-            assert await ann.hears("two") == "you said: two"
+            assert await ann.use_command("/compress") == COMPRESSING  # the same one goes on
+            assert await ann.say_and_hear("two") == "you said: two"
             before = len(harness.platform.sent)
             gate.open()
             await harness.wait_until_idle()
@@ -803,9 +813,9 @@ class TestCompressing:
         assert await ann.transcript() == ["one", "you said: one", "two", "you said: two"]
 
     async def test_there_may_be_nothing_to_compress(self, ann: Person):
-        assert NOTHING_TO_COMPRESS in await ann.asks("/compress")
-        await ann.asks("/title Rome")
-        assert NOTHING_TO_COMPRESS in await ann.asks("/compress")
+        assert NOTHING_TO_COMPRESS in await ann.use_command("/compress")
+        await ann.use_command("/title Rome")
+        assert NOTHING_TO_COMPRESS in await ann.use_command("/compress")
 
     async def test_without_a_compressor_it_says_so(self, tmp_path: Path):
         async with open_harness(tmp_path, agent=AGENTS) as own:
@@ -814,15 +824,15 @@ class TestCompressing:
 
 class TestHelp:
     async def test_it_lists_every_command_with_its_arguments(self, harness: GatewayHarness, ann: Person):
-        told = await ann.asks("/help")
+        told = await ann.use_command("/help")
         for command in harness.gateway.commands:
             assert f"{command.help.call}: {command.summary}" in told
 
     async def test_it_tells_of_one(self, ann: Person):
-        assert await ann.asks("/help /NEW") == (
+        assert await ann.use_command("/help /NEW") == (
             "/new [title]: Begin a new conversation. What runs or waits here is stopped. Also called /reset."
         )
-        assert "There is no command “nonsense”" in await ann.asks("/help nonsense")
+        assert "There is no command “nonsense”" in await ann.use_command("/help nonsense")
 
 
 class TestPrograms:

@@ -37,13 +37,13 @@ def photo(sender: str = "alice", **others: Any) -> Arrival:
     return arrival(sender, **({"has_media": True, "has_text": False, "characters": 0} | others))
 
 
-def slot(sender: str = "alice", ago: timedelta = DEBOUNCE, **others: Any) -> LastWaitingTurn:
+def waiting_slot(sender: str = "alice", ago: timedelta = DEBOUNCE, **others: Any) -> LastWaitingTurn:
     """The last waiting turn, said a moment ago."""
     known: dict[str, Any] = {"seq": 7, "characters": 5, "first_at": AT - ago, "last_at": AT - ago}
     return LastWaitingTurn(sender=sender, **(known | others))
 
 
-def load(last: LastWaitingTurn | None = None, **others: Any) -> LaneLoad:
+def busy_lane_load(last: LastWaitingTurn | None = None, **others: Any) -> LaneLoad:
     """A lane on which a turn runs, and perhaps one waits."""
     return LaneLoad(**({"running": True, "waiting": 1 if last else 0, "last": last} | others))
 
@@ -54,7 +54,7 @@ def message(*kinds: AttachmentKind, text: str = "", **others: Any) -> InboundMes
     return InboundMessage(source=source, text=text, attachments=attachments, **others)
 
 
-def told(plan: ArrivalPlan) -> tuple[str, str | None]:
+def plan_in_words(plan: ArrivalPlan) -> tuple[str, str | None]:
     """The plan in the words of the tables."""
     match plan:
         case Refuse():

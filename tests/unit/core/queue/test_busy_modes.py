@@ -41,11 +41,11 @@ from tests.unit.core.queue.busy_lanes import (
     LATER,
     SECOND,
     arrival,
-    load,
+    busy_lane_load,
     message,
     photo,
-    slot,
-    told,
+    plan_in_words,
+    waiting_slot,
 )
 
 # ---------------------------------------------------------------- every situation
@@ -111,7 +111,7 @@ class Case:
     @property
     def load(self) -> LaneLoad:
         ago = DEBOUNCE if self.burst else LATER
-        last = slot("bob" if self.waiting == "theirs" else "alice", ago, solo=self.waiting == "alone")
+        last = waiting_slot("bob" if self.waiting == "theirs" else "alice", ago, solo=self.waiting == "alone")
         waiting = {"none": 0, "full": 2}.get(self.waiting, 1)
         return LaneLoad(
             running=self.running,
@@ -169,7 +169,7 @@ def test_every_situation_ends_as_the_tables_say(mode):
     count = 0
     for facts in product(flag, flag, flag, flag, waiting, flag, DropPolicy, flag, flag, flag, flag):
         case = Case(mode, *facts)
-        assert told(plan_arrival(case.arrival, case.load, case.rules)) == case.expected(), case
+        assert plan_in_words(plan_arrival(case.arrival, case.load, case.rules)) == case.expected(), case
         count += 1
     assert count == 2**10 * len(waiting)
 
@@ -201,23 +201,25 @@ class TestWhenATurnMayBegin:
 
     @pytest.mark.parametrize("mode", [BusyMode.INTERRUPT, BusyMode.ROLLBACK])
     def test_what_ends_a_turn_waits_for_the_rest_of_the_thought(self, mode):
-        plan = plan_arrival(arrival(), load(), BusyRules(mode=mode))
+        plan = plan_arrival(arrival(), busy_lane_load(), BusyRules(mode=mode))
         assert isinstance(plan, Enqueue)
         assert plan.ready_at == AT + DEBOUNCE
 
     @pytest.mark.parametrize("mode", EVERY)
     def test_every_joining_message_prolongs_the_wait(self, mode):
-        plan = plan_arrival(photo(), load(slot(), running=False), BusyRules(mode=mode))
+        plan = plan_arrival(photo(), busy_lane_load(waiting_slot(), running=False), BusyRules(mode=mode))
         assert isinstance(plan, Merge)
         assert plan.ready_at == AT + DEBOUNCE
 
     def test_but_never_beyond_the_cap(self):
-        last = slot(first_at=AT - CAP + SECOND / 10, last_at=AT)
-        plan = plan_arrival(arrival(), load(last), BusyRules())
+        last = waiting_slot(first_at=AT - CAP + SECOND / 10, last_at=AT)
+        plan = plan_arrival(arrival(), busy_lane_load(last), BusyRules())
         assert plan == Merge(into=7, ready_at=AT + SECOND / 10)
 
     def test_collecting_behind_a_long_turn_does_not_begin_to_wait_anew(self):
-        plan = plan_arrival(arrival(), load(slot(ago=LATER)), BusyRules(mode=BusyMode.COLLECT))
+        plan = plan_arrival(
+            arrival(), busy_lane_load(waiting_slot(ago=LATER)), BusyRules(mode=BusyMode.COLLECT)
+        )
         assert plan == Merge(into=7, ready_at=AT - LATER + CAP)
 
 
@@ -232,34 +234,34 @@ class TestBursts:
         ],
     )
     def test_a_burst_ends_after_a_pause_or_at_its_cap(self, pause, length, merged):
-        last = slot(first_at=AT - length, last_at=AT - pause)
-        assert isinstance(plan_arrival(arrival(), load(last), BusyRules()), Merge) is merged
+        last = waiting_slot(first_at=AT - length, last_at=AT - pause)
+        assert isinstance(plan_arrival(arrival(), busy_lane_load(last), BusyRules()), Merge) is merged
 
     def test_a_clock_that_was_set_back_makes_no_burst_of_an_hours_messages(self):
-        last = slot(first_at=AT + timedelta(hours=1), last_at=AT + timedelta(hours=1))
-        plan = plan_arrival(arrival(), load(last), BusyRules())
+        last = waiting_slot(first_at=AT + timedelta(hours=1), last_at=AT + timedelta(hours=1))
+        plan = plan_arrival(arrival(), busy_lane_load(last), BusyRules())
         assert plan == Enqueue(ready_at=AT, then=Disposition.QUEUED)
 
     def test_a_clock_that_was_set_back_delays_no_collected_turn(self):
-        last = slot(first_at=AT + timedelta(hours=1), last_at=AT + timedelta(hours=1))
-        plan = plan_arrival(arrival(), load(last), BusyRules(mode=BusyMode.COLLECT))
+        last = waiting_slot(first_at=AT + timedelta(hours=1), last_at=AT + timedelta(hours=1))
+        plan = plan_arrival(arrival(), busy_lane_load(last), BusyRules(mode=BusyMode.COLLECT))
         assert plan == Merge(into=7, ready_at=AT + DEBOUNCE)
 
     @pytest.mark.parametrize("kind", [arrival(), photo()])
     def test_without_a_debounce_nothing_is_a_burst(self, kind):
         rules = BusyRules(debounce=timedelta(0))
-        plan = plan_arrival(kind, load(slot(ago=timedelta(0))), rules)
+        plan = plan_arrival(kind, busy_lane_load(waiting_slot(ago=timedelta(0))), rules)
         assert plan == Enqueue(ready_at=AT, then=Disposition.QUEUED)
 
     def test_a_turn_holds_no_more_messages_than_allowed(self):
         rules = BusyRules(merge_limit=3)
-        assert isinstance(plan_arrival(arrival(), load(slot(messages=2)), rules), Merge)
-        assert isinstance(plan_arrival(arrival(), load(slot(messages=3)), rules), Enqueue)
+        assert isinstance(plan_arrival(arrival(), busy_lane_load(waiting_slot(messages=2)), rules), Merge)
+        assert isinstance(plan_arrival(arrival(), busy_lane_load(waiting_slot(messages=3)), rules), Enqueue)
 
     def test_a_turn_says_no_more_than_allowed(self):
         rules = BusyRules(merge_chars=10)
-        assert isinstance(plan_arrival(arrival(characters=5), load(slot()), rules), Merge)
-        assert isinstance(plan_arrival(arrival(characters=6), load(slot()), rules), Enqueue)
+        assert isinstance(plan_arrival(arrival(characters=5), busy_lane_load(waiting_slot()), rules), Merge)
+        assert isinstance(plan_arrival(arrival(characters=6), busy_lane_load(waiting_slot()), rules), Enqueue)
         assert isinstance(plan_arrival(arrival(characters=99), LaneLoad(), rules), Enqueue)
 
 
@@ -268,23 +270,23 @@ class TestSteering:
     STEERED = Enqueue(ready_at=AT, then=Disposition.STEERS)
 
     def test_it_passes_what_was_put_off_on_purpose(self):
-        lane = load(slot(solo=True), can_steer=True, waiting=4, deferred=4)
+        lane = busy_lane_load(waiting_slot(solo=True), can_steer=True, waiting=4, deferred=4)
         assert plan_arrival(arrival(), lane, self.RULES) == self.STEERED
 
     def test_it_passes_nothing_else_that_waits(self):
-        lane = load(slot("bob"), can_steer=True, waiting=2, deferred=1)
+        lane = busy_lane_load(waiting_slot("bob"), can_steer=True, waiting=2, deferred=1)
         plan = plan_arrival(arrival(), lane, self.RULES)
         assert plan == Enqueue(ready_at=AT, then=Disposition.QUEUED, demotion=Demotion.CANNOT_STEER)
 
     def test_one_turn_is_given_no_more_messages_than_may_wait(self):
-        assert plan_arrival(arrival(), load(can_steer=True, steered=3), self.RULES) == self.STEERED
-        plan = plan_arrival(arrival(), load(can_steer=True, steered=4), self.RULES)
+        assert plan_arrival(arrival(), busy_lane_load(can_steer=True, steered=3), self.RULES) == self.STEERED
+        plan = plan_arrival(arrival(), busy_lane_load(can_steer=True, steered=4), self.RULES)
         assert plan == Enqueue(ready_at=AT, then=Disposition.QUEUED, demotion=Demotion.CANNOT_STEER)
 
 
 def test_a_refusal_says_when_to_try_again():
-    busy = plan_arrival(arrival(), load(), BusyRules(mode=BusyMode.REJECT))
-    full = plan_arrival(arrival(), load(slot("bob")), BusyRules(max_queued=1))
+    busy = plan_arrival(arrival(), busy_lane_load(), BusyRules(mode=BusyMode.REJECT))
+    full = plan_arrival(arrival(), busy_lane_load(waiting_slot("bob")), BusyRules(max_queued=1))
     assert isinstance(busy, Refuse)
     assert isinstance(full, Refuse)
     assert 0 < busy.retry_after < full.retry_after
@@ -292,7 +294,7 @@ def test_a_refusal_says_when_to_try_again():
 
 def test_a_full_queue_with_nothing_that_may_go_refuses():
     rules = BusyRules(max_queued=1, drop=DropPolicy.DROP_OLDEST)
-    plan = plan_arrival(arrival(), load(slot(solo=True), oldest=None), rules)
+    plan = plan_arrival(arrival(), busy_lane_load(waiting_slot(solo=True), oldest=None), rules)
     assert isinstance(plan, Refuse)
     assert plan.reason is RejectReason.QUEUE_FULL
 
@@ -323,7 +325,9 @@ class TestArrivals:
 
     def test_a_spoken_message_interrupts_like_a_written_one(self):
         plan = plan_arrival(
-            Arrival.of(message(AttachmentKind.VOICE), at=AT), load(), BusyRules(mode=BusyMode.INTERRUPT)
+            Arrival.of(message(AttachmentKind.VOICE), at=AT),
+            busy_lane_load(),
+            BusyRules(mode=BusyMode.INTERRUPT),
         )
         assert isinstance(plan, Enqueue)
         assert plan.then is Disposition.INTERRUPTS
@@ -461,7 +465,7 @@ def test_what_is_refused_by_count_is_refused_so_on_every_lane_on_which_so_many_w
                 continue
             refused += 1
             for running, last, oldest, stopping in product(
-                (False, True), (None, slot(), slot("bob")), (None, 3), (False, True)
+                (False, True), (None, waiting_slot(), waiting_slot("bob")), (None, 3), (False, True)
             ):
                 lane = LaneLoad(
                     running=running,

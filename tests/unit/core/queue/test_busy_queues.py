@@ -30,10 +30,10 @@ from tests.unit.core.queue.busy_lanes import (
     SECOND,
     Lane,
     arrival,
-    load,
+    busy_lane_load,
     message,
     photo,
-    told,
+    plan_in_words,
 )
 
 SENDERS: Final = st.sampled_from(["alice", "bob", "carol", ""])
@@ -178,8 +178,8 @@ class TestWhatWentWrongElsewhere:
 
     def test_an_album_does_not_interrupt_the_turn_of_its_own_first_picture(self):
         lane = self.busy(mode=BusyMode.INTERRUPT)
-        assert told(lane.send(photo(has_text=True, characters=9))) == ("queued", None)
-        assert told(lane.send(photo())) == ("merged", "joins")
+        assert plan_in_words(lane.send(photo(has_text=True, characters=9))) == ("queued", None)
+        assert plan_in_words(lane.send(photo())) == ("merged", "joins")
         assert not lane.interrupted
 
     def test_the_parts_of_a_split_message_do_not_interrupt_each_other_one_by_one(self):
@@ -192,16 +192,16 @@ class TestWhatWentWrongElsewhere:
 
     def test_a_message_that_interrupts_is_in_the_queue_before_the_old_turn_ends(self):
         lane = self.busy(mode=BusyMode.INTERRUPT)
-        assert told(lane.send(arrival())) == ("interrupts", None)
+        assert plan_in_words(lane.send(arrival())) == ("interrupts", None)
         assert [item.messages for item in lane.items] == [[2]]
 
     def test_a_turn_that_is_being_stopped_is_not_stopped_for_every_further_message(self):
         lane = self.busy(mode=BusyMode.INTERRUPT)
         plans = [lane.send(arrival(at=AT + LATER * number)) for number in range(3)]
-        assert [told(plan)[0] for plan in plans] == ["interrupts", "queued", "queued"]
+        assert [plan_in_words(plan)[0] for plan in plans] == ["interrupts", "queued", "queued"]
 
     def test_work_of_others_is_not_cut_off_and_the_person_hears_why(self):
-        plan = plan_arrival(arrival(), load(sub_work=True), BusyRules(mode=BusyMode.INTERRUPT))
+        plan = plan_arrival(arrival(), busy_lane_load(sub_work=True), BusyRules(mode=BusyMode.INTERRUPT))
         assert isinstance(plan, Enqueue)
         assert plan.demotion is Demotion.SUB_WORK
         said = acknowledgement(plan.then, 1, plan.demotion)
@@ -240,9 +240,9 @@ class TestWhatWentWrongElsewhere:
 
     def test_two_interruptions_in_a_row_are_acknowledged_once_and_both_happen(self):
         lane, rules = self.busy(mode=BusyMode.INTERRUPT), BusyRules()
-        assert told(lane.send(arrival())) == ("interrupts", None)
+        assert plan_in_words(lane.send(arrival())) == ("interrupts", None)
         assert acknowledge_due(None, AT, rules)
         lane.finish()
         lane.start(AT + SECOND)
-        assert told(lane.send(arrival(at=AT + SECOND))) == ("interrupts", None)
+        assert plan_in_words(lane.send(arrival(at=AT + SECOND))) == ("interrupts", None)
         assert not acknowledge_due(AT, AT + SECOND, rules)

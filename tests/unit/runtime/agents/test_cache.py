@@ -24,7 +24,7 @@ from gateway_sessions.runtime.agents.protocol import AgentSource
 from gateway_sessions.runtime.user_code import GRACE, PATIENCE
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import ScriptedAgent, ScriptedAgents
-from tests.unit.runtime.turn_contexts import entry_of, nothing_said, until, version
+from tests.unit.runtime.turn_contexts import agent_version, empty_history, entry_of, wait_until
 
 canary: ContextVar[str] = ContextVar("canary", default="none")
 SMALL = AgentCacheConfig(size=2)
@@ -63,13 +63,13 @@ def keep(cache: AgentCache, key: str, agent=None, validity: AgentValidity | None
     """Let a new agent have had its first turn."""
     agent = agent or ScriptedAgent()
     cache.adopt(key, agent)
-    cache.check_in(agent, validity or version())
+    cache.check_in(agent, validity or agent_version())
     return agent
 
 
 async def settled(cache: AgentCache) -> None:
     """Wait until nothing is being closed."""
-    await until(lambda: not cache.counts.closing)
+    await wait_until(lambda: not cache.counts.closing)
 
 
 def alive(cache: AgentCache) -> tuple[int, int, int]:
@@ -80,22 +80,22 @@ def alive(cache: AgentCache) -> tuple[int, int, int]:
 class TestHits:
     async def test_an_idle_agent_is_lent_to_a_turn_of_its_lane(self, cache):
         agent = keep(cache, "a")
-        assert cache.check_out("a", version()) is agent
+        assert cache.check_out("a", agent_version()) is agent
         assert alive(cache) == (0, 1, 0)
 
     async def test_an_agent_is_lent_to_one_turn_at_a_time(self, cache):
         keep(cache, "a")
-        cache.check_out("a", version())
-        assert cache.check_out("a", version()) is None
+        cache.check_out("a", agent_version())
+        assert cache.check_out("a", agent_version()) is None
 
     async def test_nobody_gets_the_agent_of_another_lane(self, cache):
         keep(cache, "a")
-        assert cache.check_out("b", version()) is None
+        assert cache.check_out("b", agent_version()) is None
         assert alive(cache) == (1, 0, 0)
 
     @pytest.mark.parametrize(
         "asked",
-        [version(1), version(session="s2"), version(config="d")],
+        [agent_version(1), agent_version(session="s2"), agent_version(config="d")],
         ids=["wrote", "reset", "reconfigured"],
     )
     async def test_an_agent_that_does_not_fit_is_closed_and_not_lent(self, cache, asked):
@@ -105,27 +105,27 @@ class TestHits:
         assert (agent.closes, alive(cache)) == (1, (0, 0, 0))
 
     async def test_an_agent_s_own_turns_keep_it_warm(self, cache):
-        agent = keep(cache, "a", validity=version(1))
+        agent = keep(cache, "a", validity=agent_version(1))
         for number in range(1, 5):
-            assert cache.check_out("a", version(number)) is agent
-            cache.check_in(agent, version(number + 1))
+            assert cache.check_out("a", agent_version(number)) is agent
+            cache.check_in(agent, agent_version(number + 1))
         assert agent.closes == 0
 
     async def test_what_somebody_else_wrote_makes_a_new_agent(self, cache):
-        keep(cache, "a", validity=version(1))
-        assert cache.check_out("a", version(2)) is None
+        keep(cache, "a", validity=agent_version(1))
+        assert cache.check_out("a", agent_version(2)) is None
 
     async def test_hits_and_misses_are_counted(self, cache):
         keep(cache, "a")
         for key in "aab":
-            cache.check_out(key, version())
+            cache.check_out(key, agent_version())
         assert (cache.counts.hits, cache.counts.misses) == (1, 2)
 
 
 class TestRoom:
     async def test_the_least_recently_used_agent_makes_room(self, cache):
         first, second = keep(cache, "a"), keep(cache, "b")
-        cache.check_in(cache.check_out("a", version()), version())
+        cache.check_in(cache.check_out("a", agent_version()), agent_version())
         third = keep(cache, "c")
         await settled(cache)
         assert [one.closes for one in (first, second, third)] == [0, 1, 0]
@@ -143,18 +143,18 @@ class TestRoom:
         first, second = ScriptedAgent(), ScriptedAgent()
         cache.adopt("a", first)
         cache.adopt("a", second)
-        cache.check_in(first, version())
-        cache.check_in(second, version())
+        cache.check_in(first, agent_version())
+        cache.check_in(second, agent_version())
         await settled(cache)
         assert (first.closes, second.closes) == (1, 0)
-        assert cache.check_out("a", version()) is second
+        assert cache.check_out("a", agent_version()) is second
 
     async def test_nothing_is_closed_twice_nor_taken_back_twice(self, cache):
         agent = keep(cache, "a")
-        for again in (lambda: cache.check_in(agent, version()), lambda: cache.discard(agent)):
+        for again in (lambda: cache.check_in(agent, agent_version()), lambda: cache.discard(agent)):
             with pytest.raises(InvalidInputError, match="only once"):
                 again()
-        assert cache.check_out("a", version()) is agent
+        assert cache.check_out("a", agent_version()) is agent
         cache.discard(agent)
         with pytest.raises(InvalidInputError, match="only once"):
             cache.discard(agent)
@@ -165,7 +165,7 @@ class TestRoom:
         agent = keep(cache, "a")
         with pytest.raises(InvalidInputError, match=r"made for 'b' serves 'a' already.*agent="):
             cache.adopt("b", agent)
-        assert cache.check_out("a", version()) is agent
+        assert cache.check_out("a", agent_version()) is agent
 
 
 class Heavy(ScriptedAgent):
@@ -196,9 +196,9 @@ class TestWeight:
 
     async def test_an_agent_is_weighed_after_each_turn(self, cache):
         agent = keep(cache, "a", Heavy(1))
-        cache.check_out("a", version())
+        cache.check_out("a", agent_version())
         agent.weight = 11
-        cache.check_in(agent, version())
+        cache.check_in(agent, agent_version())
         await settled(cache)
         assert agent.closes == 1
 
@@ -230,24 +230,24 @@ class TestIdleness:
     async def test_an_agent_idle_for_too_long_is_never_lent(self, cache, fake_clock):
         agent = keep(cache, "a")
         fake_clock.step(hours=1)
-        assert cache.check_out("a", version()) is None
+        assert cache.check_out("a", agent_version()) is None
         await settled(cache)
         assert agent.closes == 1
 
     async def test_the_time_of_a_turn_is_not_idle(self, cache, fake_clock):
         agent = keep(cache, "a")
-        cache.check_out("a", version())
+        cache.check_out("a", agent_version())
         fake_clock.step(days=1)
         assert cache.sweep() == 0
-        cache.check_in(agent, version())
+        cache.check_in(agent, agent_version())
         fake_clock.step(minutes=59)
-        assert cache.check_out("a", version()) is agent
+        assert cache.check_out("a", agent_version()) is agent
 
     async def test_an_expired_agent_makes_way_for_its_successor(self, cache, fake_clock):
         first, second = keep(cache, "a"), ScriptedAgent()
         cache.adopt("a", second)
         fake_clock.step(hours=1)
-        cache.check_in(second, version())
+        cache.check_in(second, agent_version())
         await settled(cache)
         assert (first.closes, second.closes) == (1, 0)
 
@@ -259,7 +259,7 @@ class TestIdleness:
         late = keep(cache, "b")
         fake_clock.step(days=1, minutes=30)
         assert cache.sweep() == 1
-        assert cache.check_out("b", version()) is late
+        assert cache.check_out("b", agent_version()) is late
 
     async def test_the_duty_sweeps_every_minute(self, cache, fake_clock, tasks):
         tasks.start_soon(cache.run)
@@ -277,22 +277,22 @@ class TestEviction:
         assert cache.evict("a")
         await settled(cache)
         assert agent.closes == 1
-        assert cache.check_out("a", version()) is None
+        assert cache.check_out("a", agent_version()) is None
 
     async def test_an_agent_that_works_is_closed_when_it_comes_back(self, cache):
         agent = keep(cache, "a")
-        cache.check_out("a", version())
+        cache.check_out("a", agent_version())
         assert cache.evict("a")
         await asyncio.sleep(0)
         assert agent.closes == 0
-        cache.check_in(agent, version())
+        cache.check_in(agent, agent_version())
         await settled(cache)
         assert agent.closes == 1
 
     async def test_the_agents_of_other_lanes_stay(self, cache):
         agent = keep(cache, "a")
         assert not cache.evict("b")
-        assert cache.check_out("a", version()) is agent
+        assert cache.check_out("a", agent_version()) is agent
 
 
 class TestClosing:
@@ -313,16 +313,16 @@ class TestClosing:
         (record,) = caplog.records
         assert (record.action, record.session_key) == ("agent_close_failed", "a")
         assert record.problem == "OSError: socket"
-        assert cache.check_out("b", version()) is other
+        assert cache.check_out("b", agent_version()) is other
 
     async def test_one_that_takes_too_long_is_cut_off_and_delays_nobody(self, cache, fake_clock, caplog):
         slow = keep(cache, "a", ScriptedAgent(closing=anyio.Event().wait))
         cache.evict("a")
         await fake_clock.wait_for_sleepers(1)
-        assert cache.check_out("a", version()) is None
+        assert cache.check_out("a", agent_version()) is None
         quick = keep(cache, "a")
         cache.evict("a")
-        await until(lambda: quick.closes)
+        await wait_until(lambda: quick.closes)
         with caplog.at_level(logging.WARNING):
             await fake_clock.advance(seconds=30)
         await settled(cache)
@@ -354,7 +354,7 @@ class TestTheEnd:
         closed = anyio.Event()
         slow, quick = keep(cache, "a", ScriptedAgent(closing=closed.wait)), keep(cache, "b")
         ending = asyncio.create_task(cache.aclose())
-        await until(lambda: slow.closes and quick.closes)
+        await wait_until(lambda: slow.closes and quick.closes)
         assert not ending.done()
         closed.set()
         await ending
@@ -365,7 +365,7 @@ class TestTheEnd:
         cache.adopt("a", agent)
         await cache.aclose()
         assert agent.closes == 0
-        cache.check_in(agent, version())
+        cache.check_in(agent, agent_version())
         await settled(cache)
         assert agent.closes == 1
 
@@ -418,13 +418,15 @@ class TestLending:
         source = AgentSource(agent_factory=agents)
         lent = []
         for number in range(3):
-            with await lend(source, cache, entry_of("a"), nothing_said, version(number)) as loan:
+            with await lend(source, cache, entry_of("a"), empty_history, agent_version(number)) as loan:
                 lent.append(loan.agent)
-                loan.keep(version(number + 1))
+                loan.keep(agent_version(number + 1))
         assert lent == [agents.made[0][1]] * 3
 
     async def test_an_agent_that_nobody_asks_to_keep_is_closed(self, cache, agents):
-        with await lend(AgentSource(agent_factory=agents), cache, entry_of("a"), nothing_said, version()):
+        with await lend(
+            AgentSource(agent_factory=agents), cache, entry_of("a"), empty_history, agent_version()
+        ):
             pass
         await settled(cache)
         assert agents.open == []
@@ -432,8 +434,8 @@ class TestLending:
     async def test_a_turn_that_fails_after_all_closes_its_agent(self, cache, agents):
         async def turn() -> None:
             source = AgentSource(agent_factory=agents)
-            with await lend(source, cache, entry_of("a"), nothing_said, version()) as loan:
-                loan.keep(version(1))
+            with await lend(source, cache, entry_of("a"), empty_history, agent_version()) as loan:
+                loan.keep(agent_version(1))
                 raise LookupError
 
         with pytest.raises(LookupError):
@@ -444,11 +446,11 @@ class TestLending:
     async def test_a_factory_that_hands_out_one_agent_twice_is_refused(self, cache):
         agent = ScriptedAgent()
         source = AgentSource(agent_factory=lambda entry, history: agent)
-        with await lend(source, cache, entry_of("a"), nothing_said, version()) as loan:
+        with await lend(source, cache, entry_of("a"), empty_history, agent_version()) as loan:
             with pytest.raises(InvalidInputError, match="agent="):
-                await lend(source, cache, entry_of("b"), nothing_said, version())
-            loan.keep(version())
-        assert cache.check_out("a", version()) is agent
+                await lend(source, cache, entry_of("b"), empty_history, agent_version())
+            loan.keep(agent_version())
+        assert cache.check_out("a", agent_version()) is agent
 
     async def test_a_cancellation_at_any_moment_leaves_no_agent_open(self, tasks, fake_clock):
         made: list[ScriptedAgent] = []
@@ -464,9 +466,11 @@ class TestLending:
         async def turns(cache: AgentCache) -> None:
             source = AgentSource(agent_factory=make)
             for number in range(3):
-                with await lend(source, cache, entry_of("a"), nothing_said, version(number % 2)) as loan:
+                with await lend(
+                    source, cache, entry_of("a"), empty_history, agent_version(number % 2)
+                ) as loan:
                     await pause()
-                    loan.keep(version(1))
+                    loan.keep(agent_version(1))
                     await pause()
             await cache.aclose()
 
@@ -507,7 +511,7 @@ class TestLending:
                 await turn
             await cache.aclose()
         free.set()
-        await until(lambda: made.closes and alive(cache) == (0, 0, 0))
+        await wait_until(lambda: made.closes and alive(cache) == (0, 0, 0))
         assert made.closes == 1
 
 
@@ -531,8 +535,10 @@ class TestChurn:
             cache = AgentCache(tasks, fake_clock, AgentCacheConfig(size=16))
             source = AgentSource(agent_factory=make)
             for number in range(10_000):
-                with await lend(source, cache, entry_of(f"lane {number}"), nothing_said, version()) as loan:
-                    loan.keep(version())
+                with await lend(
+                    source, cache, entry_of(f"lane {number}"), empty_history, agent_version()
+                ) as loan:
+                    loan.keep(agent_version())
                 if number % 100 == 99:
                     await settled(cache)
                     most_open = max(most_open, len(made) - closes)

@@ -24,7 +24,7 @@ from gateway_sessions.runtime.agents.protocol import (
     run_turn,
 )
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from tests.unit.runtime.turn_contexts import RecordedTurn, entry_of, said, turn_of
+from tests.unit.runtime.turn_contexts import RecordedTurn, entry_of, make_turn_context, message_saying
 
 canary: ContextVar[str] = ContextVar("canary", default="none")
 
@@ -44,7 +44,7 @@ async def echo(turn: TurnContext) -> str:
 
 
 async def answer_of(agent, turn: TurnContext | None = None) -> Reply:
-    return await run_turn(await built(agent=agent), turn or turn_of(said("hi")))
+    return await run_turn(await built(agent=agent), turn or make_turn_context(message_saying("hi")))
 
 
 async def built(**source) -> Agent:
@@ -113,7 +113,7 @@ class TestOneForEach:
 
         agent = await built(agent_factory=make_async if is_async else lambda entry, history: echo)
         assert isinstance(agent, FunctionAgent)
-        assert await run_turn(agent, turn_of(said("hi"))) == Reply("echo hi")
+        assert await run_turn(agent, make_turn_context(message_saying("hi"))) == Reply("echo hi")
 
     def test_there_is_no_shared_one(self):
         assert AgentSource(agent_factory=Echo).shared is None
@@ -143,7 +143,7 @@ class TestOneForEach:
 
     async def test_a_factory_that_answers_in_place_of_making_an_agent_is_told(self):
         async def make(entry, history):
-            return echo(turn_of())  # a coroutine that nobody would await
+            return echo(make_turn_context())  # a coroutine that nobody would await
 
         with pytest.raises(InvalidInputError, match="make returned a value of coroutine"):
             await built(agent_factory=make)
@@ -185,7 +185,7 @@ class TestAnswers:
             await turn.say("two")
 
         noted = RecordedTurn()
-        reply = await answer_of(agent, turn_of(noted=noted))
+        reply = await answer_of(agent, make_turn_context(noted=noted))
         assert reply == Reply("one\n\ntwo", silent=True)
         assert len(noted.said) == 2
 
@@ -221,7 +221,7 @@ class TestAnswers:
         async def agent(turn):
             raise LookupError("model")
 
-        turn = turn_of()
+        turn = make_turn_context()
         with pytest.raises(LookupError, match="model"):
             await answer_of(agent, turn)
         assert turn.is_over
@@ -245,7 +245,7 @@ class TestAnswers:
             return "done"
 
         noted = RecordedTurn()
-        assert await answer_of(agent, turn_of(noted=noted)) == Reply("done")
+        assert await answer_of(agent, make_turn_context(noted=noted)) == Reply("done")
         with pytest.raises(FencedError):
             await left_behind[0]
         assert noted.said == []
@@ -288,7 +288,7 @@ class TestCurrentTurn:
         async def lane(number: int) -> None:
             canary.set(f"whoever submitted {number}")
             noted, key = RecordedTurn(), f"lane {number}"
-            turn = turn_of(noted=noted, entry=entry_of(key))
+            turn = make_turn_context(noted=noted, entry=entry_of(key))
             assert await answer_of(agent, turn) == Reply(key)
             assert {one.text.rpartition(" ")[0] for one in noted.said} == {key}
             assert canary.get() == f"whoever submitted {number}"

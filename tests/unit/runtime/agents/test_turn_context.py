@@ -12,7 +12,13 @@ from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.core.usage.usage_events import Usage, make_usage
 from gateway_sessions.errors import FencedError, InvalidInputError
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts, control_of
-from tests.unit.runtime.turn_contexts import RecordedTurn, entry_of, nothing_said, said, turn_of
+from tests.unit.runtime.turn_contexts import (
+    RecordedTurn,
+    empty_history,
+    entry_of,
+    make_turn_context,
+    message_saying,
+)
 
 
 @pytest.fixture
@@ -22,18 +28,18 @@ def noted() -> RecordedTurn:
 
 @pytest.fixture
 def turn(noted, fake_clock) -> TurnContext:
-    return turn_of(noted=noted, clock=fake_clock)
+    return make_turn_context(noted=noted, clock=fake_clock)
 
 
 class TestWhatItSees:
     def test_who_said_what_in_which_session(self):
-        turn = turn_of(said("one"), said("two"), entry=entry_of("lane", "s9"))
+        turn = make_turn_context(message_saying("one"), message_saying("two"), entry=entry_of("lane", "s9"))
         assert (turn.session_key, turn.session_id, turn.text) == ("lane", "s9", "one\ntwo")
         assert turn.source.user_id == "alice"
 
     def test_the_model_is_the_one_that_a_person_chose(self):
         chosen = {"model": "m", "provider": "p"}
-        turn = turn_of(entry=entry_of(model_override=chosen))
+        turn = make_turn_context(entry=entry_of(model_override=chosen))
         assert (turn.model, turn.model_override) == ("m", chosen)
 
     def test_without_a_choice_the_model_is_the_agent_s_own(self, turn):
@@ -46,18 +52,18 @@ class TestWhatItSees:
             made.append("## Where you are")
             return made[0]
 
-        turn = turn_of(ports=structs.replace(RecordedTurn().ports(), prompt=make))
+        turn = make_turn_context(ports=structs.replace(RecordedTurn().ports(), prompt=make))
         assert made == []
         assert turn.prompt == "## Where you are"
-        assert turn_of().prompt == ""
+        assert make_turn_context().prompt == ""
 
     def test_each_try_of_each_turn_has_a_key_of_its_own(self):
-        keys = {turn_of(seq=seq, token=token).idempotency_key for seq in (1, 2) for token in (1, 2)}
+        keys = {make_turn_context(seq=seq, token=token).idempotency_key for seq in (1, 2) for token in (1, 2)}
         assert "s1:1:2" in keys
         assert len(keys) == 4
 
     def test_its_description_shows_no_text_of_anybody(self):
-        turn = turn_of(said("my password is 1234"))
+        turn = make_turn_context(message_saying("my password is 1234"))
         assert repr(turn) == "<turn 3 of lane, session s1, attempt 1>"
 
 
@@ -92,7 +98,7 @@ class TestHistory:
             asked.append(limit)
             return [{"role": "user", "content": "hello"}]
 
-        turn = turn_of(ports=TurnPorts(append=noted.append, say=noted.say, read=read))
+        turn = make_turn_context(ports=TurnPorts(append=noted.append, say=noted.say, read=read))
         assert await turn.history() == await turn.history(limit=5) == [{"role": "user", "content": "hello"}]
         assert asked == [None, 5]
 
@@ -103,7 +109,7 @@ class TestHistory:
         async def read(_):
             return [row]
 
-        turn = turn_of(ports=TurnPorts(append=noted.append, say=noted.say, read=read))
+        turn = make_turn_context(ports=TurnPorts(append=noted.append, say=noted.say, read=read))
         assert await turn.history() == [{"role": "user", "content": "[Ann Lee] hi"}]
         assert await turn.history(details=True) == [row]
 
@@ -126,7 +132,7 @@ class TestShow:
         )
 
     async def test_where_nothing_can_be_changed_a_growing_reply_is_remembered_all_the_same(self, noted):
-        turn = turn_of(ports=TurnPorts(append=noted.append, say=noted.say, read=nothing_said))
+        turn = make_turn_context(ports=TurnPorts(append=noted.append, say=noted.say, read=empty_history))
         await turn.show("so far")
         turn.report_usage(model="m")
         assert (control_of(turn).shown, noted.shown, noted.used) == ("so far", [], [])
@@ -232,7 +238,7 @@ class TestTheEnd:
         async def fenced(rows):
             raise FencedError("lane", 7)
 
-        turn = turn_of(ports=structs.replace(noted.ports(), append=fenced))
+        turn = make_turn_context(ports=structs.replace(noted.ports(), append=fenced))
         with pytest.raises(FencedError):
             await turn.append(Message("assistant", "x"))
         assert control_of(turn).progress_count == 0

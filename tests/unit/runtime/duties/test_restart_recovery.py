@@ -15,7 +15,14 @@ from gateway_sessions.sessions import ResumeReason
 from gateway_sessions.storage.files import atomic_file
 from gateway_sessions.testing import FakeClock
 from tests.raw_sql import execute_sql
-from tests.unit.runtime.store_fixtures import dm, everything, lease, open_store, quick, stored
+from tests.unit.runtime.store_fixtures import (
+    all_stored_entries,
+    dm_source,
+    lease_lane,
+    open_store,
+    quick_config,
+    stored_entry,
+)
 
 ACTIVE, PENDING, _, SUSPENDED = SessionState
 A, B, C = (f"agent:main:telegram:dm:{chat}" for chat in "abc")
@@ -24,7 +31,7 @@ A, B, C = (f"agent:main:telegram:dm:{chat}" for chat in "abc")
 async def lanes_in(home, chats: str = "abc") -> None:
     async with open_store(home) as store:
         for chat in chats:
-            await store.get_or_create_session(dm(chat))
+            await store.get_or_create_session(dm_source(chat))
 
 
 def marker(home):
@@ -60,7 +67,7 @@ class TestReport:
         marker(home).write_bytes(content)
         async with open_store(home) as store:
             assert not store.started.clean
-            assert len(await everything(store)) == 3
+            assert len(await all_stored_entries(store)) == 3
 
     async def test_the_marker_of_the_process_before_the_last_counts_for_nothing(self, home):
         await lanes_in(home)
@@ -76,29 +83,29 @@ class TestReport:
         marker(home).mkdir()
         async with open_store(home) as store:
             assert not store.started.clean
-            assert len(await everything(store)) == 3
+            assert len(await all_stored_entries(store)) == 3
 
 
 class TestCutOffTurns:
     async def test_exactly_the_lanes_of_the_dead_process_are_resumed(self, home):
         await lanes_in(home)
-        lease(home, A)
-        lease(home, C)
+        lease_lane(home, A)
+        lease_lane(home, C)
         async with open_store(home) as store:
             assert store.started.resumed == (A, C)
             assert store.started.suspended == ()
-            assert {key: one.state for key, one in (await everything(store)).items()} == {
+            assert {key: one.state for key, one in (await all_stored_entries(store)).items()} == {
                 A: PENDING,
                 B: ACTIVE,
                 C: PENDING,
             }
-            assert (await stored(store, A)).resume_reason == ResumeReason.RESTART_INTERRUPTED
+            assert (await stored_entry(store, A)).resume_reason == ResumeReason.RESTART_INTERRUPTED
             assert counts(home) == {A: 1, C: 1}
         assert execute_sql(home / "sessions.db", "SELECT * FROM lanes WHERE lease_epoch IS NOT NULL") == []
 
     async def test_a_marker_of_an_orderly_end_does_not_hide_a_turn_that_was_cut_off(self, home):
         await lanes_in(home)
-        lease(home, A)
+        lease_lane(home, A)
         assert marker(home).exists()
         async with open_store(home) as store:
             assert store.started.resumed == (A,)
@@ -107,22 +114,22 @@ class TestCutOffTurns:
         await lanes_in(home)
         found = []
         for epoch in (1, 2, 3):
-            lease(home, A, epoch=epoch, attempts=epoch - 1)
+            lease_lane(home, A, epoch=epoch, attempts=epoch - 1)
             async with open_store(home) as store:
                 found.append((store.started.resumed, store.started.suspended, counts(home)))
         assert found == [((A,), (), {A: 1}), ((A,), (), {A: 2}), ((), (A,), {A: 3})]
 
     async def test_how_often_is_a_setting(self, home):
         await lanes_in(home)
-        lease(home, A)
-        async with open_store(home, quick(agent=AgentConfig(max_restart_attempts=1))) as store:
+        lease_lane(home, A)
+        async with open_store(home, quick_config(agent=AgentConfig(max_restart_attempts=1))) as store:
             assert store.started.suspended == (A,)
-            assert (await stored(store, A)).state_reason == "crash_loop"
+            assert (await stored_entry(store, A)).state_reason == "crash_loop"
 
     async def test_a_turn_that_succeeds_ends_the_count(self, home):
         await lanes_in(home)
         for epoch in (1, 2, 3, 4):
-            lease(home, A, epoch=epoch)
+            lease_lane(home, A, epoch=epoch)
             async with open_store(home) as store:
                 assert store.started.resumed == (A,)
                 assert counts(home) == {A: 1}
@@ -131,27 +138,27 @@ class TestCutOffTurns:
 
     async def test_a_suspended_session_stays_so_and_its_lane_is_freed(self, home):
         async with open_store(home) as store:
-            key = (await store.get_or_create_session(dm("a"))).session_key
+            key = (await store.get_or_create_session(dm_source("a"))).session_key
             await store.suspend_session(key)
-        lease(home, key)
+        lease_lane(home, key)
         async with open_store(home) as store:
             assert store.started.resumed == store.started.suspended == ()
-            assert (await stored(store, key)).state is SUSPENDED
+            assert (await stored_entry(store, key)).state is SUSPENDED
         assert execute_sql(home / "sessions.db", "SELECT lease_epoch FROM lanes") == [(None,)]
 
     async def test_a_lane_without_a_session_is_freed(self, home):
         await lanes_in(home)
-        lease(home, "agent:main:telegram:dm:gone")
+        lease_lane(home, "agent:main:telegram:dm:gone")
         async with open_store(home) as store:
             assert store.started.resumed == ()
         assert execute_sql(home / "sessions.db", "SELECT lease_epoch FROM lanes") == [(None,)]
 
     async def test_without_the_file_the_count_goes_on(self, home):
         await lanes_in(home)
-        lease(home, A)
+        lease_lane(home, A)
         async with open_store(home):
             (home / "restart_counts.json").unlink()
-        lease(home, A, epoch=2, attempts=1)
+        lease_lane(home, A, epoch=2, attempts=1)
         async with open_store(home):
             assert counts(home) == {A: 2}
 
@@ -167,14 +174,14 @@ class TestCounts:
         home.mkdir()
         (home / "restart_counts.json").mkdir()
         async with open_store(home) as store:
-            await store.get_or_create_session(dm("a"))
+            await store.get_or_create_session(dm_source("a"))
             assert await store.suspend_recently_active() == 1
             assert await store.clear_resume_pending(A)
 
     async def test_a_slow_write_is_not_overtaken_by_a_later_one(self, home, monkeypatch):
         async with open_store(home) as store:
             for chat in "abc":
-                await store.get_or_create_session(dm(chat))
+                await store.get_or_create_session(dm_source(chat))
             await store.suspend_recently_active()
             held = HeldReplace(asyncio.get_running_loop())
             monkeypatch.setattr(atomic_file, "replace_file", held)
@@ -207,7 +214,7 @@ class HeldReplace:
 
 async def test_a_crash_between_two_starts_counts_no_turn_twice(home):
     await lanes_in(home)
-    lease(home, A)
+    lease_lane(home, A)
     async with open_store(home):
         pass
     async with open_store(home, clock=FakeClock("2026-01-01T00:10:00")) as store:

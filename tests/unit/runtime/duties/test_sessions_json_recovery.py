@@ -16,7 +16,7 @@ from gateway_sessions.config import SnapshotMode
 from gateway_sessions.core.sessions_json.snapshot import verify
 from gateway_sessions.storage.tables import entries
 from tests.raw_sql import execute_sql
-from tests.unit.runtime.store_fixtures import dm, everything, open_store, writing
+from tests.unit.runtime.store_fixtures import all_stored_entries, config_with_snapshot, dm_source, open_store
 
 WITHOUT_SOCKET = shutil.ignore_patterns("*.sock")
 A, B, C = (f"agent:main:telegram:dm:{chat}" for chat in "abc")
@@ -33,8 +33,8 @@ def generation(home) -> int:
 async def lanes_in(home, chats: str = "abc"):
     async with open_store(home) as store:
         for chat in chats:
-            await store.get_or_create_session(dm(chat))
-        return await everything(store)
+            await store.get_or_create_session(dm_source(chat))
+        return await all_stored_entries(store)
 
 
 def lose_the_database(home) -> None:
@@ -67,7 +67,7 @@ class TestBesideADatabase:
         raw = RUINS[ruin](index(home).read_bytes())
         index(home).write_bytes(raw)
         async with open_store(home) as store:
-            assert await everything(store) == before
+            assert await all_stored_entries(store) == before
             (incident,) = store.incidents
             await store.flush()
         assert incident.action == "snapshot_quarantined"
@@ -81,7 +81,7 @@ class TestBesideADatabase:
         before = await lanes_in(home, "bc")
         index(home).write_bytes(late)
         async with open_store(home) as store:
-            assert set(await everything(store)) == {A, *before}
+            assert set(await all_stored_entries(store)) == {A, *before}
             assert store.incidents == ()
             await store.flush()
         assert set(json.loads(index(home).read_bytes())) == {A, B, C, "_meta"}
@@ -95,7 +95,7 @@ class TestBesideADatabase:
         for name, content in rows.items():
             (home / name).write_bytes(content)
         async with open_store(home) as store:
-            assert set(await everything(store)) == {A}
+            assert set(await all_stored_entries(store)) == {A}
             assert [one.action for one in store.incidents] == ["database_older_than_snapshot"]
         assert list(kept(home).values()) == [newer]
 
@@ -112,9 +112,9 @@ class TestGenerations:
 
     async def test_after_a_crash_the_file_is_only_late_and_written_afresh(self, home, tmp_path):
         async with open_store(home) as store:
-            await store.get_or_create_session(dm("a"))
+            await store.get_or_create_session(dm_source("a"))
             await store.flush()
-            await store.get_or_create_session(dm("b"))
+            await store.get_or_create_session(dm_source("b"))
             found = shutil.copytree(home, tmp_path / "found", ignore=WITHOUT_SOCKET)
         before = generation(found)
         async with open_store(found) as store:
@@ -125,10 +125,10 @@ class TestGenerations:
 
     async def test_a_copy_of_the_database_in_use_is_older_than_a_file_written_after_it(self, home, tmp_path):
         async with open_store(home) as store:
-            await store.get_or_create_session(dm("a"))
+            await store.get_or_create_session(dm_source("a"))
             await store.flush()
             copied = shutil.copytree(home, tmp_path / "copied", ignore=WITHOUT_SOCKET)
-            await store.get_or_create_session(dm("b"))
+            await store.get_or_create_session(dm_source("b"))
         newer = index(home).read_bytes()
         index(copied).write_bytes(newer)
         async with open_store(copied) as store:
@@ -139,8 +139,8 @@ class TestGenerations:
 
     async def test_a_change_that_was_shown_in_no_file_is_not_forgotten(self, home):
         await lanes_in(home, "a")
-        async with open_store(home, writing(SnapshotMode.OFF)) as store:
-            await store.get_or_create_session(dm("b"))
+        async with open_store(home, config_with_snapshot(SnapshotMode.OFF)) as store:
+            await store.get_or_create_session(dm_source("b"))
         assert set(json.loads(index(home).read_bytes())) == {A, "_meta"}
         async with open_store(home) as store:
             assert store.incidents == ()
@@ -152,7 +152,7 @@ class TestGenerations:
             if how == "lost":
                 lose_the_database(home)
             async with open_store(home) as store:
-                await store.get_or_create_session(dm(str(number)))
+                await store.get_or_create_session(dm_source(str(number)))
                 await store.flush()
                 seen.append(generation(home))
                 after = shutil.copytree(home, tmp_path / f"crash{number}", ignore=WITHOUT_SOCKET)
@@ -184,7 +184,7 @@ class TestWithoutADatabase:
         (home / "sessions.json.bak").write_bytes(raw)
         index(home).write_bytes(RUINS[ruin](raw))
         async with open_store(home) as store:
-            assert set(await everything(store)) == {A, B, C}
+            assert set(await all_stored_entries(store)) == {A, B, C}
             assert "snapshot_quarantined" in {one.action for one in store.incidents}
 
     @pytest.mark.parametrize("cut", range(8))
@@ -197,7 +197,7 @@ class TestWithoutADatabase:
         index(home).write_bytes(torn)
         whole = torn.count(b"}},\n") or torn.count(b"},\n")
         async with open_store(home) as store:
-            assert len(await everything(store)) >= whole
+            assert len(await all_stored_entries(store)) >= whole
             assert store.incidents != ()
         assert kept(home)
 
@@ -209,7 +209,7 @@ class TestWithoutADatabase:
         content[C]["origin"] = {"platform": 5}
         index(home).write_text(json.dumps(content))
         async with open_store(home) as store:
-            assert set(await everything(store)) == {A}
+            assert set(await all_stored_entries(store)) == {A}
             reported = [one.detail for one in store.incidents if one.action == "entry_quarantined"]
         assert [detail.split(": ")[0] for detail in reported] == [B, C]
         (rejected,) = [json.loads(raw) for name, raw in kept(home).items() if name.endswith("rejected.json")]
@@ -232,7 +232,7 @@ class TestWithoutADatabase:
 
     async def test_a_store_without_any_file_begins_empty(self, home):
         async with open_store(home) as store:
-            assert await everything(store) == {}
+            assert await all_stored_entries(store) == {}
             assert store.incidents == ()
 
     async def test_unknown_members_survive_being_taken_in_and_written(self, home):
@@ -272,14 +272,14 @@ class TestBesideAHermesHome:
     async def test_a_row_that_cannot_be_an_entry_is_set_aside(self, home, text):
         self.routing(home, (A, text))
         async with open_store(home) as store:
-            assert await everything(store) == {}
+            assert await all_stored_entries(store) == {}
             assert [one.action for one in store.incidents] == ["entry_quarantined"]
 
     async def test_a_database_without_the_table_holds_nothing(self, home):
         home.mkdir()
         execute_sql(home / "state.db", "CREATE TABLE other (a)")
         async with open_store(home) as store:
-            assert await everything(store) == {}
+            assert await all_stored_entries(store) == {}
 
     async def test_a_ruined_database_is_an_error_that_names_it(self, home):
         """To go on without it would lose the lanes that only it knows."""
@@ -290,7 +290,7 @@ class TestBesideAHermesHome:
                 pass
         (home / "state.db").unlink()
         async with open_store(home) as store:
-            assert await everything(store) == {}
+            assert await all_stored_entries(store) == {}
 
 
 async def test_what_a_kill_left_half_written_in_the_quarantine_goes_and_all_else_stays(tmp_path):

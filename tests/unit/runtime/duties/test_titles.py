@@ -16,7 +16,7 @@ from gateway_sessions.sessions import FirstExchange
 from gateway_sessions.storage.api.sessions import TitleMethods
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.memory_database import MemoryDatabase
-from tests.unit.runtime.store_fixtures import dm, open_store
+from tests.unit.runtime.store_fixtures import dm_source, open_store
 
 
 class Memory(MemoryDatabase, TitleMethods):
@@ -279,7 +279,7 @@ class TestInAStore:
 
 
 async def said(store: SessionStore, question: str, answer: str):
-    entry = await store.get_or_create_session(dm())
+    entry = await store.get_or_create_session(dm_source())
     await store.db.append_message(entry.session_id, "user", question)
     await store.db.append_message(entry.session_id, "assistant", answer)
     return entry

@@ -27,7 +27,7 @@ from gateway_sessions.runtime.store import control as control_module
 from gateway_sessions.storage.home import owned
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.store_fixtures import QUICK, dm, open_store
+from tests.unit.runtime.store_fixtures import QUICK, dm_source, open_store
 
 OPERATOR = Scope.operator()
 
@@ -39,7 +39,7 @@ async def store(home: Path, fake_clock: FakeClock) -> AsyncIterator[SessionStore
 
 
 async def test_a_client_acts_through_the_owner_and_reads_what_it_did(store: SessionStore, home: Path):
-    old = await store.get_or_create_session(dm("1"))
+    old = await store.get_or_create_session(dm_source("1"))
     async with connect(home, QUICK) as client:
         assert await client.get_session(old.session_key) == old
         new = await client.do("reset_session", session_key=old.session_key)
@@ -52,7 +52,7 @@ async def test_a_client_acts_through_the_owner_and_reads_what_it_did(store: Sess
 
 
 async def test_values_of_every_kind_go_both_ways(store: SessionStore, home: Path):
-    entry = await store.get_or_create_session(dm("1"))
+    entry = await store.get_or_create_session(dm_source("1"))
     key = entry.session_key
     async with connect(home, QUICK) as client:
         policy = SessionResetPolicy(idle_minutes=5)
@@ -61,7 +61,7 @@ async def test_values_of_every_kind_go_both_ways(store: SessionStore, home: Path
         override = {"model": "m", "api_key": "secret"}
         changed = await client.do("set_model_override", session_key=key, override=override)
         assert changed.model_override == {"model": "m"}
-        page = await client.do("list_sessions", scope=await store.scope_of(dm("1")), after=None)
+        page = await client.do("list_sessions", scope=await store.scope_of(dm_source("1")), after=None)
         assert [one.session_key for one in page] == [key]
         explained = await client.do("explain", session_key=key)
         assert explained == await store.explain(key)
@@ -70,7 +70,7 @@ async def test_values_of_every_kind_go_both_ways(store: SessionStore, home: Path
 
 
 async def test_errors_are_those_of_the_method(store: SessionStore, home: Path):
-    entry = await store.get_or_create_session(dm("1"))
+    entry = await store.get_or_create_session(dm_source("1"))
     key = entry.session_key
     async with connect(home, QUICK) as client:
         with pytest.raises(NothingToUndoError) as nothing:
@@ -110,7 +110,7 @@ def test_every_operation_can_be_described():
 
 
 async def test_the_owner_says_how_it_is(store: SessionStore, home: Path, fake_clock: FakeClock):
-    await store.get_or_create_session(dm("1"))
+    await store.get_or_create_session(dm_source("1"))
     fake_clock.step(seconds=90)
     async with connect(home, QUICK) as client:
         status = await client.owner()
@@ -122,7 +122,7 @@ async def test_the_owner_says_how_it_is(store: SessionStore, home: Path, fake_cl
 
 async def test_without_an_owner_the_client_is_one_for_a_moment(home: Path):
     async with open_store(home) as store:
-        key = (await store.get_or_create_session(dm("1"))).session_key
+        key = (await store.get_or_create_session(dm_source("1"))).session_key
     async with connect(home, QUICK) as client:
         assert await client.owner() is None
         new = await client.do("reset_session", session_key=key)
@@ -136,7 +136,7 @@ async def test_without_an_owner_the_client_is_one_for_a_moment(home: Path):
 
 async def test_an_owner_that_is_just_opening_is_waited_for(home: Path, fake_clock: FakeClock):
     async with open_store(home) as store:
-        key = (await store.get_or_create_session(dm("1"))).session_key
+        key = (await store.get_or_create_session(dm_source("1"))).session_key
     async with connect(home, QUICK) as client:
         async with owned(home, fake_clock):
             acting = asyncio.create_task(client.do("reset_session", session_key=key))
@@ -149,7 +149,7 @@ async def test_an_owner_that_is_just_opening_is_waited_for(home: Path, fake_cloc
 
 
 async def test_several_clients_act_at_once(store: SessionStore, home: Path):
-    keys = [(await store.get_or_create_session(dm(str(n)))).session_key for n in range(20)]
+    keys = [(await store.get_or_create_session(dm_source(str(n)))).session_key for n in range(20)]
     async with connect(home, QUICK) as client:
         new = await asyncio.gather(*(client.do("reset_session", session_key=key) for key in keys))
         assert [one.session_key for one in new] == keys
@@ -157,7 +157,7 @@ async def test_several_clients_act_at_once(store: SessionStore, home: Path):
 
 
 async def test_a_client_that_is_cancelled_leaves_nothing_behind(store: SessionStore, home: Path):
-    entry = await store.get_or_create_session(dm("1"))
+    entry = await store.get_or_create_session(dm_source("1"))
     async with connect(home, QUICK) as client:
         for steps in range(25):
             acting = asyncio.create_task(client.do("explain", session_key=entry.session_key))
@@ -234,7 +234,7 @@ async def test_a_request_under_way_is_answered_before_the_store_closes(
 
 
 async def test_reading_writes_nothing(store: SessionStore, home: Path):
-    await store.get_or_create_session(dm("1"))
+    await store.get_or_create_session(dm_source("1"))
     async with SessionDB.open_reader(home / "sessions.db") as db:
         for attempt in (db.write(lambda: meta.set_fact("a", 1)), db.change(None)):  # type: ignore[arg-type]
             with pytest.raises(StorageError, match="opened for reading"):
@@ -267,7 +267,7 @@ async def test_a_store_without_a_socket_still_works(
     async with open_store(home) as store:
         assert "not here" in str(store.control.unavailable)
         assert "control_unavailable" in {vars(record).get("action") for record in caplog.records}
-        assert await store.get_or_create_session(dm("1"))
+        assert await store.get_or_create_session(dm_source("1"))
         async with connect(home, QUICK) as client:
             assert await client.owner() is None
 
@@ -277,7 +277,7 @@ def test_errors_for_busy_lanes_can_travel():
 
 
 async def said(store: SessionStore, text: str) -> str:
-    entry = await store.get_or_create_session(dm("1"))
+    entry = await store.get_or_create_session(dm_source("1"))
     await store.db.append_message(entry.session_id, "user", text)
     return entry.session_id
 

@@ -21,11 +21,11 @@ from gateway_sessions.runtime.queue.admission import (
 )
 from gateway_sessions.runtime.queue.waiting import KnownEvents
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
-from tests.unit.core.queue.busy_lanes import arrival, load
+from tests.unit.core.queue.busy_lanes import arrival, busy_lane_load
 
 FLOOD = 200
 APART = BusyRules(debounce=timedelta(0), max_queued=2)
-FULL_LANE = load(waiting=2)
+FULL_LANE = busy_lane_load(waiting=2)
 
 
 async def steps(times: int = 5) -> None:

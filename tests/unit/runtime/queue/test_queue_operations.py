@@ -46,7 +46,7 @@ from gateway_sessions.testing.contract.queue.bench import (
 from gateway_sessions.testing.inside import queue_of
 from tests.crash.suspensions import Suspensions
 from tests.raw_sql import execute_sql
-from tests.unit.runtime.store_fixtures import IDLE, open_store, quick, writing
+from tests.unit.runtime.store_fixtures import IDLE, config_with_snapshot, open_store, quick_config
 
 TRIES = 40
 
@@ -118,7 +118,7 @@ class TestTakenIds:
     async def test_a_message_whose_turn_begins_at_once_is_taken_in_once(
         self, home: Path, monkeypatch: pytest.MonkeyPatch, fake_clock: FakeClock
     ):
-        async with open_store(home, quick(session_reset=IDLE), clock=fake_clock) as store:
+        async with open_store(home, quick_config(session_reset=IDLE), clock=fake_clock) as store:
             await self.expired(store, monkeypatch)
             ids(monkeypatch, "next")
             await answer(store)
@@ -348,7 +348,7 @@ class TestShown:
     """In mode sync, sessions.json shows what a call has changed before it returns."""
 
     async def test_the_session_that_a_message_begins(self, home: Path, fake_clock: FakeClock):
-        async with open_store(home, writing(SnapshotMode.SYNC), clock=fake_clock) as store:
+        async with open_store(home, config_with_snapshot(SnapshotMode.SYNC), clock=fake_clock) as store:
             await accept(store, "one")
             assert await asyncio.to_thread(self.shown, home) == await store.peek_session_id(LANE)
             await store.suspend_session(LANE)
@@ -356,7 +356,7 @@ class TestShown:
             assert await asyncio.to_thread(self.shown, home) == turn.entry.session_id
 
     async def test_a_file_that_cannot_be_written_stops_no_turn(self, home: Path, fake_clock: FakeClock):
-        async with open_store(home, writing(SnapshotMode.SYNC), clock=fake_clock) as store:
+        async with open_store(home, config_with_snapshot(SnapshotMode.SYNC), clock=fake_clock) as store:
             await asyncio.to_thread(self.spoil, home)
             await accept(store, "one")
             async with await begin(store) as turn:
@@ -453,7 +453,7 @@ async def test_what_is_carried_out_at_once_may_be_unfit_as_well(home: Path, fake
 
 
 async def test_how_much_waits_is_known_after_everything_that_changes_it(home: Path, fake_clock: FakeClock):
-    async with open_store(home, quick(), clock=fake_clock) as store:
+    async with open_store(home, quick_config(), clock=fake_clock) as store:
         await accept(store, "one", "two", "three")
         await asyncio.gather(
             store.cancel_queued(LANE, 2),

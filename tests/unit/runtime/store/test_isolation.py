@@ -10,7 +10,13 @@ import pytest
 from gateway_sessions import SessionSource
 from gateway_sessions.core.identity.keys import Isolation
 from tests.raw_sql import execute_sql
-from tests.unit.runtime.store_fixtures import dm, everything, open_store, quick, stored
+from tests.unit.runtime.store_fixtures import (
+    all_stored_entries,
+    dm_source,
+    open_store,
+    quick_config,
+    stored_entry,
+)
 
 CHATS = ("", "C", "C:7", "C%3A7", "7", "c", "é", "e\u0301")
 SOURCES = [
@@ -36,7 +42,7 @@ async def sessions_of(store, sources=SOURCES) -> list[str]:
 @pytest.mark.parametrize(("group", "thread"), FLAGS)
 async def test_sources_share_a_session_exactly_if_they_are_in_one_conversation(home, clock, group, thread):
     flags = Isolation(group_sessions_per_user=group, thread_sessions_per_user=thread)
-    config = quick(group_sessions_per_user=group, thread_sessions_per_user=thread)
+    config = quick_config(group_sessions_per_user=group, thread_sessions_per_user=thread)
     async with open_store(home, config, clock) as store:
         found = await sessions_of(store)
         again = await sessions_of(store)
@@ -50,7 +56,7 @@ async def test_turning_flags_on_and_off_hands_nobody_s_private_session_to_somebo
     private: set[str] = set()
     for group, thread in [*FLAGS, *FLAGS[::-1], *FLAGS]:
         flags = Isolation(group_sessions_per_user=group, thread_sessions_per_user=thread)
-        config = quick(group_sessions_per_user=group, thread_sessions_per_user=thread)
+        config = quick_config(group_sessions_per_user=group, thread_sessions_per_user=thread)
         async with open_store(home, config, clock) as store:
             for source, session in zip(SOURCES, await sessions_of(store), strict=True):
                 if flags.separates_people(source) and source.chat_type == "group" and source.user_id:
@@ -61,7 +67,7 @@ async def test_turning_flags_on_and_off_hands_nobody_s_private_session_to_somebo
 
 
 async def test_whoever_comes_first_has_the_plain_key_and_keeps_it(store):
-    direct, nameless = dm("5"), SessionSource(platform="telegram", user_id="5")
+    direct, nameless = dm_source("5"), SessionSource(platform="telegram", user_id="5")
     first = await store.get_or_create_session(direct)
     second = await store.get_or_create_session(nameless)
     assert first.session_key == "agent:main:telegram:dm:5"
@@ -71,7 +77,7 @@ async def test_whoever_comes_first_has_the_plain_key_and_keeps_it(store):
 
 
 async def test_who_had_to_give_way_keeps_the_lane_when_the_plain_key_is_free(store, clock):
-    direct, nameless = dm("5"), SessionSource(platform="telegram", user_id="5")
+    direct, nameless = dm_source("5"), SessionSource(platform="telegram", user_id="5")
     first = await store.get_or_create_session(direct)
     second = await store.get_or_create_session(nameless)
     clock.step(days=2)
@@ -101,16 +107,16 @@ class TestEntriesWithoutAnOrigin:
     @pytest.mark.parametrize("touch", [True, False])
     async def test_only_the_first_who_asks_is_given_it(self, home, clock, touch):
         async with await self.taken_in(home, clock) as store:
-            first = await store.get_or_create_session(dm("5"), touch=touch)
+            first = await store.get_or_create_session(dm_source("5"), touch=touch)
             second = await store.get_or_create_session(SessionSource(platform="telegram", user_id="5"))
             assert first.session_id == "old"
             assert second.session_id != "old"
-            assert await stored(store, self.KEY) == first
+            assert await stored_entry(store, self.KEY) == first
 
     async def test_it_belongs_to_who_asked(self, home, clock):
         async with await self.taken_in(home, clock) as store:
-            entry = await store.get_or_create_session(dm("5"))
-        assert entry.origin == dm("5")
+            entry = await store.get_or_create_session(dm_source("5"))
+        assert entry.origin == dm_source("5")
         assert entry.owner == "main:telegram:user:alice"
         assert execute_sql(home / "sessions.db", "SELECT owner FROM sessions") == [
             ("main:telegram:user:alice",)
@@ -138,7 +144,7 @@ class TestAliases:
                     for name in (*names, *names)
                 ]
                 assert len({one.session_id for one in found}) == 1
-            assert len(await everything(store)) == 2
+            assert len(await all_stored_entries(store)) == 2
 
     async def test_somebody_else_has_another_one(self, home, clock):
         async with open_store(home, clock=clock, aliases=self.resolve) as store:

@@ -8,7 +8,15 @@ import pytest
 
 from gateway_sessions import InvalidInputError, Scope, SessionSource
 from gateway_sessions.core.identity.keys import Isolation, session_owner
-from tests.unit.runtime.store_fixtures import EVERYTHING, dm, everything, group, open_store, pass_time, quick
+from tests.unit.runtime.store_fixtures import (
+    EVERYTHING,
+    all_stored_entries,
+    dm_source,
+    group_source,
+    open_store,
+    pass_time,
+    quick_config,
+)
 
 
 async def keys(store, scope=EVERYTHING, **options) -> list[str]:
@@ -26,16 +34,16 @@ async def fill(store, clock, *sources: SessionSource) -> None:
 
 class TestOrder:
     async def test_the_latest_written_comes_first(self, store, clock):
-        await fill(store, clock, dm("a"), dm("b"), dm("c"), dm("a"))
+        await fill(store, clock, dm_source("a"), dm_source("b"), dm_source("c"), dm_source("a"))
         assert await keys(store) == ["dm:a", "dm:c", "dm:b"]
 
     async def test_at_one_instant_the_lane_that_is_there_longest_comes_last(self, store):
         for chat in "bca":
-            await store.get_or_create_session(dm(chat))
+            await store.get_or_create_session(dm_source(chat))
         assert await keys(store) == ["dm:a", "dm:c", "dm:b"]
 
     async def test_only_what_was_written_lately_if_that_is_asked_for(self, store, clock):
-        await fill(store, clock, dm("a"), dm("b"), dm("c"))
+        await fill(store, clock, dm_source("a"), dm_source("b"), dm_source("c"))
         assert await keys(store, active_minutes=1) == ["dm:c", "dm:b"]
         assert await keys(store, active_minutes=0) == ["dm:c"]
 
@@ -46,7 +54,7 @@ class TestOrder:
 class TestPages:
     @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
     async def test_pages_together_are_the_whole(self, store, clock, size):
-        await fill(store, clock, *(dm(str(number // 2)) for number in range(14)))
+        await fill(store, clock, *(dm_source(str(number // 2)) for number in range(14)))
         pages, after = [], None
         while page := await store.list_sessions(scope=EVERYTHING, limit=size, after=after):
             assert len(page) <= size
@@ -63,13 +71,21 @@ class TestPages:
 
 class TestScope:
     async def test_a_person_sees_their_own_sessions_and_those_of_the_room_they_are_in(self, home, clock):
-        config = quick(group_sessions_per_user=True, thread_sessions_per_user=False)
+        config = quick_config(group_sessions_per_user=True, thread_sessions_per_user=False)
         async with open_store(home, config, clock) as store:
-            thread = group("g", "alice", thread_id="t")
-            await fill(store, clock, dm("1"), dm("2", "bob"), group("g"), group("g", "bob"), thread)
-            assert await keys(store, Scope.of(dm("1"))) == ["group:g:alice", "dm:1"]
+            thread = group_source("g", "alice", thread_id="t")
+            await fill(
+                store,
+                clock,
+                dm_source("1"),
+                dm_source("2", "bob"),
+                group_source("g"),
+                group_source("g", "bob"),
+                thread,
+            )
+            assert await keys(store, Scope.of(dm_source("1"))) == ["group:g:alice", "dm:1"]
             assert await keys(store, Scope.of(thread)) == ["group:g:t", "group:g:alice", "dm:1"]
-            assert await keys(store, Scope.of(group("g", "bob", thread_id="t"))) == [
+            assert await keys(store, Scope.of(group_source("g", "bob", thread_id="t"))) == [
                 "group:g:t",
                 "group:g:bob",
                 "dm:2",
@@ -98,10 +114,10 @@ class TestScope:
         ]
         sources = [one for one in sources if one.has_identifier]
         async with open_store(
-            home, quick(group_sessions_per_user=flags.group_sessions_per_user), clock
+            home, quick_config(group_sessions_per_user=flags.group_sessions_per_user), clock
         ) as store:
             await fill(store, clock, *sources)
-            lanes = await everything(store)
+            lanes = await all_stored_entries(store)
             for asking in sources[:12]:
                 scope = Scope.of(asking, flags)
                 seen = await store.list_sessions(scope=scope, limit=7)
@@ -121,23 +137,25 @@ class TestScope:
 
 class TestLookup:
     async def test_a_session_is_found_by_its_id(self, store):
-        entry = await store.get_or_create_session(dm())
-        assert await store.lookup_by_session_id(entry.session_id, scope=Scope.of(dm())) == entry
+        entry = await store.get_or_create_session(dm_source())
+        assert await store.lookup_by_session_id(entry.session_id, scope=Scope.of(dm_source())) == entry
 
     async def test_an_ended_or_unknown_or_empty_id_finds_nothing(self, store):
-        old = await store.get_or_create_session(dm())
+        old = await store.get_or_create_session(dm_source())
         await store.reset_session(old.session_key)
         for session_id in (old.session_id, "nowhere", "", None):
             assert await store.lookup_by_session_id(session_id, scope=EVERYTHING) is None
 
     async def test_an_id_out_of_sight_finds_nothing(self, store):
-        entry = await store.get_or_create_session(dm())
-        assert await store.lookup_by_session_id(entry.session_id, scope=Scope.of(dm("2", "bob"))) is None
+        entry = await store.get_or_create_session(dm_source())
+        assert (
+            await store.lookup_by_session_id(entry.session_id, scope=Scope.of(dm_source("2", "bob"))) is None
+        )
 
 
 class TestPeek:
     async def test_it_touches_nothing(self, store, clock):
-        entry = await store.get_or_create_session(dm())
+        entry = await store.get_or_create_session(dm_source())
         pass_time(clock, minutes=1)
         assert await store.peek_session_id(entry.session_key) == entry.session_id
         assert await store.get_session(entry.session_key) == entry
@@ -150,11 +168,11 @@ class TestPeek:
 class TestHasAny:
     async def test_there_are_none_before_the_first(self, store):
         assert await store.has_any_sessions() is False
-        await store.get_or_create_session(dm())
+        await store.get_or_create_session(dm_source())
         assert await store.has_any_sessions() is True
 
     async def test_a_forgotten_session_has_been_one(self, store, clock):
-        await store.get_or_create_session(dm())
+        await store.get_or_create_session(dm_source())
         pass_time(clock, days=2)
         await store.prune_old_entries(1)
         assert await store.has_any_sessions() is True

@@ -11,29 +11,29 @@ from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.config import Durability, SessionDBConfig
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.runtime.context import Entropy
-from tests.unit.runtime.store_fixtures import dm, everything, open_store, quick
+from tests.unit.runtime.store_fixtures import all_stored_entries, dm_source, open_store, quick_config
 
 
 class TestDatabaseElsewhere:
     @pytest.mark.parametrize("form", ["{}", "sqlite:///{}"])
     async def test_the_files_for_people_stay_at_home(self, home, tmp_path, clock, form):
         path = tmp_path / "other" / "truth.db"
-        config = quick(sessiondb=SessionDBConfig(url=form.format(path), durability=Durability.OS))
+        config = quick_config(sessiondb=SessionDBConfig(url=form.format(path), durability=Durability.OS))
         async with open_store(home, config, clock) as store:
-            entry = await store.get_or_create_session(dm())
+            entry = await store.get_or_create_session(dm_source())
         assert path.exists()
         assert (home / "sessions.json").exists()
         assert not list(home.glob("*.db"))
         async with open_store(home, config, clock) as store:
             assert store.started.clean
-            assert await everything(store) == {entry.session_key: entry}
+            assert await all_stored_entries(store) == {entry.session_key: entry}
 
     async def test_both_places_have_one_owner(self, home, tmp_path, clock):
         elsewhere = SessionDBConfig(url=str(tmp_path / "other" / "truth.db"))
-        async with open_store(home, quick(sessiondb=elsewhere), clock):
+        async with open_store(home, quick_config(sessiondb=elsewhere), clock):
             for place, settings in ((home, SessionDBConfig()), (tmp_path / "third", elsewhere)):
                 with pytest.raises(StoreBusyError):
-                    async with open_store(place, quick(sessiondb=settings), clock):
+                    async with open_store(place, quick_config(sessiondb=settings), clock):
                         pass
 
 
@@ -58,7 +58,7 @@ class TestInterruptedImport:
         finally:
             arm_failpoints(None)
         async with open_store(home, clock=clock) as store:
-            lanes = await everything(store)
+            lanes = await all_stored_entries(store)
         assert set(lanes) == set(keys)
         assert len({one.session_id for one in lanes.values()}) == len(keys)
 
@@ -67,7 +67,7 @@ class TestTakenIds:
     async def test_a_session_that_replaces_another_gets_an_id_of_its_own(self, store, monkeypatch):
         suffixes = iter(["aa", "aa", "bb", "aa", "cc"])
         monkeypatch.setattr(Entropy, "hex", lambda *_: next(suffixes))
-        first = await store.get_or_create_session(dm())
-        second = await store.get_or_create_session(dm(), force_new=True)
+        first = await store.get_or_create_session(dm_source())
+        second = await store.get_or_create_session(dm_source(), force_new=True)
         third = await store.reset_session(first.session_key)
         assert [one.session_id[-2:] for one in (first, second, third)] == ["aa", "bb", "cc"]

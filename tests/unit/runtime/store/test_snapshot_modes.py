@@ -11,7 +11,15 @@ from gateway_sessions import SessionSource
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.core.sessions_json.entries import Dialect
 from gateway_sessions.errors import SnapshotError
-from tests.unit.runtime.store_fixtures import dm, everything, open_store, pass_time, quick, stored, writing
+from tests.unit.runtime.store_fixtures import (
+    all_stored_entries,
+    config_with_snapshot,
+    dm_source,
+    open_store,
+    pass_time,
+    quick_config,
+    stored_entry,
+)
 
 
 def shown(home) -> dict[str, str]:
@@ -21,9 +29,9 @@ def shown(home) -> dict[str, str]:
 
 
 async def test_in_mode_sync_a_change_is_in_the_file_before_the_call_returns(home, clock):
-    async with open_store(home, writing(SnapshotMode.SYNC), clock) as store:
+    async with open_store(home, config_with_snapshot(SnapshotMode.SYNC), clock) as store:
         for chat in "abc":
-            entry = await store.get_or_create_session(dm(chat))
+            entry = await store.get_or_create_session(dm_source(chat))
             assert shown(home)[entry.session_key] == entry.session_id
         new = await store.reset_session(entry.session_key)
         assert shown(home)[entry.session_key] == new.session_id
@@ -35,11 +43,11 @@ async def test_in_mode_sync_a_change_is_in_the_file_before_the_call_returns(home
 
 
 async def test_in_mode_coalesced_it_is_there_after_a_flush_and_after_the_end(home, clock):
-    async with open_store(home, writing(SnapshotMode.COALESCED), clock) as store:
-        first = await store.get_or_create_session(dm("a"))
+    async with open_store(home, config_with_snapshot(SnapshotMode.COALESCED), clock) as store:
+        first = await store.get_or_create_session(dm_source("a"))
         await store.flush()
         assert shown(home) == {first.session_key: first.session_id}
-        second = await store.get_or_create_session(dm("b"))
+        second = await store.get_or_create_session(dm_source("b"))
     assert shown(home) == {one.session_key: one.session_id for one in (first, second)}
 
 
@@ -48,10 +56,10 @@ async def test_in_mode_coalesced_a_large_file_is_written_less_often_from_the_sta
     entry = {"session_id": "old", "created_at": "2026-01-01T00:00:00", "updated_at": "2026-01-01T00:00:00"}
     content = json.dumps({"agent:main:telegram:dm:1": entry | {"later": "x" * 4_000_000}})
     (home / "sessions.json").write_text(content)
-    async with open_store(home, writing(SnapshotMode.COALESCED), clock):
+    async with open_store(home, config_with_snapshot(SnapshotMode.COALESCED), clock):
         pass
-    async with open_store(home, writing(SnapshotMode.COALESCED), clock) as store:
-        new = await store.get_or_create_session(dm("new"))
+    async with open_store(home, config_with_snapshot(SnapshotMode.COALESCED), clock) as store:
+        new = await store.get_or_create_session(dm_source("new"))
         await clock.advance(seconds=15)
         assert new.session_key not in shown(home)
         await clock.advance(seconds=15)
@@ -59,8 +67,8 @@ async def test_in_mode_coalesced_a_large_file_is_written_less_often_from_the_sta
 
 
 async def test_in_mode_off_there_is_no_file(home, clock):
-    async with open_store(home, writing(SnapshotMode.OFF), clock) as store:
-        await store.get_or_create_session(dm())
+    async with open_store(home, config_with_snapshot(SnapshotMode.OFF), clock) as store:
+        await store.get_or_create_session(dm_source())
         await store.flush()
     assert not (home / "sessions.json").exists()
 
@@ -70,7 +78,7 @@ async def test_in_mode_off_an_old_file_is_taken_in_and_left_alone(home, clock):
     entry = {"session_id": "old", "created_at": "2026-01-01T00:00:00", "updated_at": "2026-01-01T00:00:00"}
     content = json.dumps({"agent:main:telegram:dm:1": entry})
     (home / "sessions.json").write_text(content)
-    async with open_store(home, writing(SnapshotMode.OFF), clock) as store:
+    async with open_store(home, config_with_snapshot(SnapshotMode.OFF), clock) as store:
         assert await store.peek_session_id("agent:main:telegram:dm:1") == "old"
     assert (home / "sessions.json").read_text() == content
 
@@ -87,11 +95,11 @@ class TestUnwritableFile:
         return block
 
     async def test_the_error_says_that_the_change_stands(self, home, clock, blocked):
-        async with open_store(home, writing(SnapshotMode.SYNC), clock) as store:
-            old = await store.get_or_create_session(dm())
+        async with open_store(home, config_with_snapshot(SnapshotMode.SYNC), clock) as store:
+            old = await store.get_or_create_session(dm_source())
             blocked()
             for call in (
-                lambda: store.get_or_create_session(dm("2")),
+                lambda: store.get_or_create_session(dm_source("2")),
                 lambda: store.reset_session(old.session_key),
                 lambda: store.suspend_session(old.session_key),
             ):
@@ -99,7 +107,7 @@ class TestUnwritableFile:
                     await call()
                 assert caught.value.committed
                 assert caught.value.path == str(home / "sessions.json")
-            lanes = await everything(store)
+            lanes = await all_stored_entries(store)
             assert len(lanes) == 2
             assert lanes[old.session_key].session_id != old.session_id
             assert lanes[old.session_key].suspended
@@ -108,20 +116,20 @@ class TestUnwritableFile:
             assert set(shown(home)) == set(lanes)
 
     async def test_the_session_is_found_although_its_first_caller_got_an_error(self, home, clock, blocked):
-        async with open_store(home, writing(SnapshotMode.SYNC), clock) as store:
-            await store.get_or_create_session(dm("0"))
+        async with open_store(home, config_with_snapshot(SnapshotMode.SYNC), clock) as store:
+            await store.get_or_create_session(dm_source("0"))
             blocked()
             with pytest.raises(SnapshotError):
-                await store.get_or_create_session(dm())
-            entry = await stored(store, "agent:main:telegram:dm:1")
+                await store.get_or_create_session(dm_source())
+            entry = await stored_entry(store, "agent:main:telegram:dm:1")
             (home / "sessions.json").rmdir()
-            assert (await store.get_or_create_session(dm())).session_id == entry.session_id
+            assert (await store.get_or_create_session(dm_source())).session_id == entry.session_id
 
     async def test_in_mode_coalesced_only_a_flush_tells(self, home, clock, blocked):
-        async with open_store(home, writing(SnapshotMode.COALESCED), clock) as store:
+        async with open_store(home, config_with_snapshot(SnapshotMode.COALESCED), clock) as store:
             await store.flush()
             blocked()
-            entry = await store.get_or_create_session(dm())
+            entry = await store.get_or_create_session(dm_source())
             with pytest.raises(SnapshotError):
                 await store.flush()
             (home / "sessions.json").rmdir()
@@ -137,7 +145,7 @@ THREAD = SessionSource(platform="slack", chat_type="group", chat_id="C", thread_
 
 async def test_a_file_for_hermes_has_its_keys_and_is_read_back_as_it_was(home, clock):
     """Ids with colons, two origins with one key there, and a named account: nobody loses a lane."""
-    config = quick(sessions_json=SessionsJsonConfig(format=Dialect.HERMES))
+    config = quick_config(sessions_json=SessionsJsonConfig(format=Dialect.HERMES))
     asked = (ROOM, DIRECT, NAMED, PERSON, THREAD)
     async with open_store(home, config, clock) as store:
         made = [await store.get_or_create_session(one) for one in asked]
@@ -161,7 +169,7 @@ async def test_a_file_for_hermes_has_its_keys_and_is_read_back_as_it_was(home, c
 
 
 async def test_a_lane_whose_rival_has_gone_gets_the_key_of_hermes(home, clock):
-    config = quick(sessions_json=SessionsJsonConfig(format=Dialect.HERMES))
+    config = quick_config(sessions_json=SessionsJsonConfig(format=Dialect.HERMES))
     async with open_store(home, config, clock) as store:
         entry = await store.get_or_create_session(replace(DIRECT, account="support"))
     content = json.loads((home / "sessions.json").read_text())

@@ -3,14 +3,14 @@
 import pytest
 
 from gateway_sessions import Message, SessionNotFoundError
-from tests.unit.runtime.store_fixtures import dm
+from tests.unit.runtime.store_fixtures import dm_source
 
 UNKNOWN = "20260101_000000_gone"
 
 
 @pytest.fixture
 async def session_id(store) -> str:
-    return (await store.get_or_create_session(dm())).session_id
+    return (await store.get_or_create_session(dm_source())).session_id
 
 
 async def test_what_was_said_goes_to_the_model(store, session_id):
@@ -53,7 +53,7 @@ async def test_a_transcript_that_is_stored_again_is_what_it_was(store, session_i
 
 async def test_a_reset_leaves_the_transcript_behind_and_its_undoing_brings_it_back(store, session_id):
     await store.append_to_transcript(session_id, {"role": "user", "content": "hi"})
-    entry = await store.reset_session((await store.get_or_create_session(dm())).session_key)
+    entry = await store.reset_session((await store.get_or_create_session(dm_source())).session_key)
     assert await store.load_transcript(entry.session_id) == []
     assert len(await store.load_transcript(session_id)) == 1
     assert (await store.undo_reset(entry.session_key)).session_id == session_id

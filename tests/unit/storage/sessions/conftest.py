@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from gateway_sessions import SessionDB
 from gateway_sessions.testing import FakeClock
-from tests.unit.storage.sessions.session_fixtures import opened, wipe
+from tests.unit.storage.sessions.session_fixtures import delete_all_rows, open_database
 
 
 @pytest.fixture(scope="module")
@@ -19,11 +19,11 @@ def clock() -> FakeClock:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory, clock: FakeClock) -> AsyncIterator[SessionDB]:
-    async with opened(tmp_path_factory.mktemp("sessions"), clock) as database:
+    async with open_database(tmp_path_factory.mktemp("sessions"), clock) as database:
         yield database
 
 
 @pytest.fixture
 def db(shared: SessionDB) -> SessionDB:
-    wipe(shared)
+    delete_all_rows(shared)
     return shared

@@ -19,7 +19,7 @@ SUMMARY = [{"role": "user", "content": "what we said so far"}]
 
 
 @asynccontextmanager
-async def opened(home: Path, clock: FakeClock | None = None) -> AsyncIterator[SessionDB]:
+async def open_database(home: Path, clock: FakeClock | None = None) -> AsyncIterator[SessionDB]:
     """A database whose commits need not survive a power cut."""
     async with SessionDB.open(
         home / "sessions.db", clock=clock or FakeClock(), survives_power_cut=False
@@ -27,7 +27,7 @@ async def opened(home: Path, clock: FakeClock | None = None) -> AsyncIterator[Se
         yield db
 
 
-async def talk(db: SessionDB, session_id: str, *said: str, user: str = "alice", **more) -> str:
+async def session_saying(db: SessionDB, session_id: str, *said: str, user: str = "alice", **more) -> str:
     """A session in which a person said those things."""
     await db.create_session(session_id, more.pop("source", "cli"), user_id=user, **more)
     for text in said:
@@ -35,13 +35,13 @@ async def talk(db: SessionDB, session_id: str, *said: str, user: str = "alice", 
     return session_id
 
 
-async def split(db: SessionDB, *ids: str) -> None:
+async def compress_in_turn(db: SessionDB, *ids: str) -> None:
     """Compress the first session, its continuation, and so on."""
     for old, new in itertools.pairwise(ids):
         await db.split_session(old, new, SUMMARY)
 
 
-def wipe(db: SessionDB) -> None:
+def delete_all_rows(db: SessionDB) -> None:
     """Leave nothing to the next test, which is much faster than to make a new database for it."""
     with closing(sqlite3.connect(db.path, timeout=10)) as database:
         for table in WRITTEN:

@@ -6,7 +6,13 @@ import pytest
 
 from gateway_sessions.storage.transactions.sessions import lists
 from tests.raw_sql import execute_sql
-from tests.unit.storage.sessions.session_fixtures import ALICE, BOB, EVERYTHING, split, talk
+from tests.unit.storage.sessions.session_fixtures import (
+    ALICE,
+    BOB,
+    EVERYTHING,
+    compress_in_turn,
+    session_saying,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -20,8 +26,8 @@ def way(request, monkeypatch) -> str:
 
 
 async def test_a_continuation_whose_original_is_gone_stands_for_itself(db):
-    await talk(db, "a", "hello")
-    await split(db, "a", "b")
+    await session_saying(db, "a", "hello")
+    await compress_in_turn(db, "a", "b")
     execute_sql(db.path, "DELETE FROM sessions WHERE session_id = 'a'")
     for recent in (True, False):
         (left,) = await db.list_sessions_rich(scope=EVERYTHING, order_by_last_active=recent)
@@ -29,8 +35,8 @@ async def test_a_continuation_whose_original_is_gone_stands_for_itself(db):
 
 
 async def test_when_a_tip_moved_away_each_side_sees_its_part(db):
-    await talk(db, "a", "hello")
-    await split(db, "a", "b", "c")
+    await session_saying(db, "a", "hello")
+    await compress_in_turn(db, "a", "b", "c")
     execute_sql(db.path, "UPDATE sessions SET owner = 'main:cli:user:bob' WHERE session_id = 'c'")
     for recent in (True, False):
         (mine,) = await db.list_sessions_rich(scope=ALICE, order_by_last_active=recent)

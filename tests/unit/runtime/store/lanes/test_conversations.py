@@ -16,21 +16,21 @@ from tests.unit.runtime.store_fixtures import (
     DAILY,
     EVERYTHING,
     IDLE,
-    dm,
-    everything,
-    group,
-    lease,
+    all_stored_entries,
+    dm_source,
+    group_source,
+    lease_lane,
     open_store,
     pass_time,
-    quick,
-    stored,
+    quick_config,
+    stored_entry,
 )
 
 SUMMARY = [{"role": "user", "content": "what we said so far"}]
 
 
 async def talk(store, source: SessionSource | None = None, *said: str):
-    entry = await store.get_or_create_session(source or dm())
+    entry = await store.get_or_create_session(source or dm_source())
     for text in said or ("hello",):
         await store.db.append_message(entry.session_id, "user", text)
     return entry
@@ -41,8 +41,8 @@ class TestSplitting:
         old = await talk(store)
         new = await store.split_session(old.session_key, old.session_id, SUMMARY)
         assert new.session_id != old.session_id
-        assert await stored(store, old.session_key) == new
-        assert (await store.get_or_create_session(dm())).session_id == new.session_id
+        assert await stored_entry(store, old.session_key) == new
+        assert (await store.get_or_create_session(dm_source())).session_id == new.session_id
         assert [one.text for one in await store.db.get_messages(new.session_id)] == ["what we said so far"]
 
     async def test_nothing_else_about_the_lane_changes(self, store):
@@ -54,7 +54,7 @@ class TestSplitting:
 
     @pytest.mark.parametrize("policy", [IDLE, DAILY])
     async def test_it_is_reset_when_it_would_have_been(self, home, clock, policy):
-        async with open_store(home, quick(session_reset=policy), clock) as store:
+        async with open_store(home, quick_config(session_reset=policy), clock) as store:
             old = await talk(store)
             pass_time(clock, minutes=30)
             new = await store.split_session(old.session_key, old.session_id, SUMMARY)
@@ -79,7 +79,7 @@ class TestSplitting:
         children = await asyncio.gather(
             *(store.db.split_session(old.session_id, f"child{n}", SUMMARY) for n in range(16))
         )
-        entry = await stored(store, old.session_key)
+        entry = await stored_entry(store, old.session_key)
         assert {entry.session_id} == set(children)
 
     async def test_no_hook_is_called_for_the_conversation_goes_on(self, home, clock):
@@ -110,16 +110,16 @@ class TestSplitting:
     async def test_a_lane_that_was_reset_meanwhile_is_left_alone(self, store):
         old = await talk(store)
         await store.reset_session(old.session_key)
-        before = await everything(store)
+        before = await all_stored_entries(store)
         with pytest.raises(SessionEndedError) as caught:
             await store.split_session(old.session_key, old.session_id, SUMMARY)
         assert caught.value.end_reason == EndReason.SESSION_RESET
-        assert await everything(store) == before
+        assert await all_stored_entries(store) == before
 
     async def test_a_session_that_was_taken_elsewhere_meanwhile_is_left_alone(self, store):
-        old, there = await talk(store), await talk(store, group())
+        old, there = await talk(store), await talk(store, group_source())
         await store.switch_session(there.session_key, old.session_id, scope=EVERYTHING, move=True)
-        await store.get_or_create_session(dm())
+        await store.get_or_create_session(dm_source())
         with pytest.raises(SessionEndedError) as caught:
             await store.split_session(old.session_key, old.session_id, SUMMARY)
         assert caught.value.end_reason == EndReason.MOVED
@@ -128,13 +128,13 @@ class TestSplitting:
         old = await talk(store)
         with pytest.raises(SessionNotFoundError):
             await store.split_session(old.session_key, "never heard of", SUMMARY)
-        assert await stored(store, old.session_key) == old
+        assert await stored_entry(store, old.session_key) == old
 
     async def test_a_bad_summary_changes_nothing(self, store):
         old = await talk(store)
         with pytest.raises(InvalidInputError):
             await store.split_session(old.session_key, old.session_id, [])
-        assert await stored(store, old.session_key) == old
+        assert await stored_entry(store, old.session_key) == old
 
     async def test_a_lane_without_a_session_has_nothing_to_compress(self, store):
         assert await store.split_session("agent:main:x:dm:1", "x", SUMMARY) is None
@@ -152,12 +152,12 @@ class TestSplitting:
 
 class TestBranching:
     async def test_the_lane_goes_on_in_a_copy(self, store):
-        old = await talk(store, dm(), "one", "two")
+        old = await talk(store, dm_source(), "one", "two")
         at = (await store.db.get_messages(old.session_id))[0].message_id
         new = await store.branch_session(old.session_key, at_message_id=at)
-        assert (await store.get_or_create_session(dm())).session_id == new.session_id
+        assert (await store.get_or_create_session(dm_source())).session_id == new.session_id
         assert [one.text for one in await store.db.get_messages(new.session_id)] == ["one"]
-        back = await store.resume_session(old.session_key, old.session_id, scope=Scope.of(dm()))
+        back = await store.resume_session(old.session_key, old.session_id, scope=Scope.of(dm_source()))
         assert back.session_id == old.session_id
 
     async def test_a_lane_without_a_session_has_nothing_to_branch_from(self, store):
@@ -167,7 +167,7 @@ class TestBranching:
         old = await talk(store)
         with pytest.raises(InvalidInputError):
             await store.branch_session(old.session_key, at_message_id=7)
-        assert await stored(store, old.session_key) == old
+        assert await stored_entry(store, old.session_key) == old
 
 
 class TestResuming:
@@ -178,26 +178,26 @@ class TestResuming:
         await store.reset_session(old.session_key)
         for text in ("Trip", old.session_id, tip.session_id):
             await store.reset_session(old.session_key)
-            back = await store.resume_session(old.session_key, text, scope=Scope.of(dm()))
+            back = await store.resume_session(old.session_key, text, scope=Scope.of(dm_source()))
             assert back.session_id == tip.session_id
 
     async def test_nobody_resumes_what_they_cannot_see(self, store):
-        hers, mine = await talk(store), await talk(store, dm("2", "bob"))
+        hers, mine = await talk(store), await talk(store, dm_source("2", "bob"))
         await store.db.set_session_title(hers.session_id, "Trip")
         for text in ("Trip", hers.session_id, ""):
             with pytest.raises(SessionNotFoundError):
-                await store.resume_session(mine.session_key, text, scope=Scope.of(dm("2", "bob")))
+                await store.resume_session(mine.session_key, text, scope=Scope.of(dm_source("2", "bob")))
 
     async def test_what_could_be_several_is_asked_back(self, store):
         one = await talk(store)
         await store.reset_session(one.session_key)
         with pytest.raises(AmbiguousSessionError):
-            await store.resume_session(one.session_key, "20", scope=Scope.of(dm()))
+            await store.resume_session(one.session_key, "20", scope=Scope.of(dm_source()))
 
     async def test_a_running_session_is_not_taken_away(self, store, home):
-        here, there = await talk(store), await talk(store, group())
+        here, there = await talk(store), await talk(store, group_source())
         await store.db.set_session_title(there.session_id, "Trip")
-        lease(home, there.session_key)
+        lease_lane(home, there.session_key)
         with pytest.raises(SessionBusyError):
             await store.resume_session(here.session_key, "Trip", scope=EVERYTHING)
 
@@ -215,7 +215,7 @@ class TestIds:
 
 class TestTitlesThatMove:
     async def test_a_title_that_the_new_owner_has_already_gets_a_number(self, store):
-        mine, hers = await talk(store, dm("2", "bob")), await talk(store)
+        mine, hers = await talk(store, dm_source("2", "bob")), await talk(store)
         for one in (mine, hers):
             await store.db.set_session_title(one.session_id, "Trip")
         await store.switch_session(mine.session_key, hers.session_id, scope=EVERYTHING, move=True)
@@ -225,7 +225,7 @@ class TestTitlesThatMove:
         assert (record.owner, record.title_by) == (mine.owner, "person")
 
     async def test_a_title_that_is_free_there_stays(self, store):
-        mine, hers = await talk(store, dm("2", "bob")), await talk(store)
+        mine, hers = await talk(store, dm_source("2", "bob")), await talk(store)
         await store.db.set_session_title(hers.session_id, "Trip")
         await store.switch_session(mine.session_key, hers.session_id, scope=EVERYTHING, move=True)
         assert await store.db.get_session_title(hers.session_id) == "Trip"

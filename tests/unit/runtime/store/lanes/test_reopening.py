@@ -11,12 +11,12 @@ from gateway_sessions.config import SnapshotMode
 from tests.unit.runtime.store_fixtures import (
     EVERYTHING,
     IDLE,
-    dm,
-    everything,
-    group,
+    all_stored_entries,
+    config_with_snapshot,
+    dm_source,
+    group_source,
     open_store,
     pass_time,
-    writing,
 )
 
 
@@ -26,7 +26,9 @@ async def furnish(store, clock) -> None:
     for number in range(6):
         pass_time(clock, minutes=1)
         keys.append(
-            (await store.get_or_create_session(dm(str(number), f"user{number}", chat_name="Ü😀"))).session_key
+            (
+                await store.get_or_create_session(dm_source(str(number), f"user{number}", chat_name="Ü😀"))
+            ).session_key
         )
     await store.suspend_session(keys[0], reason="operator")
     await store.mark_resume_pending(keys[1])
@@ -44,9 +46,9 @@ NOTHING_OF_INTEREST = ("sessions.json", "sessions.json.bak", ".clean_shutdown", 
 async def test_everything_is_there_again(home, clock):
     async with open_store(home, clock=clock) as store:
         await furnish(store, clock)
-        before = await everything(store)
+        before = await all_stored_entries(store)
     async with open_store(home, clock=clock) as store:
-        assert await everything(store) == before
+        assert await all_stored_entries(store) == before
 
 
 @pytest.mark.parametrize("name", [*NOTHING_OF_INTEREST, "all"])
@@ -54,11 +56,11 @@ async def test_losing_a_file_that_only_informs_loses_nothing(home, clock, name):
     async with open_store(home, clock=clock) as store:
         await furnish(store, clock)
         await store.suspend_recently_active(600)
-        before = await everything(store)
+        before = await all_stored_entries(store)
     for each in NOTHING_OF_INTEREST if name == "all" else [name]:
         (home / each).unlink(missing_ok=True)
     async with open_store(home, clock=clock) as store:
-        assert await everything(store) == before
+        assert await all_stored_entries(store) == before
         assert store.incidents == ()
     shown = json.loads((home / "sessions.json").read_text())
     assert {key: one["session_id"] for key, one in shown.items() if key != "_meta"} == {
@@ -69,33 +71,36 @@ async def test_losing_a_file_that_only_informs_loses_nothing(home, clock, name):
 async def test_losing_the_database_rebuilds_the_index_from_the_file(home, clock):
     async with open_store(home, clock=clock) as store:
         await furnish(store, clock)
-        before = await everything(store)
+        before = await all_stored_entries(store)
     for path in home.glob("sessions.db*"):
         path.unlink()
     async with open_store(home, clock=clock) as store:
-        after = await everything(store)
+        after = await all_stored_entries(store)
         assert set(after) == set(before)
         for key, old in before.items():
             assert after[key].altered(entry_id=old.entry_id) == old, key
         for number in range(6):
-            assert (await store.get_or_create_session(dm(str(number), f"user{number}"))).session_key
+            assert (await store.get_or_create_session(dm_source(str(number), f"user{number}"))).session_key
 
 
 async def test_a_lane_that_lost_its_session_is_told_so_after_a_restart_too(home, clock):
     async with open_store(home, clock=clock) as store:
-        here, there = await store.get_or_create_session(dm()), await store.get_or_create_session(group())
+        here, there = (
+            await store.get_or_create_session(dm_source()),
+            await store.get_or_create_session(group_source()),
+        )
         await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING, move=True)
     async with open_store(home, clock=clock) as store:
-        assert (await store.get_or_create_session(group())).previous_session_id == there.session_id
+        assert (await store.get_or_create_session(group_source())).previous_session_id == there.session_id
 
 
 async def test_what_nobody_was_told_yet_is_told_after_a_restart(home, clock):
     async with open_store(home, clock=clock) as store:
-        key = (await store.get_or_create_session(dm())).session_key
+        key = (await store.get_or_create_session(dm_source())).session_key
         await store.suspend_session(key)
-        assert (await store.get_or_create_session(dm())).was_auto_reset
+        assert (await store.get_or_create_session(dm_source())).was_auto_reset
     async with open_store(home, clock=clock) as store:
-        assert (await store.get_or_create_session(dm())).was_auto_reset
+        assert (await store.get_or_create_session(dm_source())).was_auto_reset
 
 
 async def test_a_store_has_one_owner(home, clock):
@@ -104,12 +109,12 @@ async def test_a_store_has_one_owner(home, clock):
             async with open_store(home, clock=clock):
                 pass
     async with open_store(home, clock=clock) as store:
-        assert await everything(store) == {}
+        assert await all_stored_entries(store) == {}
 
 
 async def test_in_mode_sync_the_file_is_whole_at_every_moment(home, clock):
-    async with open_store(home, writing(SnapshotMode.SYNC), clock) as store:
-        key = (await store.get_or_create_session(dm())).session_key
+    async with open_store(home, config_with_snapshot(SnapshotMode.SYNC), clock) as store:
+        key = (await store.get_or_create_session(dm_source())).session_key
         await store.suspend_session(key)
         (home / "copy").mkdir()
         (home / "copy" / "sessions.json").write_bytes((home / "sessions.json").read_bytes())

@@ -8,7 +8,15 @@ import pytest
 
 from gateway_sessions import BusyMode, InvalidInputError, SessionResetPolicy
 from gateway_sessions.errors import InvalidPolicyError
-from tests.unit.runtime.store_fixtures import DAILY, IDLE, dm, open_store, pass_time, quick, stored
+from tests.unit.runtime.store_fixtures import (
+    DAILY,
+    IDLE,
+    dm_source,
+    open_store,
+    pass_time,
+    quick_config,
+    stored_entry,
+)
 
 UNKNOWN = "agent:main:telegram:dm:unknown"
 
@@ -24,14 +32,14 @@ UNKNOWN = "agent:main:telegram:dm:unknown"
 )
 class TestEach:
     async def test_it_is_stored_and_can_be_taken_back(self, store, setter, value):
-        key = (await store.get_or_create_session(dm())).session_key
+        key = (await store.get_or_create_session(dm_source())).session_key
         member = setter.removeprefix("set_")
         assert getattr(await getattr(store, setter)(key, value), member) == value
-        assert getattr(await stored(store, key), member) == value
+        assert getattr(await stored_entry(store, key), member) == value
         assert getattr(await getattr(store, setter)(key, None), member) is None
 
     async def test_the_same_again_writes_nothing(self, store, clock, setter, value):
-        key = (await store.get_or_create_session(dm())).session_key
+        key = (await store.get_or_create_session(dm_source())).session_key
         once = await getattr(store, setter)(key, value)
         pass_time(clock, minutes=1)
         assert await getattr(store, setter)(key, value) == once
@@ -42,7 +50,7 @@ class TestEach:
 
     async def test_it_survives_a_restart(self, home, clock, setter, value):
         async with open_store(home, clock=clock) as store:
-            key = (await store.get_or_create_session(dm())).session_key
+            key = (await store.get_or_create_session(dm_source())).session_key
             await getattr(store, setter)(key, value)
         async with open_store(home, clock=clock) as store:
             assert getattr(await store.get_session(key), setter.removeprefix("set_")) == value
@@ -50,41 +58,43 @@ class TestEach:
 
 async def test_credentials_never_reach_the_disk(home, clock):
     async with open_store(home, clock=clock) as store:
-        key = (await store.get_or_create_session(dm())).session_key
+        key = (await store.get_or_create_session(dm_source())).session_key
         await store.set_model_override(key, {"model": "m", "api_key": "the-secret"})
     for path in home.iterdir():
         assert b"the-secret" not in path.read_bytes(), path
 
 
 async def test_a_policy_of_the_session_counts_at_once(store, clock):
-    old = await store.get_or_create_session(dm())
+    old = await store.get_or_create_session(dm_source())
     await store.set_reset_policy(old.session_key, IDLE)
-    assert (await stored(store, old.session_key)).due_at == clock.now() + timedelta(hours=1, microseconds=1)
+    assert (await stored_entry(store, old.session_key)).due_at == clock.now() + timedelta(
+        hours=1, microseconds=1
+    )
     pass_time(clock, hours=2)
-    assert (await store.get_or_create_session(dm())).session_id != old.session_id
+    assert (await store.get_or_create_session(dm_source())).session_id != old.session_id
 
 
 async def test_the_zone_of_the_chat_moves_its_daily_reset(home, clock):
-    async with open_store(home, quick(session_reset=DAILY), clock) as store:
-        key = (await store.get_or_create_session(dm())).session_key
-        assert (await stored(store, key)).due_at.hour == 4
+    async with open_store(home, quick_config(session_reset=DAILY), clock) as store:
+        key = (await store.get_or_create_session(dm_source())).session_key
+        assert (await stored_entry(store, key)).due_at.hour == 4
         assert (await store.set_zone(key, "Asia/Tokyo")).due_at.hour == 19
 
 
 async def test_an_unknown_busy_mode_is_refused_with_those_that_there_are(store):
-    entry = await store.get_or_create_session(dm())
+    entry = await store.get_or_create_session(dm_source())
     with pytest.raises(InvalidInputError, match="no busy mode 'politely': it is one of queue, collect, "):
         await store.set_busy_mode(entry.session_key, "politely")
-    assert await stored(store, entry.session_key) == entry
+    assert await stored_entry(store, entry.session_key) == entry
     assert (await store.set_busy_mode(entry.session_key, "reject")).busy_mode is BusyMode.REJECT
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc/passwd", "\ud800"])
 async def test_an_unknown_zone_is_refused_and_nothing_written(store, zone):
-    entry = await store.get_or_create_session(dm())
+    entry = await store.get_or_create_session(dm_source())
     with pytest.raises(InvalidPolicyError):
         await store.set_zone(entry.session_key, zone)
-    assert await stored(store, entry.session_key) == entry
+    assert await stored_entry(store, entry.session_key) == entry
 
 
 async def test_a_policy_that_could_never_be_evaluated_cannot_be_made():

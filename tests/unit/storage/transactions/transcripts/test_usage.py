@@ -11,7 +11,7 @@ from gateway_sessions import InvalidInputError, SessionStore
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.testing import FakeClock
 from tests.raw_sql import execute_sql
-from tests.unit.runtime.store_fixtures import dm, open_store, pass_time, stored
+from tests.unit.runtime.store_fixtures import dm_source, open_store, pass_time, stored_entry
 
 COUNTERS = (
     "input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, api_call_count,"
@@ -40,7 +40,7 @@ def totals(store: SessionStore, session_id: str):
 
 
 async def test_an_event_counts_on_the_session_and_on_its_entry(store: SessionStore, clock: FakeClock):
-    entry = await store.get_or_create_session(dm())
+    entry = await store.get_or_create_session(dm_source())
     pass_time(clock, minutes=5)
     assert await store.db.record_usage(
         entry.session_id,
@@ -59,7 +59,7 @@ async def test_an_event_counts_on_the_session_and_on_its_entry(store: SessionSto
     assert totals(store, entry.session_id) == (
         10, 20, 300, 4000, 7, 1, 0.25, None, "estimated", "list", "2026-01"
     )  # fmt: skip
-    after = await stored(store, entry.session_key)
+    after = await stored_entry(store, entry.session_key)
     assert after is not None
     assert (after.input_tokens, after.output_tokens, after.cache_read_tokens) == (10, 20, 300)
     assert (after.cache_write_tokens, after.total_tokens) == (4000, 4330)
@@ -70,31 +70,31 @@ async def test_an_event_counts_on_the_session_and_on_its_entry(store: SessionSto
 
 
 async def test_a_message_after_it_finds_the_counters_in_place(store: SessionStore):
-    entry = await store.get_or_create_session(dm())
+    entry = await store.get_or_create_session(dm_source())
     await store.db.record_usage(entry.session_id, "e1", input_tokens=10)
-    assert (await store.get_or_create_session(dm())).input_tokens == 10
+    assert (await store.get_or_create_session(dm_source())).input_tokens == 10
     await store.update_session(entry.session_key, 5)
     await store.db.record_usage(entry.session_id, "e2", input_tokens=10)
-    again = await store.get_or_create_session(dm())
+    again = await store.get_or_create_session(dm_source())
     assert (again.input_tokens, again.last_prompt_tokens) == (20, 5)
 
 
 async def test_the_same_event_again_changes_nothing(store: SessionStore):
-    entry = await store.get_or_create_session(dm())
+    entry = await store.get_or_create_session(dm_source())
     assert await store.db.record_usage(entry.session_id, "e1", input_tokens=10)
-    before = await stored(store, entry.session_key)
+    before = await stored_entry(store, entry.session_key)
     assert not await store.db.record_usage(entry.session_id, "e1", input_tokens=99)
-    assert await stored(store, entry.session_key) == before
+    assert await stored_entry(store, entry.session_key) == before
     assert totals(store, entry.session_id)[0] == 10
 
 
 async def test_other_tasks_belong_to_the_session_but_not_to_its_counters(store: SessionStore):
-    entry = await store.get_or_create_session(dm())
+    entry = await store.get_or_create_session(dm_source())
     await store.db.record_usage(entry.session_id, "e1", model="big", input_tokens=10)
     await store.db.record_usage(entry.session_id, "e2", model="small", input_tokens=3, task="title")
     await store.db.record_usage(entry.session_id, "e3", model="big", input_tokens=4)
     assert totals(store, entry.session_id)[0] == 14
-    assert (await stored(store, entry.session_key)).input_tokens == 14
+    assert (await stored_entry(store, entry.session_key)).input_tokens == 14
     usage = await store.db.usage_of_session(entry.session_id)
     assert [(part.model, part.task, part.used.events) for part in usage.parts] == [
         ("big", "turn", 2),
@@ -105,17 +105,17 @@ async def test_other_tasks_belong_to_the_session_but_not_to_its_counters(store: 
 
 
 async def test_a_session_without_use_has_used_nothing(store: SessionStore):
-    entry = await store.get_or_create_session(dm())
+    entry = await store.get_or_create_session(dm_source())
     usage = await store.db.usage_of_session(entry.session_id)
     assert (usage.parts, usage.total.events) == ((), 0)
     assert totals(store, entry.session_id)[8] is None
 
 
 async def test_what_is_counted_late_stays_with_the_session_that_used_it(store: SessionStore):
-    first = await store.get_or_create_session(dm())
+    first = await store.get_or_create_session(dm_source())
     second = await store.reset_session(first.session_key)
     await store.db.record_usage(first.session_id, "late", input_tokens=10, actual_cost_usd=0.5)
-    assert (await stored(store, first.session_key)).input_tokens == 0
+    assert (await stored_entry(store, first.session_key)).input_tokens == 0
     back = await store.undo_reset(first.session_key)
     assert (back.session_id, back.input_tokens, back.estimated_cost_usd) == (first.session_id, 10, 0.5)
     assert second.input_tokens == 0
@@ -123,7 +123,10 @@ async def test_what_is_counted_late_stays_with_the_session_that_used_it(store: S
 
 async def test_a_session_whose_lane_went_on_elsewhere_can_still_be_counted(store: SessionStore):
     """It has neither an entry nor a record of one."""
-    one, two = await store.get_or_create_session(dm("1")), await store.get_or_create_session(dm("2"))
+    one, two = (
+        await store.get_or_create_session(dm_source("1")),
+        await store.get_or_create_session(dm_source("2")),
+    )
     await store.switch_session(two.session_key, one.session_id, scope=Scope.operator(), move=True)
     execute_sql(store.db.path, "UPDATE sessions SET entry = NULL")
     assert await store.db.record_usage(two.session_id, "e1", input_tokens=10)
@@ -131,7 +134,7 @@ async def test_a_session_whose_lane_went_on_elsewhere_can_still_be_counted(store
 
 
 async def test_the_first_model_and_route_are_those_of_the_session(store: SessionStore):
-    entry = await store.get_or_create_session(dm())
+    entry = await store.get_or_create_session(dm_source())
     route = "model, billing_provider, billing_base_url, billing_mode"
     await store.db.record_usage(entry.session_id, "e0", model="titler", provider="t", task="title")
     assert row(store, route, "sessions", entry.session_id) == (None, None, None, None)
@@ -149,7 +152,7 @@ async def test_the_first_model_and_route_are_those_of_the_session(store: Session
 
 
 async def test_the_time_of_an_event_can_be_told(store: SessionStore, clock: FakeClock):
-    entry = await store.get_or_create_session(dm())
+    entry = await store.get_or_create_session(dm_source())
     await store.db.record_usage(entry.session_id, "e1", at=1_700_000_000.5)
     assert row(store, "at", "usage_events", entry.session_id) == (1_700_000_000_500_000,)
     with pytest.raises(InvalidInputError, match="at"):
@@ -158,17 +161,17 @@ async def test_the_time_of_an_event_can_be_told(store: SessionStore, clock: Fake
 
 class TestAPriceThatBecomesKnown:
     async def test_takes_the_place_of_the_estimate_once(self, store: SessionStore):
-        entry = await store.get_or_create_session(dm())
+        entry = await store.get_or_create_session(dm_source())
         await store.db.record_usage(entry.session_id, "e1", estimated_cost_usd=0.5)
         assert await store.db.amend_usage("e1", 0.4, cost_source="bill", pricing_version="v2")
         assert totals(store, entry.session_id)[6:] == (0.5, 0.4, "actual", "bill", "v2")
-        after = await stored(store, entry.session_key)
+        after = await stored_entry(store, entry.session_key)
         assert (after.estimated_cost_usd, after.cost_status) == (0.4, "actual")
         assert not await store.db.amend_usage("e1", 0.3)
         assert totals(store, entry.session_id)[7] == 0.4
 
     async def test_leaves_the_others_as_unknown_as_they_were(self, store: SessionStore):
-        entry = await store.get_or_create_session(dm())
+        entry = await store.get_or_create_session(dm_source())
         for event in ("e1", "e2"):
             await store.db.record_usage(entry.session_id, event, input_tokens=1)
         await store.db.amend_usage("e1", 0.4)
@@ -179,7 +182,7 @@ class TestAPriceThatBecomesKnown:
         assert (await store.db.usage_of_session(entry.session_id)).total.cost_usd == 0.5
 
     async def test_of_another_task_changes_no_counter(self, store: SessionStore):
-        entry = await store.get_or_create_session(dm())
+        entry = await store.get_or_create_session(dm_source())
         await store.db.record_usage(entry.session_id, "e1", task="title")
         await store.db.amend_usage("e1", 0.4)
         assert totals(store, entry.session_id)[7] is None
@@ -187,12 +190,12 @@ class TestAPriceThatBecomesKnown:
 
 
 async def test_an_imported_entry_stays_as_unknown_as_it_was(store: SessionStore):
-    entry = await store.get_or_create_session(dm())
+    entry = await store.get_or_create_session(dm_source())
     execute_sql(
         store.db.path,
         "UPDATE entries SET record = json_set(record, '$.total_tokens', 100, '$.input_tokens', 100)",
     )
     await store.db.record_usage(entry.session_id, "e1", input_tokens=1, actual_cost_usd=0.5)
-    after = await stored(store, entry.session_key)
+    after = await stored_entry(store, entry.session_key)
     assert (after.input_tokens, after.estimated_cost_usd, after.cost_status) == (101, 0.5, "unknown")
     assert totals(store, entry.session_id)[8] == "actual"

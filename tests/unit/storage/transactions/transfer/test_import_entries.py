@@ -9,7 +9,7 @@ from gateway_sessions import SessionEntry, SessionStore
 from gateway_sessions.storage.tables.change import Actor
 from gateway_sessions.storage.transactions.transfer import import_entries
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.store_fixtures import dm, open_store
+from tests.unit.runtime.store_fixtures import dm_source, open_store
 
 
 def entry(key: str, session_id: str, clock: FakeClock) -> SessionEntry:
@@ -32,5 +32,5 @@ async def test_a_session_that_another_lane_has_by_now_stays_there_and_the_lane_i
         assert await take_in(store, entry(first, "shared", fake_clock)) == 1
         assert await take_in(store, entry(second, "shared", fake_clock)) == 0
         assert await store.peek_session_id(first) == "shared"
-        new = await store.get_or_create_session(dm("2"))
+        new = await store.get_or_create_session(dm_source("2"))
     assert (new.auto_reset_reason, new.previous_session_id) == ("moved", "shared")
