@@ -17,13 +17,13 @@ async def repeat(
     sweep: Callable[[], Awaitable[T]],
     rest: Callable[[T], Awaitable[object]],
     *,
-    failed: Callable[[GatewaySessionsError], T],
+    failed: Callable[[GatewaySessionsError], T] | None = None,
     passing: tuple[type[GatewaySessionsError], ...] = (StorageError,),
 ) -> None:
     """Run *sweep* again and again until cancelled; a store that has stopped ends it in silence.
 
     Between two sweeps stands *rest*. It is given what the sweep returned, or what *failed* returned for an
-    error that is *passing*.
+    error that is *passing*. Without *failed*, every error ends the duty.
     """
     while True:
         try:
@@ -31,6 +31,8 @@ async def repeat(
         except StoreStoppedError:
             return
         except passing as error:
+            if failed is None:
+                raise
             outcome = failed(error)
         await rest(outcome)
 

@@ -37,13 +37,8 @@ GUARDS: dict[tuple[str, str], str] = {
     ("runtime/user_code.py", "_Outcome.of"): "raised or told where the outcome is waited for",
     ("runtime/delivery/delivery.py", "send_reply"): "told apart by its kind, and kept with the reply",
     ("runtime/gateway/running_turn.py", "_agent_takes"): "logged; the message waits for a turn of its own",
-    ("runtime/duties/session_hooks.py", "Hooks._call_hook"): "a hook's failure is stored with its call",
     ("runtime/agents/search_tool.py", "SessionSearch._summarised"): "the places that match are shown instead",
     ("runtime/queue/routing.py", "SingleFlight.share"): "handed to everybody who shares the flight",
-    (
-        "runtime/duties/titles.py",
-        "Titling._ask_titler.work",
-    ): "a titler's failure is logged and costs a title at most",
     ("runtime/gateway/execution.py", "TurnExecution.execute"): "raised again once what was used is counted",
     (
         "runtime/gateway/execution.py",

@@ -13,7 +13,6 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions.core.cluster import Node, node_of, shard_of, takes_over_first
-from gateway_sessions.errors import StorageError
 from gateway_sessions.runtime.duties.restart_recovery import RestartRecords
 from gateway_sessions.runtime.duty import failure_reporter, repeat
 from gateway_sessions.runtime.queue.listener import QueueListener
@@ -159,36 +158,44 @@ class Cluster:
     # Inside
 
     async def _look_now_and_then(self) -> None:
-        """Look now and then, and soon when somebody calls."""
-        seconds = self.membership.rules.poll.total_seconds()
-        while True:
-            with anyio.move_on_after(seconds * (0.75 + 0.5 * _ANY.random())):
-                await self._called.wait()
-            self._called.clear()
-            self._on_look()
-            for listener in self._listeners:
-                listener.look()
-            await asyncio.sleep(COALESCED_SECONDS)
+        """Let the duties of this node look now and then, and soon when another node calls."""
+        await self._wait_for_call(None)
+        await repeat(self._look_once, self._wait_for_call)
+
+    async def _wait_for_call(self, _: None) -> None:
+        poll = self.membership.rules.poll.total_seconds()
+        with anyio.move_on_after(poll * (0.75 + 0.5 * _ANY.random())):  # so nodes do not look all at once
+            await self._called.wait()
+        self._called.clear()
+
+    async def _look_once(self) -> None:
+        self._on_look()
+        for listener in self._listeners:
+            listener.look()
+        await asyncio.sleep(COALESCED_SECONDS)
 
     async def _send_calls(self) -> None:
-        while True:
-            await self._calling.wait()
-            self._calling.clear()
-            epochs, self._to_call = self._to_call, set()
-            if self._lanes.other_nodes() and epochs != set():
-                try:
-                    await self._shared.notify_nodes(frozenset(epochs or ()))
-                except StorageError:
-                    logger.debug("nobody could be called", extra={"action": "call_failed"})
-            await asyncio.sleep(COALESCED_SECONDS)
+        failed = failure_reporter(logger, "nobody could be called", {"action": "call_failed"}, logging.DEBUG)
+        await self._calling.wait()
+        await repeat(self._send_calls_once, self._wait_to_call, failed=failed)
+
+    async def _wait_to_call(self, _: None) -> None:
+        await asyncio.sleep(COALESCED_SECONDS)
+        await self._calling.wait()
+
+    async def _send_calls_once(self) -> None:
+        self._calling.clear()
+        epochs, self._to_call = self._to_call, set()
+        if self._lanes.other_nodes() and epochs != set():
+            await self._shared.notify_nodes(frozenset(epochs or ()))
 
     async def _count_waiting(self) -> None:
         """Count what waits, which others change as well."""
         failed = failure_reporter(
             logger, "what waits could not be counted", {"action": "count_failed"}, logging.DEBUG
         )
-        await self._wait_for_heartbeat(None)
-        await repeat(self._count_once, self._wait_for_heartbeat, failed=failed)
+        await self._wait_for_survey(None)
+        await repeat(self._count_once, self._wait_for_survey, failed=failed)
 
     async def _count_once(self) -> None:
         if self._lanes.other_nodes():
@@ -196,7 +203,7 @@ class Cluster:
             if self.membership.leads:
                 self._on_lead()
 
-    async def _wait_for_heartbeat(self, _: None) -> None:
+    async def _wait_for_survey(self, _: None) -> None:
         await self.membership.wait_for_next_survey()
 
     async def _watch_for_dead_nodes(self) -> None:
@@ -216,9 +223,9 @@ class Cluster:
                 self.membership.lost -= dead
                 took_over_at = loop.time()
 
-        await self._wait_for_heartbeat(None)
+        await self._wait_for_survey(None)
         failed = failure_reporter(logger, "nothing could be taken over", {"action": "takeover_failed"})
-        await repeat(sweep, self._wait_for_heartbeat, failed=failed)
+        await repeat(sweep, self._wait_for_survey, failed=failed)
 
     async def _take_over_dead_nodes(self) -> None:
         if not takes_over_first(self.membership.epoch, self.membership.nodes):

@@ -24,16 +24,15 @@ from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.errors import GatewaySessionsError, InvalidInputError, StorageError
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.alarm import ClockSteps
+from gateway_sessions.runtime.alarm import Alarm, ClockSteps
 from gateway_sessions.runtime.duty import repeat
+from gateway_sessions.runtime.user_code import problem_within
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.queue import clock_set_back
 from gateway_sessions.storage.transactions.sessions import hooks as transactions
 from gateway_sessions.storage.transactions.sessions.hooks import Capacity, HookCall
 
 logger: Final = logging.getLogger(__name__)
-
-MAX_ERROR: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class Hooks:
         """The names of the registered hooks, as they are at any moment."""
         self._running: dict[str, set[str]] = {}
         """By hook, the calls under way."""
-        self._wake = anyio.Event()
+        self._alarm = Alarm(clock)
         self._ended_one = anyio.Event()
 
     def register(self, hook: Hook, *, name: str | None = None, once_within: timedelta | None = None) -> None:
@@ -112,7 +111,7 @@ class Hooks:
 
     def wake(self) -> None:
         """A call may be owed: do not wait for the next round."""
-        self._wake.set()
+        self._alarm.ring()
 
     def hear_news(self, news: Sequence[CommittedChange]) -> None:
         """Be told what a commit has brought about: the end of a session owes calls."""
@@ -132,7 +131,7 @@ class Hooks:
         """Call what is owed whenever something is, and look again when a retry is due."""
         async with anyio.create_task_group() as tasks:
             await repeat(
-                partial(self._start_owed_calls, tasks), self._wait_until_due, failed=self._pause_after_failure
+                partial(self._start_owed_calls, tasks), self._alarm.wait, failed=self._pause_after_failure
             )
 
     def _pause_after_failure(self, error: GatewaySessionsError) -> timedelta:
@@ -155,7 +154,7 @@ class Hooks:
 
     async def _start_owed_calls(self, tasks: TaskGroup) -> timedelta | None:
         """Start every call that may begin now; how long until the next one, None if none is owed."""
-        self._wake = anyio.Event()
+        self._alarm.reset()
         if self._clock_steps.was_set_back():
             await self._db.write(partial(clock_set_back.pull_hook_calls_forward, self._clock.now()))
         while True:
@@ -164,19 +163,6 @@ class Hooks:
                 return pause
             for one in calls:
                 tasks.start_soon(self._attempt_call, *one)
-
-    async def _wait_until_due(self, pause: timedelta | None) -> None:
-        """Wait until woken, or that long."""
-        async with anyio.create_task_group() as tasks:
-            if pause is not None:
-
-                async def until(end: timedelta) -> None:
-                    await self._clock.sleep(end.total_seconds())
-                    tasks.cancel_scope.cancel()
-
-                tasks.start_soon(until, pause)
-            await self._wake.wait()
-            tasks.cancel_scope.cancel()
 
     async def _claim_due_calls(self) -> tuple[list[tuple[_RegisteredHook, HookCall]], timedelta | None]:
         """Calls whose attempt is counted now, and how long until more are due.
@@ -220,7 +206,8 @@ class Hooks:
         """Make a call whose attempt has been counted; tell whether it succeeded."""
         try:
             failpoint("hook_call_counted")
-            problem = await self._call_in_time(registered, call)
+            work = partial(registered.hook, _event_of_call(call))
+            problem = await problem_within(registered.limits.timeout, self._clock, work)
             failpoint("hook_called")
             await self._note_outcome(registered, call, problem)
         except anyio.get_cancelled_exc_class():
@@ -254,33 +241,6 @@ class Hooks:
         retry = self._clock.now() + limits.retry if again else None
         await self._db.write(partial(transactions.failed, call, problem, retry))
         _log_failed_call(call, call.attempts + 1, problem, again=again)
-
-    async def _call_in_time(self, registered: _RegisteredHook, call: HookCall) -> str | None:
-        """Run the hook as long as it may; what went wrong, or None."""
-        limit = registered.limits.timeout.total_seconds()
-        outcomes: list[str | None] = []
-        async with anyio.create_task_group() as tasks:
-
-            async def work() -> None:
-                outcomes.append(await self._call_hook(registered.hook, call))
-                tasks.cancel_scope.cancel()
-
-            async def stop() -> None:
-                await self._clock.sleep(limit)
-                outcomes.append(f"took longer than {limit:g} s")
-                tasks.cancel_scope.cancel()
-
-            # A task of its own: a hook that cancels itself ends that, and leaves no outcome.
-            tasks.start_soon(work)
-            tasks.start_soon(stop)
-        return outcomes[0] if outcomes else "cancelled itself"
-
-    async def _call_hook(self, hook: Hook, call: HookCall) -> str | None:
-        try:
-            await hook(_event_of_call(call))
-        except Exception as error:  # noqa: BLE001 -- foreign code: whatever it raises is its own failure
-            return f"{type(error).__name__}: {error}"[:MAX_ERROR]
-        return None
 
 
 def _log_failed_call(call: HookCall, attempt: int, problem: str, *, again: bool) -> None:

@@ -13,14 +13,15 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, TypeAlias
 
-import anyio
 from cachetools import LRUCache
 
 from gateway_sessions.core.checks import plain_text
 from gateway_sessions.core.sessions.titles import plain_title
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.alarm import Alarm
 from gateway_sessions.runtime.duty import failure_reporter, repeat
+from gateway_sessions.runtime.user_code import problem_within
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.sessions import titles
 
@@ -63,7 +64,7 @@ class Titling:
         self._titler = titler
         self._waiting: dict[str, None] = {}
         self._tries: LRUCache[str, int] = LRUCache(REMEMBERED)
-        self._wake = anyio.Event()
+        self._alarm = Alarm(clock)
 
     def consider_session(self, session_id: str) -> None:
         """A turn of the session has ended. Where too many wait already, a later turn will do."""
@@ -71,20 +72,17 @@ class Titling:
             return
         if len(self._waiting) < MAX_WAITING:
             self._waiting[session_id] = None
-            self._wake.set()
+            self._alarm.ring()
 
     async def run(self) -> None:
         """Look at whatever waits, one after the other, until cancelled."""
 
         async def sweep() -> None:
-            self._wake = anyio.Event()
+            self._alarm.reset()
             await self.sweep()
 
-        async def rest(_: None) -> None:
-            await self._wake.wait()
-
         failed = failure_reporter(logger, "sessions could not be given titles", {"action": "title_failed"})
-        await repeat(sweep, rest, failed=failed)
+        await repeat(sweep, self._alarm.wait, failed=failed)
 
     async def sweep(self) -> int:
         """Look at all that wait now; how many got a title."""
@@ -127,25 +125,13 @@ class Titling:
         assert self._titler is not None  # noqa: S101 -- nothing waits without one
         if self._titler is plain_titler:
             return await plain_titler(exchange)
-        proposed: list[str | None] = []
-        problem = f"took longer than {TIMEOUT.total_seconds():g} s, or cancelled itself"
-        async with anyio.create_task_group() as tasks:
+        titler, proposed = self._titler, list[str | None]()
 
-            async def work(titler: Titler) -> None:
-                nonlocal problem
-                try:
-                    proposed.append(await titler(exchange))
-                except Exception as error:  # noqa: BLE001 -- foreign code: its failure costs a title at most
-                    problem = f"{type(error).__name__}: {error}"
-                tasks.cancel_scope.cancel()
+        async def ask() -> None:
+            proposed.append(await titler(exchange))
 
-            async def stop() -> None:
-                await self._clock.sleep(TIMEOUT.total_seconds())
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(work, self._titler)
-            tasks.start_soon(stop)
-        if not proposed:
+        problem = await problem_within(TIMEOUT, self._clock, ask)
+        if problem is not None:
             logger.warning("a titler failed", extra=_log_facts(exchange.session_id, problem))
             return None
         return _as_text(proposed[0]) if proposed[0] else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Final
 
 from gateway_sessions.errors import SessionBusyError, SnapshotError, StorageError
 from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.alarm import Alarm
 from gateway_sessions.runtime.duty import failure_reporter, repeat
 from gateway_sessions.runtime.observability.incidents import Incidents
 from gateway_sessions.storage.database import SessionDB
@@ -26,7 +26,7 @@ class UnfinishedErasures:
         self._db = db
         self._clock = clock
         self._incidents = incidents
-        self._wanted = asyncio.Event()
+        self._alarm = Alarm(clock)
 
     async def find_unfinished(self) -> None:
         """See what an earlier process has left; erasures are reported."""
@@ -40,7 +40,7 @@ class UnfinishedErasures:
 
     def wake(self) -> None:
         """There may be something to finish."""
-        self._wanted.set()
+        self._alarm.ring()
 
     async def run(self) -> None:
         """Finish whatever there is; what stands in the way is waited for."""
@@ -56,8 +56,8 @@ class UnfinishedErasures:
         await self._wait_until_woken()
 
     async def _wait_until_woken(self) -> None:
-        await self._wanted.wait()
-        self._wanted.clear()
+        await self._alarm.wait(None)
+        self._alarm.reset()
 
     async def sweep(self) -> int:
         """Finish what there is now; how many erasures."""

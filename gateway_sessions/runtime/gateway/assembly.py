@@ -59,7 +59,7 @@ class GatewayParts:
         self._options = options
         self._tasks = tasks
         self.lanes: LaneScheduler = self._make_scheduler()
-        self.turn_signals: TurnSignals = TurnSignals(self.lanes, queue, store.db, self._cluster)
+        self.turn_signals: TurnSignals = TurnSignals(self.lanes, queue, store.db, clock, self._cluster)
         self.agents: AgentCache = AgentCache(tasks, clock, config.agent_cache)
         self.connections: Connections = Connections(clock, host.events)
         self._pauses = Pauses(clock)
@@ -161,7 +161,7 @@ class GatewayParts:
             command_set=self._host.commands,
             commands=self.commands,
             edits=parts_of(self._host.store).edits,
-            edit_listener=EditListener(self.turn_signals.tell, self.agents.evict),
+            edit_listener=EditListener(self.turn_signals.tell_of_edit, self.agents.evict),
             turn_signals=self.turn_signals,
             notices=notices,
         )

@@ -237,7 +237,7 @@ class TurnExecution:
                 if not in_doubt:  # else it may be said all the same
                     self._streaming.restore_shown(messages)
                 raise
-            owed.committed(ids, self._turn.entry.session_id)
+            owed.note_committed(ids, self._turn.entry.session_id)
 
     # Its end
 
@@ -365,7 +365,7 @@ class TurnExecution:
             cut = await self._turn.cut_short(why, owed.replies)
             if cut.given_up:
                 self.outcome = TurnOutcome.DEAD
-                owed.committed(cut.notice_ids, cut.entry.session_id if cut.entry is not None else None)
+                owed.note_committed(cut.notice_ids, cut.entry.session_id if cut.entry is not None else None)
 
     async def _count_unsettled_use(self) -> None:
         """Count what was used if no end of the turn is stored: it was spent, and changes no conversation."""
@@ -419,7 +419,7 @@ class TurnExecution:
             self.settled = True
             self._parts.spoilt.forget(self._turn.session_key, self._turn.seq)
             failpoint("after_commit_before_deliver")
-            owed.committed(ended.reply_ids, ended.entry.session_id if ended.entry is not None else None)
+            owed.note_committed(ended.reply_ids, ended.entry.session_id if ended.entry is not None else None)
         return ended
 
     async def _retry_until_done(self, end: Callable[[], Awaitable[T]]) -> T:
@@ -469,6 +469,6 @@ class _ExpectedReplies:
     ids: Sequence[int] = ()
     session_id: str | None = None
 
-    def committed(self, ids: Sequence[int], session_id: str | None) -> None:
+    def note_committed(self, ids: Sequence[int], session_id: str | None) -> None:
         """They are durable."""
         self.ids, self.session_id = ids, session_id

@@ -51,7 +51,7 @@ class GatewayListener(QueueListener):
     def look(self) -> None:
         """Look soon for turns, signals and replies that other nodes have left."""
         self._lanes.wake()
-        self._remote_turns.look()
+        self._remote_turns.read_soon()
         for delivery in self._deliveries:
             delivery.check_soon()
 

@@ -107,6 +107,6 @@ class MessageIntake:
             elif turn is not None:
                 self._runner.start_turn(turn)
         if isinstance(receipt, Accepted) and receipt.disposition is not Disposition.STARTS:
-            await self._remote_turns.follow_up(message, receipt)
+            await self._remote_turns.apply_to_running_turn(message, receipt)
         self._notices.tell_of_receipt(message, receipt, solo=solo)
         return receipt

@@ -7,7 +7,6 @@ lost.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -20,6 +19,8 @@ import msgspec
 
 from gateway_sessions.core.queue.inbound import Accepted, Disposition, InboundMessage, stored_form
 from gateway_sessions.errors import StorageCorruptError
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.alarm import Alarm
 from gateway_sessions.runtime.duties.cluster import Cluster
 from gateway_sessions.runtime.duty import failure_reporter, repeat
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
@@ -65,7 +66,12 @@ class TurnSignals:
     """Does to running turns what people ask for, wherever they run."""
 
     def __init__(
-        self, lanes: LaneScheduler, queue: QueueOperations, db: SessionDB, cluster: Cluster | None
+        self,
+        lanes: LaneScheduler,
+        queue: QueueOperations,
+        db: SessionDB,
+        clock: Clock,
+        cluster: Cluster | None,
     ) -> None:
         self._lanes = lanes
         self._queue = queue
@@ -73,43 +79,43 @@ class TurnSignals:
         """Turns of this node that nobody here has, and since when that was seen."""
         self._db = db
         self._cluster = cluster
-        self._wanted = asyncio.Event()
+        self._alarm = Alarm(clock)
 
-    async def follow_up(self, message: InboundMessage, receipt: Accepted) -> None:
+    async def apply_to_running_turn(self, message: InboundMessage, receipt: Accepted) -> None:
         """Do to the running turn what a message asks for that was taken in."""
         signal = _ASKED_BY.get(receipt.disposition)
         if signal is None:
             return
         running = self._lanes.running.get(receipt.session_key)
         if running is not None:
-            await self._carry_out(signal, running, message, receipt.seq)
+            await self._apply_signal(signal, running, message, receipt.seq)
         else:
-            await self._write(signal, receipt.session_key, message, receipt.seq)
+            await self._send_signal(signal, receipt.session_key, message, receipt.seq)
 
-    async def tell(self, session_key: str, message: InboundMessage) -> None:
+    async def tell_of_edit(self, session_key: str, message: InboundMessage) -> None:
         """Tell the turn of a lane what one of its messages says now; its agent need not listen."""
         if (running := self._lanes.running.get(session_key)) is not None:
             await running.take_edit(message)
         elif (turn := self._queue.given_on(session_key)) is not None:
             turn.apply_edit(message)  # it was given out, and is about to run
         else:
-            await self._write(Signal.TELL, session_key, message)
+            await self._send_signal(Signal.TELL, session_key, message)
 
-    def look(self) -> None:
-        """Note that there may be new signals."""
-        self._wanted.set()
+    def read_soon(self) -> None:
+        """Read signals soon: there may be new ones."""
+        self._alarm.ring()
 
     async def run(self) -> None:
         """Read signals whenever there may be new ones, until cancelled."""
         failed = failure_reporter(
             logger, "signals could not be read", {"action": "signals_failed"}, logging.WARNING
         )
-        await self._until_wanted(None)
-        await repeat(self.sweep, self._until_wanted, failed=failed)
+        await self._wait_for_signals(None)
+        await repeat(self.sweep, self._wait_for_signals, failed=failed)
 
-    async def _until_wanted(self, _: int | None) -> None:
-        await self._wanted.wait()
-        self._wanted.clear()
+    async def _wait_for_signals(self, _: int | None) -> None:
+        await self._alarm.wait(None)
+        self._alarm.reset()
 
     async def sweep(self) -> int:
         """Find turns that lost their lanes, and obey the signals of others; return how many there were."""
@@ -117,14 +123,14 @@ class TurnSignals:
         post = await self._db.read(partial(transactions.signals_and_leases, epoch))
         for one in before:
             if one.turn.lease.epoch != epoch or (one.turn.session_key, one.turn.token) not in post.leases:
-                self._lose(one)
-        await self._take_back(post.leases)
-        await self._read_all(post.signals)
+                self._stop_lost_turn(one)
+        await self._take_back_unheard(post.leases)
+        await self._obey_all(post.signals)
         if post.signals:
             await self._db.write(partial(transactions.remove_signals, epoch, post.signal_ids))
         return len(post.signals)
 
-    async def _take_back(self, leases: Collection[tuple[str, int]]) -> None:
+    async def _take_back_unheard(self, leases: Collection[tuple[str, int]]) -> None:
         """Let turns wait again that began in a commit of which nobody heard that it stands."""
         now = anyio.current_time()
         unknown = [one for one in leases if not self._queue.knows(*one)]
@@ -135,24 +141,24 @@ class TurnSignals:
                 logger.warning("a turn had begun without anybody hearing of it", extra=facts)
                 await self._queue.take_back(*lease)
 
-    def _lose(self, running: RunningTurn) -> None:
+    def _stop_lost_turn(self, running: RunningTurn) -> None:
         if self._lanes.running.get(running.turn.session_key) is running and not running.turn.ended:
             running.stop(StopReason.OVERTAKEN)
 
-    async def _read_all(self, signals: Iterable[SignalRow]) -> None:
+    async def _obey_all(self, signals: Iterable[SignalRow]) -> None:
         """Each lane's in its order; an agent that is slow to take a message keeps no other lane waiting."""
         lanes: defaultdict[str, list[SignalRow]] = defaultdict(list)
         for one in signals:
             lanes[one.session_key].append(one)
         async with anyio.create_task_group() as tasks:
             for of_lane in lanes.values():
-                tasks.start_soon(self._read_in_order, of_lane)
+                tasks.start_soon(self._obey_in_order, of_lane)
 
-    async def _read_in_order(self, of_lane: Iterable[SignalRow]) -> None:
+    async def _obey_in_order(self, of_lane: Iterable[SignalRow]) -> None:
         for one in of_lane:
-            await self._read(one)
+            await self._obey_signal(one)
 
-    async def _read(self, signals: SignalRow) -> None:
+    async def _obey_signal(self, signals: SignalRow) -> None:
         running = self._lanes.running.get(signals.session_key)
         if running is None or running.turn.token != signals.token or signals.kind not in set(Signal):
             return
@@ -162,9 +168,9 @@ class TurnSignals:
             logger.exception("a signal could not be read", extra={"action": "signal_damaged"})
             return
         message = decode_message_or_none(signals.session_key, said.payload) if said.payload else None
-        await self._carry_out(Signal(signals.kind), running, message, said.seq)
+        await self._apply_signal(Signal(signals.kind), running, message, said.seq)
 
-    async def _carry_out(
+    async def _apply_signal(
         self, signal: Signal, running: RunningTurn, message: InboundMessage | None, seq: int
     ) -> None:
         if (reason := _STOPS.get(signal)) is not None:
@@ -174,7 +180,9 @@ class TurnSignals:
         elif message is not None:
             await running.take_edit(message)
 
-    async def _write(self, signal: Signal, session_key: str, message: InboundMessage, seq: int = 0) -> None:
+    async def _send_signal(
+        self, signal: Signal, session_key: str, message: InboundMessage, seq: int = 0
+    ) -> None:
         """Ask the node that runs the lane's turn."""
         if self._cluster is None:
             return

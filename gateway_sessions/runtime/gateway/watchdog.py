@@ -14,6 +14,7 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.turn_context import TurnContext, control_of
 from gateway_sessions.runtime.alarm import NEVER, Alarm
 from gateway_sessions.runtime.delivery.notices import Hints
+from gateway_sessions.runtime.duty import repeat
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
 
 TYPING: Final = timedelta(seconds=4)
@@ -73,11 +74,13 @@ class Watchdog:
 
     async def run(self) -> None:
         """Look whenever something may be due, until cancelled."""
-        while True:
-            self._alarm.reset()
-            if self._looks_at <= self._clock.now():
-                self._looks_at = self.sweep()
-            await self._alarm.wait_until(self._looks_at)
+        await repeat(self._sweep_if_due, self._alarm.wait_until)
+
+    async def _sweep_if_due(self) -> datetime:
+        self._alarm.reset()
+        if self._looks_at <= self._clock.now():
+            self._looks_at = self.sweep()
+        return self._looks_at
 
     def sweep(self) -> datetime:
         """Look at all turns; when to look again."""

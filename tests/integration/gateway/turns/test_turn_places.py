@@ -131,7 +131,7 @@ async def lanes(tmp_path: Path):
             max_turns_per_owner=1,
             start=begun.append,
         )
-        turn_signals = TurnSignals(lanes, queue_of(store), store.db, None)
+        turn_signals = TurnSignals(lanes, queue_of(store), store.db, clock, None)
         queue_of(store).attach(GatewayListener(lanes, (), turn_signals, None, wants_versions=True))
         task = asyncio.create_task(lanes.run())
         yield store, lanes, begun

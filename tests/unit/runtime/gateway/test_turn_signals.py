@@ -10,6 +10,7 @@ from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
 from gateway_sessions.runtime.gateway.running_turn import StopReason
 from gateway_sessions.runtime.gateway.turn_signals import Signal, TurnSignals
 from gateway_sessions.storage.tables.nodes import SignalRow, SignalsAndLeases
+from gateway_sessions.testing import FakeClock
 
 KEY, OTHER = "agent:main:telegram:dm:ann", "agent:main:telegram:dm:bob"
 
@@ -68,7 +69,7 @@ async def test_a_signal_that_cannot_be_read_is_thrown_away_and_the_next_one_is_r
     lanes: Any = SimpleNamespace(running={KEY: running})
     ledger: Any = SimpleNamespace(knows=lambda *_: True)
     db: Any = database
-    assert await TurnSignals(lanes, ledger, db, None).sweep() == 3
+    assert await TurnSignals(lanes, ledger, db, FakeClock(), None).sweep() == 3
     assert running.stopped == [StopReason.MESSAGE]
     assert database.thrown_away == 3
 
@@ -97,6 +98,6 @@ async def test_an_agent_that_is_slow_to_take_a_message_keeps_no_other_lane_waiti
     ledger: Any = SimpleNamespace(knows=lambda *_: True)
     db: Any = database
     async with asyncio.timeout(15):
-        assert await TurnSignals(lanes, ledger, db, None).sweep() == 3
+        assert await TurnSignals(lanes, ledger, db, FakeClock(), None).sweep() == 3
     assert other.stopped == [StopReason.MESSAGE]
     assert slow.told == ["one", "two"]
