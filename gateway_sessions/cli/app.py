@@ -100,22 +100,25 @@ def _read_global_options(
     home: Annotated[
         str | None,
         typer.Option(
-            help=f"The store's directory, or a server's address. Else ${HOME_VARIABLE}.", metavar="DIR"
+            help=f"The store's directory, or the address of a server. Default: ${HOME_VARIABLE}.",
+            metavar="DIR",
         ),
     ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
-            help=f"The configuration. Else ${CONFIG_VARIABLE}, else config.yaml in the directory.",
+            help=f"The configuration. Default: ${CONFIG_VARIABLE}, else config.yaml in the directory.",
             metavar="FILE",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON, one line.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is changed.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", help="Say what is installed.", callback=_print_version, is_eager=True),
+        typer.Option(
+            "--version", help="Show the installed versions.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     context.obj = Settings(home=home, config=config, as_json=as_json, yes=yes, debug=debug)

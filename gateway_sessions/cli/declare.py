@@ -71,25 +71,23 @@ def _parse_between(
 
 Limit: TypeAlias = Annotated[
     int,
-    typer.Option(
-        "--limit", "-n", parser=whole_number(1, MAX_COUNT), help="Show no more than so many.", metavar="N"
-    ),
+    typer.Option("--limit", "-n", parser=whole_number(1, MAX_COUNT), help="Show at most N.", metavar="N"),
 ]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Only this platform.", metavar="NAME")]
-Archived: TypeAlias = Annotated[bool, typer.Option("--archived", help="Those of the archive.")]
-DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
-Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+Archived: TypeAlias = Annotated[bool, typer.Option("--archived", help="Archived ones.")]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Only report what would be done.")]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 SessionText: TypeAlias = Annotated[
-    str, typer.Argument(help="Its id, the beginning of that, or its title.", metavar="SESSION")
+    str, typer.Argument(help="Its id, the beginning of its id, or its title.", metavar="SESSION")
 ]
 Key: TypeAlias = Annotated[str, typer.Argument(help="The lane's session key.", metavar="KEY")]
 Target: TypeAlias = Annotated[
-    str, typer.Argument(help="The file to write; - is the standard output.", metavar="FILE")
+    str, typer.Argument(help="The file to write; - for the standard output.", metavar="FILE")
 ]
 Agent: TypeAlias = Annotated[
     str,
     typer.Option(
-        help="Who answers: a function of a turn, a factory, or `openai`: the model that is configured.",
+        help="The agent: a function of a turn, a factory, or `openai` for the configured model.",
         metavar="MODULE:NAME",
     ),
 ]

@@ -20,19 +20,19 @@ Title: TypeAlias = Annotated[
         help="With -c: the title of the conversation; several words are joined.", metavar="TITLE…"
     ),
 ]
-GoOn: TypeAlias = Annotated[bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")]
+GoOn: TypeAlias = Annotated[bool, typer.Option("--continue", "-c", help="Continue the last conversation.")]
 Resume: TypeAlias = Annotated[
-    str | None, typer.Option("--resume", "-r", help="Go on with this session.", metavar="SESSION")
+    str | None, typer.Option("--resume", "-r", help="Continue this session.", metavar="SESSION")
 ]
 RecapOf: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="What is shown of a resumed one: full, minimal or off. Else as display.resume_display says.",
+        help="The recap of a resumed conversation: full, minimal or off. Default: display.resume_display.",
         metavar="FORM",
     ),
 ]
-Move: TypeAlias = Annotated[bool, typer.Option("--move", help="Take the session from the lane it is on.")]
-Fork: TypeAlias = Annotated[bool, typer.Option("--fork", help="Go on in a copy of it.")]
+Move: TypeAlias = Annotated[bool, typer.Option("--move", help="Take the session over from its lane.")]
+Fork: TypeAlias = Annotated[bool, typer.Option("--fork", help="Continue in a copy of the session.")]
 
 
 @command(app, "chat")
@@ -47,7 +47,7 @@ async def chat(
     move: Move = False,
     fork: Fork = False,
 ) -> None:
-    """Talk to an agent at this terminal. Ctrl-C ends its turn, Ctrl-D the talk."""
+    """Talk to an agent at this terminal. Ctrl-C ends its turn, Ctrl-D the conversation."""
     from gateway_sessions.cli.agent_loading import open_agent
     from gateway_sessions.cli.conversation import Conversation, ResumeRequest
     from gateway_sessions.cli.interrupts import handling_ctrl_c

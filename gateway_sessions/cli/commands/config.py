@@ -15,9 +15,9 @@ from gateway_sessions.errors import InvalidInputError
 if TYPE_CHECKING:
     from gateway_sessions.cli.context import CommandContext
 
-ANOTHER: Final = "Another file than that of the store."
+ANOTHER: Final = "The file, if not that of the store."
 
-app: Final = typer.Typer(help="Check the configuration, and see where its values come from.")
+app: Final = typer.Typer(help="Check the configuration, and show where its values come from.")
 
 
 @command(app, "validate")
@@ -26,7 +26,7 @@ async def validate(
     *,
     file: Annotated[Path | None, typer.Argument(help=ANOTHER, metavar="FILE")] = None,
 ) -> None:
-    """Say all that is wrong in a configuration, with line numbers."""
+    """Report all problems of a configuration, with line numbers."""
     from gateway_sessions.config import load_config
     from gateway_sessions.config.misspellings import misspelt_names
 
@@ -42,13 +42,13 @@ async def validate(
 async def explain_config(
     context: CommandContext,
     *,
-    key: Annotated[str | None, typer.Argument(help="Only this key, or what is below it.", metavar="KEY")] = (
+    key: Annotated[str | None, typer.Argument(help="Only this key, or the keys below it.", metavar="KEY")] = (
         None
     ),
     file: Annotated[Path | None, typer.Option(help=ANOTHER, metavar="FILE")] = None,
-    only_set: Annotated[bool, typer.Option("--set", help="Leave the defaults out.")] = False,
+    only_set: Annotated[bool, typer.Option("--set", help="Without defaults.")] = False,
 ) -> None:
-    """List the values that count, and where each was set; what nobody has set is marked as default."""
+    """List the values in force, and where each was set; other values are marked as default."""
     from gateway_sessions.cli.output.reports import settings_table
     from gateway_sessions.config import load_config
     from gateway_sessions.config.origins import effective_settings

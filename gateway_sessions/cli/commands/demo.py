@@ -17,7 +17,7 @@ app: Final = typer.Typer()
 
 @command(app, "demo")
 async def demo(context: CommandContext) -> None:
-    """Show lanes, resets and crashes in a few seconds. The stores are real, and gone afterwards."""
+    """Show lanes, resets, crashes and search in a few seconds. The stores are real, and temporary."""
     from gateway_sessions.cli.demo.story import play_demo
 
     if context.as_json:

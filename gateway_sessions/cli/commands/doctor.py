@@ -22,7 +22,7 @@ async def doctor(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Do not read the whole database.")] = False,
 ) -> None:
-    """Look at everything around a store. What is not well is told with what to do about it."""
+    """Check everything around a store, and give advice for each problem."""
     from gateway_sessions.cli.output.reports import health_page
     from gateway_sessions.runtime.operator.health import Health, examine
 

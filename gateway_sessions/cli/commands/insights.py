@@ -37,10 +37,13 @@ LANES: Final = 500
 async def insights(
     context: CommandContext,
     *,
-    days: Annotated[float, typer.Option(parser=number_from(0.01), help="So far back.", metavar="N")] = 30,
+    days: Annotated[
+        float, typer.Option(parser=number_from(0.01), help="The number of days.", metavar="N")
+    ] = 30,
     source: Source = None,
     zone: Annotated[
-        str | None, typer.Option(help="The zone of dates and hours; else the configured one.", metavar="ZONE")
+        str | None,
+        typer.Option(help="The time zone of dates and hours. Default: the configured one.", metavar="ZONE"),
     ] = None,
 ) -> None:
     """Report what happened in the last days. Platforms, models, tools, costs, times of day."""
@@ -58,7 +61,7 @@ async def explain(
     *,
     key: Annotated[str, typer.Argument(help="A session key, or a session on that lane.", metavar="KEY")],
 ) -> None:
-    """Say why a lane is as it is. Its session, when that resets, and what the next message will do."""
+    """Explain the state of a lane. Its session, its next reset, and what the next message will do."""
     from gateway_sessions.cli.output.reports import explanation_page
 
     async with context.open_client() as client:
@@ -95,9 +98,11 @@ async def simulate(
     context: CommandContext,
     *,
     policy: Annotated[Path, typer.Option(help="A configuration with the policies to try.", metavar="FILE")],
-    since: Annotated[str, typer.Option("--from", help="So far back: 30d.", metavar="TIME")] = "30d",
+    since: Annotated[
+        str, typer.Option("--from", help="The time to look back, such as 30d.", metavar="TIME")
+    ] = "30d",
 ) -> None:
-    """Try reset policies on what was recorded. How many sessions would reset, when, for whom."""
+    """Try reset policies on recorded messages. How many sessions would reset, when, for whom."""
     from gateway_sessions.cli.output.reports import simulation_page
     from gateway_sessions.config import load_config
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gateway_sessions.cli.context import CommandContext
     from gateway_sessions.core.sessions.erasure import ErasureReceipt
 
-app: Final = typer.Typer(help="Tell what is known of a person, and forget them.")
+app: Final = typer.Typer(help="Export and erase the data of a person.")
 
 Subject: TypeAlias = Annotated[
     str, typer.Argument(help="An owner as sessions name it, a session key, or a session.", metavar="WHO")
@@ -28,7 +28,7 @@ Subject: TypeAlias = Annotated[
 async def export_person(
     context: CommandContext, *, who: Subject, target: Target = "-", force: Force = False
 ) -> None:
-    """Write all that is known of a person, a line of JSON for each thing."""
+    """Write all data about a person as lines of JSON."""
     from gateway_sessions.cli.output.json_lines import check_target, open_json_lines
 
     check_target(target, force=force)
@@ -52,10 +52,10 @@ async def erase(
     context: CommandContext,
     *,
     who: Subject,
-    keep_copies: Annotated[bool, typer.Option("--keep-copies", help="Leave backups as they are.")] = False,
+    keep_copies: Annotated[bool, typer.Option("--keep-copies", help="Keep backups.")] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Forget a person, in every file of the store. What they sent until now is refused afterwards."""
+    """Erase a person from every file of the store. Messages that they sent before are refused afterwards."""
     from gateway_sessions.cli.output.reports import receipt_page
 
     async with context.open_client() as client:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gateway_sessions.core.queue.items import QueuedMessage
     from gateway_sessions.runtime.operator.store_client import StoreClient
 
-app: Final = typer.Typer(help="Look at what waits, cancel it, or try again what was given up.")
+app: Final = typer.Typer(help="Look at waiting messages, cancel them, and retry dead letters.")
 
 
 @command(app, "list")
@@ -26,10 +26,12 @@ async def list_queue(
     context: CommandContext,
     *,
     key: Annotated[str | None, typer.Argument(help="Only this lane.", metavar="KEY")] = None,
-    dead: Annotated[bool, typer.Option("--dead", help="Messages and replies that were given up.")] = False,
+    dead: Annotated[
+        bool, typer.Option("--dead", help="List messages and replies that were given up.")
+    ] = False,
     limit: Limit = 50,
 ) -> None:
-    """List messages that wait or run and replies that are owed; or what was given up."""
+    """List waiting and running messages and owed replies; or those that were given up."""
     if dead:
         await _list_dead(context, limit)
     else:
@@ -98,10 +100,10 @@ async def cancel(
             metavar="SEQ",
         ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All that waits there.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Cancel all messages that wait there.")] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Take waiting messages out of a lane's queue. A running turn goes on."""
+    """Remove waiting messages from a lane's queue. A running turn goes on."""
     if (seq is None) == (not every):
         problem = "say which message: its number, or --all"
         raise InvalidInputError(problem)
@@ -144,9 +146,11 @@ async def requeue(
             parser=whole_number(1, MAX_ROW_ID), help="Its id, as `queue list --dead` shows it.", metavar="ID"
         ),
     ],
-    reply: Annotated[bool, typer.Option("--reply", help="It is a reply, to be sent again.")] = False,
+    reply: Annotated[
+        bool, typer.Option("--reply", help="The id is that of a reply, which is sent again.")
+    ] = False,
 ) -> None:
-    """Try again a message, or a reply, that was given up."""
+    """Retry a message or a reply that was given up."""
     async with context.open_client() as client:
         if reply:
             await client.do("retry_reply", reply_id=number)

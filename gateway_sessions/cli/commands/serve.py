@@ -24,12 +24,12 @@ async def serve(
         float,
         typer.Option(
             parser=number_from(0),
-            help="Ask another process that has the store to end, and wait so long for it and its ports.",
+            help="Ask another process with this store to end, and wait that long for it and its ports.",
             metavar="SECONDS",
         ),
     ] = 0,
 ) -> None:
-    """Run a gateway as `serve` in the configuration says. A signal or Ctrl-C ends it, after what runs."""
+    """Run a gateway from its configuration. A signal or Ctrl-C ends it after the running turns."""
     from gateway_sessions.cli.agent_loading import open_agent
     from gateway_sessions.cli.service import Service, logging_to_stderr, wait_for_addresses
     from gateway_sessions.config.misspellings import misspelt_names

@@ -62,7 +62,7 @@ async def delete(
     session: SessionText,
     end: Annotated[
         bool,
-        typer.Option("--end", help="Also the current one of a lane, which goes on with a new session."),
+        typer.Option("--end", help="Also delete the current session of a lane, which then gets a new one."),
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -95,18 +95,22 @@ def _session_label(record: SessionRecord) -> str:
 
 OlderThan: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="Untouched for so long: 90d. The default, if nothing else is said.", metavar="TIME"),
+    typer.Option(
+        help="Only those unused for that long. Default: 90d, without --keep and --max-size.", metavar="TIME"
+    ),
 ]
 Keep: TypeAlias = Annotated[
     int | None,
-    typer.Option(parser=whole_number(0, MAX_COUNT), help="Keep so many, the oldest go.", metavar="N"),
+    typer.Option(
+        parser=whole_number(0, MAX_COUNT), help="Keep N sessions, and remove the oldest.", metavar="N"
+    ),
 ]
-MaxSize: TypeAlias = Annotated[str | None, typer.Option(help="Keep so much text: 500M.", metavar="SIZE")]
+MaxSize: TypeAlias = Annotated[
+    str | None, typer.Option(help="Keep that much text, such as 500M.", metavar="SIZE")
+]
 OnlyEmpty: TypeAlias = Annotated[bool, typer.Option("--only-empty", help="Only those without messages.")]
-IncludeArchived: TypeAlias = Annotated[
-    bool, typer.Option("--include-archived", help="Those of the archive, too.")
-]
-Unended: TypeAlias = Annotated[bool, typer.Option("--unended", help="Those that nobody has ended, too.")]
+IncludeArchived: TypeAlias = Annotated[bool, typer.Option("--include-archived", help="Also archived ones.")]
+Unended: TypeAlias = Annotated[bool, typer.Option("--unended", help="Also those that have not ended.")]
 
 
 @command(app, "prune")
@@ -122,7 +126,7 @@ async def prune(
     unended: Unended = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Remove old sessions that have ended. What a lane goes on with, is pinned or is recent stays."""
+    """Remove old sessions that have ended. Current, pinned and recent sessions stay."""
     bounded = keep is not None or max_size is not None
     length = older_than or (None if bounded else "90d")
     bounds: dict[str, Any] = {
@@ -180,7 +184,7 @@ def _removal_text(word: str, report: PruneReport, ids: tuple[str, ...] = (), *, 
 
 @command(app, "undo-reset")
 async def undo_reset(context: CommandContext, *, key: Key, dry_run: DryRun = False) -> None:
-    """Bring back the session that a lane's last reset took away."""
+    """Restore the session that a lane had before its last reset."""
     from gateway_sessions.storage.transactions.sessions import lane_changes as lanes
 
     async with context.open_client() as client:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gateway_sessions.core.identity.shared_lane_upgrade import LanesReport
     from gateway_sessions.storage.maintenance.copy_store import MigrationProgress
 
-app: Final = typer.Typer(help="Look after the database: check, repair, move, upgrade it.")
+app: Final = typer.Typer(help="Check, repair, move and upgrade the database.")
 
 NEXT_STEPS: Final = (
     "Name the new place in the configuration (sessiondb), and keep the old one until you are content."
@@ -37,11 +37,12 @@ async def migrate(
         str, typer.Argument(help="A path, a store's directory, postgresql://… or mysql://…", metavar="TARGET")
     ],
     source: Annotated[
-        str | None, typer.Option("--from", help="Another one than that of the store.", metavar="SOURCE")
+        str | None,
+        typer.Option("--from", help="The source, if not the database of the store.", metavar="SOURCE"),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Move all that the store holds to another database, and check it there. The source is left as it is."""
+    """Copy the whole store to another database, and check the copy. The source is not changed."""
     from gateway_sessions.runtime.store.database_opening import locate_database
     from gateway_sessions.storage.maintenance.copy_store import migrate_store
 
@@ -76,7 +77,7 @@ def _database_at(place: str) -> str | Path:
 
 @command(app, "upgrade")
 async def upgrade(context: CommandContext, *, dry_run: DryRun = False) -> None:
-    """Bring the tables up to date with this version, as opening the store would, and do nothing else."""
+    """Upgrade the tables to this version, as opening the store would, and do nothing else."""
     from gateway_sessions.runtime.store.database_opening import locate_database
     from gateway_sessions.storage.engines.upgrade import EngineOpening as Opening
     from gateway_sessions.storage.engines.upgrade import upgrade_schema
@@ -95,7 +96,7 @@ async def upgrade(context: CommandContext, *, dry_run: DryRun = False) -> None:
 
 @command(app, "check")
 async def check(context: CommandContext) -> None:
-    """Read the whole database, and say what is wrong with it. It may be in use, and on a server."""
+    """Read the whole database, and report what is wrong. It may be in use, and on a server."""
     from gateway_sessions.storage.maintenance.repair import check_store
 
     home, config = context.home_and_config()
@@ -117,7 +118,7 @@ async def check(context: CommandContext) -> None:
 
 @command(app, "repair")
 async def repair(context: CommandContext, *, dry_run: DryRun = False) -> None:
-    """Mend what `check` finds in a file. Nothing damaged is thrown away: it is kept in quarantine."""
+    """Repair what `check` finds in a file. Damaged data is not deleted, but kept in quarantine."""
     from gateway_sessions.storage.maintenance.repair import repair_store
 
     home, config = context.home_and_config()
@@ -166,17 +167,19 @@ async def accounts(
     *,
     given: Annotated[
         list[str] | None,
-        typer.Argument(help="Where lanes go if nothing tells whose they are.", metavar="PLATFORM=ACCOUNT"),
+        typer.Argument(help="The account of lanes whose account is unknown.", metavar="PLATFORM=ACCOUNT"),
     ] = None,
     unnamed: Annotated[
         bool,
-        typer.Option("--unnamed", help="Also lanes of the account without a name, which is called so now."),
+        typer.Option(
+            "--unnamed", help="Also assign the lanes of the account without a name, which now has that name."
+        ),
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Give lanes that named accounts used before they had lanes of their own to those accounts.
+    """Assign lanes of version 0.1 to the named accounts that used them.
 
-    A gateway does this once when it starts. Each lane goes to the account that wrote on it last.
+    A gateway does this once when it starts. Each lane goes to the account that used it last.
     """
     from gateway_sessions.runtime.store.account_lanes import rehearse_assignment
 

@@ -46,13 +46,15 @@ async def list_sessions(
     source: Source = None,
     limit: Limit = 20,
     find: Annotated[
-        str | None, typer.Option(help="Only those whose title or id holds this text.", metavar="TEXT")
+        str | None, typer.Option(help="Only those whose title or id contains this text.", metavar="TEXT")
     ] = None,
     archived: Archived = False,
-    every: Annotated[bool, typer.Option("--all", help="Every session, not each conversation once.")] = False,
-    oldest_part: Annotated[bool, typer.Option("--begun", help="Latest begun first, not latest active.")] = (
-        False
-    ),
+    every: Annotated[
+        bool, typer.Option("--all", help="All sessions, instead of each conversation once.")
+    ] = False,
+    oldest_part: Annotated[
+        bool, typer.Option("--begun", help="Order by beginning, latest first, instead of by activity.")
+    ] = (False),
 ) -> None:
     """List conversations, the latest active first."""
     from gateway_sessions.cli.output.sessions import sessions_table
@@ -89,13 +91,13 @@ async def show_session(
             "--messages",
             "-n",
             parser=whole_number(0, MAX_COUNT),
-            help="So many of the last messages.",
+            help="The number of last messages.",
             metavar="N",
         ),
     ] = 20,
-    hidden: Annotated[bool, typer.Option("--hidden", help="Also what was taken back or compacted.")] = False,
+    hidden: Annotated[bool, typer.Option("--hidden", help="Also undone and compacted messages.")] = False,
 ) -> None:
-    """Show a session, and what was said last."""
+    """Show a session and its last messages."""
     from gateway_sessions.cli.output.sessions import session_page
 
     async with context.open_client() as client:
@@ -118,15 +120,16 @@ Query: TypeAlias = Annotated[
 Role: TypeAlias = Annotated[str | None, typer.Option(help="Only messages of this role.", metavar="ROLE")]
 InSession: TypeAlias = Annotated[str | None, typer.Option(help="Only in this session.", metavar="ID")]
 Since: TypeAlias = Annotated[
-    str | None, typer.Option(help="Said since then: 5h, 3d, or a date.", metavar="TIME")
+    str | None, typer.Option(help="Only messages since then: 5h, 3d, or a date.", metavar="TIME")
 ]
-Until: TypeAlias = Annotated[str | None, typer.Option(help="Said before that.", metavar="TIME")]
+Until: TypeAlias = Annotated[str | None, typer.Option(help="Only messages before then.", metavar="TIME")]
 Order: TypeAlias = Annotated[
-    str | None, typer.Option(help="newest or oldest first, not best.", metavar="ORDER")
+    str | None, typer.Option(help="newest or oldest first, instead of best first.", metavar="ORDER")
 ]
-Substring: TypeAlias = Annotated[bool, typer.Option("--substring", help="The text as it stands, anywhere.")]
+Substring: TypeAlias = Annotated[bool, typer.Option("--substring", help="Search for the literal text.")]
 Fuzzy: TypeAlias = Annotated[
-    bool, typer.Option("--fuzzy", help="Also words like these, such as misspelt ones; exact ones first.")
+    bool,
+    typer.Option("--fuzzy", help="Also find similar words, such as misspelt ones; exact matches come first."),
 ]
 
 
@@ -213,7 +216,7 @@ async def count_all(context: CommandContext) -> None:
 async def browse(
     context: CommandContext, *, source: Source = None, archived: Archived = False, agent: Agent = DEMO_AGENT
 ) -> None:
-    """Choose a conversation, and go on with it in `chat`. It takes a terminal; typing looks for one."""
+    """Choose a conversation, and continue it in `chat`. Typing searches. It needs a terminal."""
     from gateway_sessions.cli.agent_loading import open_agent
     from gateway_sessions.cli.interrupts import handling_ctrl_c
     from gateway_sessions.cli.picker.model import PickerOutcome

@@ -23,13 +23,13 @@ app: Final = typer.Typer()
 async def top(
     context: CommandContext,
     *,
-    once: Annotated[bool, typer.Option("--once", help="Look once, as it is done into a pipe.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print once, as in a pipe.")] = False,
     every: Annotated[
-        float, typer.Option(parser=number_from(0.2), help="Seconds between two looks.", metavar="N")
+        float, typer.Option(parser=number_from(0.2), help="Seconds between two updates.", metavar="N")
     ] = 2,
     limit: Limit = 10,
 ) -> None:
-    """Watch turns that run and wait. Their leases and ages, and the next resets; Ctrl-C ends it."""
+    """Watch running and waiting turns. Their leases and ages, and the next resets; Ctrl-C ends it."""
     from gateway_sessions.cli.output.live import overview_page
     from gateway_sessions.runtime.operator.overview import load_overview
 

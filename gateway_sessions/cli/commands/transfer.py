@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 files_app: Final = typer.Typer()
 """Commands of the group `sessions`."""
-app: Final = typer.Typer(help="Bring the sessions of other programs along.")
+app: Final = typer.Typer(help="Import the sessions of other programs.")
 
 
 @command(files_app, "export")
@@ -36,11 +36,11 @@ async def export_sessions(
     ),
     source: Source = None,
     lineage: Annotated[
-        str, typer.Option(help="single, or logical: a compressed conversation together.", metavar="KIND")
+        str, typer.Option(help="single, or logical: a compressed conversation as a whole.", metavar="KIND")
     ] = "single",
     force: Force = False,
 ) -> None:
-    """Write sessions to a file, all as of one moment."""
+    """Write sessions to a file, as of one moment."""
     from gateway_sessions.cli.output.json_lines import check_target
 
     scope, to_pipe = Scope.operator(), target == "-"
@@ -71,13 +71,16 @@ async def export_sessions(
 async def import_sessions(
     context: CommandContext,
     *,
-    source: Annotated[Path, typer.Argument(help="A file that an export has written.", metavar="FILE")],
+    source: Annotated[Path, typer.Argument(help="A file from an export.", metavar="FILE")],
     owner: Annotated[
-        str | None, typer.Option(help="Whose they become; else whose they were.", metavar="OWNER")
+        str | None,
+        typer.Option(
+            help="The new owner of the sessions. Default: their owners in the file.", metavar="OWNER"
+        ),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Take sessions in from a file. Nothing that is here is changed."""
+    """Import sessions from a file. Existing sessions are not changed."""
     if not source.expanduser().is_file():
         problem = f"{source}: there is no such file"
         raise InvalidInputError(problem)
@@ -110,7 +113,7 @@ async def import_hermes(
     path: Annotated[Path, typer.Argument(help="The home of Hermes.", metavar="DIR")] = Path("~/.hermes"),
     dry_run: DryRun = False,
 ) -> None:
-    """Bring a Hermes home along: sessions, messages, use, and the lanes that go on with them."""
+    """Import a Hermes home: sessions, messages, use, and lanes."""
     from gateway_sessions.runtime.store.hermes_import import rehearse_hermes_import
     from gateway_sessions.storage.hermes.home import HermesHome
 
