@@ -38,7 +38,7 @@ from gateway_sessions.runtime.duties.session_hooks import Hook, Hooks
 from gateway_sessions.runtime.duties.titles import Titler, plain_titler
 from gateway_sessions.runtime.observability.explain import Explanation
 from gateway_sessions.runtime.observability.incidents import Incident
-from gateway_sessions.runtime.queue.turn import Ended, Turn
+from gateway_sessions.runtime.queue.turn import EndedTurn, Turn
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 from gateway_sessions.storage.transactions.queue.claim import TranscriptVersion
@@ -171,7 +171,7 @@ class BlockingTurn(BlockingScope[Turn]):
         usages: Sequence[Usage] = (),
         replies: Sequence[Owed] = (),
         last_prompt_tokens: int | None = None,
-    ) -> Ended:
+    ) -> EndedTurn:
         """Complete the turn: transcript, use, entry, queue and replies change together or not at all.
 
         If *go_on*, the lane's next turn begins in the same commit. The key of another lane lets the next one
@@ -183,7 +183,7 @@ class BlockingTurn(BlockingScope[Turn]):
             )
         )
 
-    def fail(self, problem: str, *, usages: Sequence[Usage] = (), replies: Sequence[Owed] = ()) -> Ended:
+    def fail(self, problem: str, *, usages: Sequence[Usage] = (), replies: Sequence[Owed] = ()) -> EndedTurn:
         """Give the turn up: its messages become dead letters, which can be tried again."""
         return self._run_and_wait(lambda: self._target.fail(problem, usages=usages, replies=replies))
 
@@ -194,13 +194,13 @@ class BlockingTurn(BlockingScope[Turn]):
         *,
         usages: Sequence[Usage] = (),
         replies: Sequence[Owed] = (),
-    ) -> Ended:
+    ) -> EndedTurn:
         """Stop the turn: what it has done stands, and nobody does the rest."""
         return self._run_and_wait(
             lambda: self._target.interrupt(by, messages, usages=usages, replies=replies)
         )
 
-    def roll_back(self, by: str, *, usages: Sequence[Usage] = (), replies: Sequence[Owed] = ()) -> Ended:
+    def roll_back(self, by: str, *, usages: Sequence[Usage] = (), replies: Sequence[Owed] = ()) -> EndedTurn:
         """Stop the turn and take back all that it has put into the transcript."""
         return self._run_and_wait(lambda: self._target.roll_back(by, usages=usages, replies=replies))
 

@@ -14,7 +14,7 @@ from gateway_sessions.core.transcript.messages import STEERED
 from gateway_sessions.core.transcript.model_history import BEGINNING
 from gateway_sessions.core.usage.usage_events import add_usage_sums, make_usage, sum_of_event
 from gateway_sessions.ports import Transaction
-from gateway_sessions.runtime.queue.admission import LaneHere
+from gateway_sessions.runtime.queue.admission import LocalLane
 from gateway_sessions.runtime.queue.listener import QueueListener
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.storage.tables.lanes import load_lane, put_lane
@@ -37,7 +37,7 @@ __all__ = [
     "Growing",
     "ItemKind",
     "LaneChoice",
-    "LaneHere",
+    "LocalLane",
     "NotedItem",
     "Outcome",
     "QueueListener",

@@ -14,7 +14,7 @@ from gateway_sessions import Config, SessionDB, SessionStore
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.duties.session_hooks import Hook
 from gateway_sessions.runtime.store.database_opening import DATABASE_FILE, DatabaseOpening
-from gateway_sessions.runtime.store.opening import Assembly
+from gateway_sessions.runtime.store.opening import StoreAssembly
 from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
 from gateway_sessions.storage.listener import DatabaseListener
 from gateway_sessions.storage.tables.sql_files import Migration
@@ -60,8 +60,8 @@ class DrivenStore(SessionStore):
 
     make_driver: MakeDriver = SqliteEngine
 
-    def _assembly(self) -> Assembly:
-        assembly = super()._assembly()
+    def _make_assembly(self) -> StoreAssembly:
+        assembly = super()._make_assembly()
         plain = {field.name: getattr(assembly.database, field.name) for field in fields(DatabaseOpening)}
         return replace(assembly, database=DrivenOpening(**plain, make_driver=self.make_driver))
 

@@ -24,11 +24,11 @@ async def doctor(
 ) -> None:
     """Check everything around a store, and give advice for each problem."""
     from gateway_sessions.cli.output.reports import health_page
-    from gateway_sessions.runtime.operator.health import Health, examine
+    from gateway_sessions.runtime.operator.health import Health, examine_store
 
     home, config = context.home_and_config()
     with context.work_progress("Looking") as watch:
-        found = [one async for one in examine(home, config, thorough=not quick, progress=watch)]
+        found = [one async for one in examine_store(home, config, thorough=not quick, progress=watch)]
     if any(one.health is Health.BAD for one in found):
         context.exit_code = Exit.UNSOUND
     context.answer(found, partial(health_page, found))

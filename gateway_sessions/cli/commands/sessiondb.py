@@ -181,14 +181,14 @@ async def accounts(
 
     A gateway does this once when it starts. Each lane goes to the account that used it last.
     """
-    from gateway_sessions.runtime.store.account_lanes import rehearse_assignment
+    from gateway_sessions.runtime.store.account_lanes import rehearse_lane_assignment
 
     by_platform = _parse_accounts(given or ())
     if unnamed and not by_platform:
         problem = "--unnamed needs the name: say PLATFORM=ACCOUNT, such as telegram=support"
         raise InvalidInputError(problem)
     async with context.open_dry_run() as db:
-        report = await rehearse_assignment(db, by_platform, unnamed_too=unnamed)
+        report = await rehearse_lane_assignment(db, by_platform, unnamed_too=unnamed)
     if not dry_run and (report.moved or report.linked):
         context.confirm(_lanes_summary(report).partition("\n")[0].rstrip(".:") + "?")
         async with context.open_owned() as store:

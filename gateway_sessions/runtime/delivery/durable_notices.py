@@ -43,14 +43,14 @@ class DurableNotices:
         if delivery is None or text is None:
             messages = [] if text is None else [OutboundMessage(text=text, is_notice=True)]
             owed = [_owed_notice(asker, one) for one in messages]
-            await self._queue.change(lambda change: transaction(owed, change))
+            await self._queue.apply(lambda change: transaction(owed, change))
             return
         parts = delivery.split_for_platform(OutboundMessage(text=text, is_notice=True))
         follows = delivery.expect_commit(key)
         owed = [_owed_notice(asker, one, under_way=follows and not at) for at, one in enumerate(parts)]
         ids: tuple[int, ...] = ()
         try:
-            ids = await self._queue.change(lambda change: transaction(owed, change))
+            ids = await self._queue.apply(lambda change: transaction(owed, change))
         finally:
             delivery.note_commit(key, None, owed if ids else (), ids)
 

@@ -42,7 +42,7 @@ from gateway_sessions.runtime.gateway.running_turn import PUT_OFF, RunningTurn, 
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.gateway.streaming import GrowingTurn, Streaming
 from gateway_sessions.runtime.gateway.watchdog import Watchdog
-from gateway_sessions.runtime.queue.turn import Ended, GatewayTurn, Turn
+from gateway_sessions.runtime.queue.turn import EndedTurn, GatewayTurn, Turn
 from gateway_sessions.runtime.session_prompt import SystemPrompts
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.storage.transactions.queue.outbox import Owed
@@ -115,7 +115,7 @@ class TurnExecution:
         self.settled: bool = False
         """Whether that is stored."""
 
-    async def execute(self) -> Ended | None:
+    async def execute(self) -> EndedTurn | None:
         """Do the turn; what it left behind, or None if the lane was lost or the turn given back."""
         try:
             ended = await self._pass_gates_and_run()
@@ -127,7 +127,7 @@ class TurnExecution:
             await self._parts.prompts.store_once(self._turn.entry.session_id, self._session_prompt)
         return ended
 
-    async def _pass_gates_and_run(self) -> Ended | None:
+    async def _pass_gates_and_run(self) -> EndedTurn | None:
         try:
             for gate in self._parts.gates:
                 admission = await gate(self._turn)
@@ -140,7 +140,7 @@ class TurnExecution:
 
     # The agent
 
-    async def _run_and_end(self) -> Ended | None:
+    async def _run_and_end(self) -> EndedTurn | None:
         """Let the agent work. Nobody asks what one has seen that all sessions share, and nobody closes it."""
         if (shared := self._parts.source.shared) is not None:
             return await self._end_turn(await self._run_agent(shared))
@@ -151,7 +151,7 @@ class TurnExecution:
                 self._keep_agent_warm(work.loan, ended)
             return ended
 
-    def _keep_agent_warm(self, loan: Loan, ended: Ended) -> None:
+    def _keep_agent_warm(self, loan: Loan, ended: EndedTurn) -> None:
         """Keep the agent warm if it has seen all that the transcript says.
 
         Whatever was edited or deleted since the turn began, on this node or on another one, it has not seen.
@@ -241,7 +241,7 @@ class TurnExecution:
 
     # Its end
 
-    async def _end_turn(self, work: _AgentWork) -> Ended | None:
+    async def _end_turn(self, work: _AgentWork) -> EndedTurn | None:
         try:
             return await self._end_by_result(work)
         except (FencedError, StoreStoppedError, *PASSING):
@@ -251,7 +251,7 @@ class TurnExecution:
                 raise
             return await self._retry_or_fail(error)
 
-    async def _end_by_result(self, work: _AgentWork) -> Ended | None:
+    async def _end_by_result(self, work: _AgentWork) -> EndedTurn | None:
         await (
             self._streaming.wait_until_shown()
         )  # else what a task of the agent still shows would come last, for good
@@ -269,7 +269,9 @@ class TurnExecution:
             return None
         return await self._end_without_reply(reason, work.error)
 
-    async def _end_without_reply(self, reason: StopReason | None, error: Exception | None) -> Ended | None:
+    async def _end_without_reply(
+        self, reason: StopReason | None, error: Exception | None
+    ) -> EndedTurn | None:
         match reason:
             case StopReason.MESSAGE:
                 return await self._end_stopped(
@@ -282,7 +284,7 @@ class TurnExecution:
             case _:
                 return await self._retry_or_fail(error)
 
-    async def _commit_reply(self, reply: Reply) -> Ended:
+    async def _commit_reply(self, reply: Reply) -> EndedTurn:
         self.outcome = TurnOutcome.TURNED
         rows = [reply.row] if reply.row is not None else []
         said = reply.message
@@ -299,7 +301,7 @@ class TurnExecution:
             ),
         )
 
-    async def _commit_refusal(self) -> Ended:
+    async def _commit_refusal(self) -> EndedTurn:
         """The turn may not run: its messages are answered by the gateway itself."""
         self.outcome = TurnOutcome.REFUSED
         row = Message(str(Role.ASSISTANT), self._notice or "", finish_reason="refused")
@@ -310,16 +312,16 @@ class TurnExecution:
     async def _end_stopped(
         self,
         outcome: TurnOutcome,
-        end: Callable[..., Awaitable[Ended]],
+        end: Callable[..., Awaitable[EndedTurn]],
         rows: Sequence[Message] | None = None,
-    ) -> Ended:
+    ) -> EndedTurn:
         self.outcome = outcome
         given = {} if rows is None else {"messages": rows}
         return await self._settle_turn(
             (), lambda owed, go_on: end("message", usages=self._usages, replies=owed, go_on=go_on, **given)
         )
 
-    async def _retry_or_fail(self, error: Exception | None) -> Ended | None:
+    async def _retry_or_fail(self, error: Exception | None) -> EndedTurn | None:
         if self._may_try_again(error):
             await self._release_for_retry(error)
             return None
@@ -328,7 +330,7 @@ class TurnExecution:
         logger.error("a turn failed", exc_info=error, extra=facts)
         return await self._fail_turn(problem[:MAX_PROBLEM], FAILED)
 
-    async def _fail_turn(self, problem: str, notice: str) -> Ended:
+    async def _fail_turn(self, problem: str, notice: str) -> EndedTurn:
         self.outcome = TurnOutcome.DEAD
         told = OutboundMessage(text=notice, is_notice=True)
         return await self._settle_turn(
@@ -401,8 +403,8 @@ class TurnExecution:
     async def _settle_turn(
         self,
         messages: Sequence[OutboundMessage],
-        end: Callable[[Sequence[Owed], bool | str], Awaitable[Ended]],
-    ) -> Ended:
+        end: Callable[[Sequence[Owed], bool | str], Awaitable[EndedTurn]],
+    ) -> EndedTurn:
         """End the turn with these replies, however long the database cannot be written.
 
         What was shown and gets no end says so, above all else.

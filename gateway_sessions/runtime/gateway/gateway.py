@@ -241,13 +241,13 @@ class Gateway(Resource):
         parts = self._parts = GatewayParts(self, self._options, policies, tasks)
         self.agents: AgentCache = parts.agents
         store.control.agents.attach(parts.agents)
-        queue.attach(parts.listener)
+        queue.attach_listener(parts.listener)
         self._observers.attach_tasks(tasks)
         if only is None:  # else the last words to other people's agents would be said to this one
             parts.farewells.register_hook()
         cleanup.push_async_callback(parts.farewells.unregister_hook)  # also if the gateway ends by a crash
         cleanup.callback(parts.lanes.wake_watchers)  # whoever waits for calm learns that it has ended
-        await queue.put_aside_stale(only)
+        await queue.put_stale_turns_aside(only)
         parts.start_duties()
         # Nothing is awaited from here on: an adapter that connects finds the gateway running.
         parts.connections.connect_all(tasks, self._options.adapters.values(), self.submit)

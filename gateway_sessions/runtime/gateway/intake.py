@@ -23,7 +23,7 @@ from gateway_sessions.runtime.gateway.observers import Observers
 from gateway_sessions.runtime.gateway.runner import TurnRunner
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.gateway.turn_signals import TurnSignals
-from gateway_sessions.runtime.queue.admission import rejected
+from gateway_sessions.runtime.queue.admission import make_rejection
 from gateway_sessions.runtime.queue.edits import EditListener, MessageEdits
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.runtime.store.store import SessionStore
@@ -72,7 +72,7 @@ class MessageIntake:
             seen = await self._observers.ask_about_message(message, key)
             if isinstance(seen, InboundMessage):
                 return await self._route_message(seen)
-            receipt = await self._queue.refuse(message, seen)
+            receipt = await self._queue.answer_refusal(message, seen)
             self._notices.tell_of_receipt(message, receipt)
             return receipt
 
@@ -83,7 +83,7 @@ class MessageIntake:
             )
         if message.command is not None:
             if self._is_for_another_account(message):
-                return rejected(RejectReason.NOT_ADDRESSED, None, None)
+                return make_rejection(RejectReason.NOT_ADDRESSED, None, None)
             if self._command_set.is_command(message):
                 return await self._commands.run_command(message)
         return await self.admit(message)

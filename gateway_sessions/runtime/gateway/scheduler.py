@@ -25,7 +25,7 @@ from gateway_sessions.runtime.alarm import Alarm, ClockSteps
 from gateway_sessions.runtime.duties.cluster import Cluster
 from gateway_sessions.runtime.duty import repeat
 from gateway_sessions.runtime.gateway.running_turn import ReadyTurn, RunningTurn, StopReason
-from gateway_sessions.runtime.queue.admission import LaneHere
+from gateway_sessions.runtime.queue.admission import LocalLane
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.runtime.queue.turn import GatewayTurn
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
@@ -106,7 +106,7 @@ class LaneScheduler:
             return self._queue.total_waiting
         return sum(map(self._queue.waiting_on, self._only))
 
-    def lane_here(self, source: SessionSource, session_key: str, held: ExitStack) -> LaneHere:
+    def lane_here(self, source: SessionSource, session_key: str, held: ExitStack) -> LocalLane:
         """Return what this process knows of a lane; *held* keeps the place of a turn that may begin there."""
 
         def running() -> RunningTurnFacts:
@@ -116,10 +116,12 @@ class LaneScheduler:
         def begins() -> bool:
             if session_key in self.running:
                 return False
-            free = held.enter_context(self.reserve_place(self._queue.routing.owner_on(session_key, source)))
+            free = held.enter_context(
+                self.reserve_place(self._queue.routing.owner_of_lane(session_key, source))
+            )
             return free and self._may_begin_on(session_key)
 
-        return LaneHere(running, begins, partial(self.in_line_since, session_key))
+        return LocalLane(running, begins, partial(self.in_line_since, session_key))
 
     def _may_begin_on(self, session_key: str) -> bool:
         """Return whether the turns of a lane begin here, and not on the lane's own node."""
@@ -315,7 +317,7 @@ class LaneScheduler:
     async def sweep(self) -> timedelta | None:
         """Begin all that may begin now; how long until the next lane is ready, None if none will be."""
         if self._clock_steps.was_set_back():
-            await self._queue.pull_forward()
+            await self._queue.pull_turns_forward()
         passed_over: set[str] = set()
         while (room := self.free_places) and (ready := await self._lanes_in_line(room, passed_over)):
             if not await self._begin_turns(ready, passed_over):
@@ -341,7 +343,7 @@ class LaneScheduler:
         full = self._full_owners()
         if self._only is None:
             limit = most + len(self._succeeding) + len(passed_over)
-            found = [ReadyTurn(*one) for one in await self._queue.ready(limit, full)]
+            found = [ReadyTurn(*one) for one in await self._queue.ready_lanes(limit, full)]
         else:
             now, waiting = self._clock.now(), await self._queue.waiting_among(self._only)
             due = (one for one in waiting if one.since <= now and one.owner not in full)
@@ -354,7 +356,7 @@ class LaneScheduler:
 
     async def _time_until_ready(self) -> timedelta | None:
         if self._only is None:
-            return await self._queue.next_ready()
+            return await self._queue.time_until_ready()
         now, waiting = self._clock.now(), await self._queue.waiting_among(self._only)
         return min((one.since - now for one in waiting if one.since > now), default=None)
 
@@ -405,7 +407,7 @@ class LaneScheduler:
         """A lane that cannot be read keeps what waits there, and nobody else waiting."""
         facts = {"action": "lane_damaged", "session_key": session_key}
         logger.exception("a turn could not be begun, because its lane is damaged", extra=facts)
-        await self._queue.put_off(session_key, DAMAGED)
+        await self._queue.put_turn_off(session_key, DAMAGED)
 
     def _full_owners(self) -> list[str]:
         return [owner for owner, turns in self._owners.items() if turns >= self._max_per_owner]

@@ -96,7 +96,7 @@ class TurnSignals:
         """Tell the turn of a lane what one of its messages says now; its agent need not listen."""
         if (running := self._lanes.running.get(session_key)) is not None:
             await running.take_edit(message)
-        elif (turn := self._queue.given_on(session_key)) is not None:
+        elif (turn := self._queue.find_turn_on(session_key)) is not None:
             turn.apply_edit(message)  # it was given out, and is about to run
         else:
             await self._send_signal(Signal.TELL, session_key, message)
@@ -133,13 +133,13 @@ class TurnSignals:
     async def _take_back_unheard(self, leases: Collection[tuple[str, int]]) -> None:
         """Let turns wait again that began in a commit of which nobody heard that it stands."""
         now = anyio.current_time()
-        unknown = [one for one in leases if not self._queue.knows(*one)]
+        unknown = [one for one in leases if not self._queue.has_turn(*one)]
         self._unheard = {one: self._unheard.get(one, now) for one in unknown}
         for lease, since in tuple(self._unheard.items()):
             if now - since >= UNHEARD_SECONDS:
                 facts = {"action": "turn_taken_back", "session_key": lease[0], "token": lease[1]}
                 logger.warning("a turn had begun without anybody hearing of it", extra=facts)
-                await self._queue.take_back(*lease)
+                await self._queue.give_turn_back(*lease)
 
     def _stop_lost_turn(self, running: RunningTurn) -> None:
         if self._lanes.running.get(running.turn.session_key) is running and not running.turn.ended:

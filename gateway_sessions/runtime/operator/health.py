@@ -81,35 +81,35 @@ class Symptom:
     what_next: str | None = None
 
 
-async def examine(
+async def examine_store(
     home: Path, config: Config, *, thorough: bool = True, progress: OnProgress | None = None
 ) -> AsyncIterator[Symptom]:
     """Look at everything around a store, the ground first. It may be in use meanwhile."""
     now = SystemClock().now()
     yield Symptom("SQLite", Health.GOOD, sqlite3.sqlite_version)
-    yield await in_thread(_kinds)
+    yield await in_thread(_check_databases)
     yield Symptom("Time zone", Health.GOOD, (await in_thread(config.policy_book)).zone_name)
     server = config.sessiondb.url if config.sessiondb.is_server else None
-    async for one in _place(home, on_server=server is not None):
+    async for one in _check_home(home, on_server=server is not None):
         yield one
     if server is None and not await in_thread(home.is_dir):
         return
     try:
         async with connect(home, config) as client:
-            async for one in _content(client):
+            async for one in _check_content(client):
                 yield one
             if server is not None:
-                yield await _nodes(client)
+                yield await _check_nodes(client)
     except GatewaySessionsError as error:
-        yield Symptom("Database", Health.BAD, str(error), _what_next(error, on_server=server is not None))
+        yield Symptom("Database", Health.BAD, str(error), _advice_for(error, on_server=server is not None))
         return
     if config.sessiondb.url is None:
-        yield await in_thread(partial(_copies, home, now))
+        yield await in_thread(partial(_check_backups, home, now))
     if thorough and (server is not None or config.sessiondb.url is None):
-        yield await _soundness(home, config.sessiondb, progress)
+        yield await _check_soundness(home, config.sessiondb, progress)
 
 
-def _what_next(error: GatewaySessionsError, *, on_server: bool) -> str:
+def _advice_for(error: GatewaySessionsError, *, on_server: bool) -> str:
     """What to do about a database that could not be looked at."""
     for kind, next_step in _NEXT_ON_SERVER if on_server else _NEXT_IN_FILE:
         if isinstance(error, kind):
@@ -117,7 +117,7 @@ def _what_next(error: GatewaySessionsError, *, on_server: bool) -> str:
     return MEND_SERVER if on_server else MEND_FILE
 
 
-def _kinds() -> Symptom:
+def _check_databases() -> Symptom:
     """The kinds of databases that are installed."""
     found = all_providers()
     broken = [f"{one.name} cannot be used: {one.problem}" for one in found if one.problem]
@@ -128,7 +128,7 @@ def _kinds() -> Symptom:
     return Symptom("Databases", Health.GOOD, ", ".join(ours + others))
 
 
-def _directory(home: Path) -> Symptom:
+def _check_directory(home: Path) -> Symptom:
     mode = home.stat().st_mode
     if not os.access(home, os.W_OK | os.X_OK):
         return Symptom("Directory", Health.BAD, f"{home} cannot be written", "check its owner and mode")
@@ -138,7 +138,7 @@ def _directory(home: Path) -> Symptom:
     return Symptom("Directory", Health.GOOD, str(home))
 
 
-async def _place(home: Path, *, on_server: bool) -> AsyncIterator[Symptom]:
+async def _check_home(home: Path, *, on_server: bool) -> AsyncIterator[Symptom]:
     """What a store's files lie on, and whose they are."""
     if not await in_thread(home.is_dir):
         if on_server:
@@ -146,14 +146,14 @@ async def _place(home: Path, *, on_server: bool) -> AsyncIterator[Symptom]:
         else:
             yield Symptom("Directory", Health.BAD, f"{home} is not there", NAME_IT)
         return
-    yield await in_thread(partial(_directory, home))
-    if (files := await in_thread(partial(_files, home))) is not None:
+    yield await in_thread(partial(_check_directory, home))
+    if (files := await in_thread(partial(_check_files, home))) is not None:
         yield files
-    yield await in_thread(partial(_room, home))
-    yield await _owner(home, on_server=on_server)
+    yield await in_thread(partial(_check_disk_room, home))
+    yield await _check_owner(home, on_server=on_server)
 
 
-def _files(home: Path) -> Symptom | None:
+def _check_files(home: Path) -> Symptom | None:
     """Files of the store that others can read, or that belong to somebody else than the directory does."""
     wrong = [
         one
@@ -169,7 +169,7 @@ def _files(home: Path) -> Symptom | None:
     return Symptom("Files", health, f"{wrong[0]}: {told}{more}", next_step)
 
 
-def _room(home: Path) -> Symptom:
+def _check_disk_room(home: Path) -> Symptom:
     free = shutil.disk_usage(home).free
     database = home / DATABASE
     needed = max(LITTLE_ROOM, 2 * database.stat().st_size if database.is_file() else 0)
@@ -183,7 +183,7 @@ def _room(home: Path) -> Symptom:
     return Symptom("Room", Health.GOOD, f"{size_with_unit(free)} are free")
 
 
-async def _owner(home: Path, *, on_server: bool) -> Symptom:
+async def _check_owner(home: Path, *, on_server: bool) -> Symptom:
     try:
         async with connected(home) as owner:
             if owner is None:
@@ -195,7 +195,7 @@ async def _owner(home: Path, *, on_server: bool) -> Symptom:
         return Symptom("Owner", Health.BAD, str(error), "look at that process, or start it anew")
 
 
-async def _nodes(client: StoreClient) -> Symptom:
+async def _check_nodes(client: StoreClient) -> Symptom:
     """Who has a database on a server open, on whatever machine."""
     found = await client.db.read(nodes.all_nodes)
     silent = [one.name for one in found if one.silent]
@@ -206,7 +206,7 @@ async def _nodes(client: StoreClient) -> Symptom:
     return Symptom("Nodes", Health.GOOD, told)
 
 
-async def _content(client: StoreClient) -> AsyncIterator[Symptom]:
+async def _check_content(client: StoreClient) -> AsyncIterator[Symptom]:
     read = client.db.read
     version, lanes = await read(status.schema_version), await read(status.count_lanes)
     yield Symptom("Database", Health.GOOD, f"{client.db.place}, schema {version}, {counted(lanes, 'lane')}")
@@ -226,7 +226,7 @@ async def _content(client: StoreClient) -> AsyncIterator[Symptom]:
         )
 
 
-def _copies(home: Path, now: datetime) -> Symptom:
+def _check_backups(home: Path, now: datetime) -> Symptom:
     newest = newest_copy(home)
     if newest is None or now - newest > OLD_COPY:
         told = f"the newest is of {ago(newest, now)}" if newest else "there is none yet"
@@ -234,7 +234,7 @@ def _copies(home: Path, now: datetime) -> Symptom:
     return Symptom("Copies", Health.GOOD, f"the newest is of {ago(newest, now)}")
 
 
-async def _soundness(home: Path, database: SessionDBConfig, progress: OnProgress | None) -> Symptom:
+async def _check_soundness(home: Path, database: SessionDBConfig, progress: OnProgress | None) -> Symptom:
     server = database.url if database.is_server else None
     try:
         report = await check_store(

@@ -71,13 +71,13 @@ async def load_overview(client: StoreClient, policies: PolicyBook, now: datetime
         sessions=await client.db.read(status.count_lanes),
         work=replace(work, running=max(work.running - cut_off, 0), cut_off=cut_off),
         lanes=tuple(replace(one, cut_off=is_cut_off(one.epoch, alive)) for one in lanes),
-        resets=tuple((await _next_resets(client, policies))[:limit]),
+        resets=tuple((await _find_next_resets(client, policies))[:limit]),
         at_work=0 if own is None else running.get(own, 0),
         elsewhere=len((alive or frozenset()) - {own}),
     )
 
 
-async def _next_resets(client: StoreClient, policies: PolicyBook) -> list[NextReset]:
+async def _find_next_resets(client: StoreClient, policies: PolicyBook) -> list[NextReset]:
     """The earliest first."""
     found: list[NextReset] = []
     for entry in await client.db.read(partial(status.first_due, LOOKED_AT)):

@@ -25,8 +25,8 @@ from gateway_sessions.runtime.store.control import (
     Control,
     Operation,
     OwnerStatus,
-    operation,
-    part_that_offers,
+    describe_operation,
+    find_part_of_operation,
 )
 from gateway_sessions.runtime.store.database_opening import locate_database
 from gateway_sessions.storage.control.client import connected
@@ -77,7 +77,7 @@ class StoreClient:
 
     async def owner(self) -> OwnerStatus | None:
         """How the process is that has the store open; None if there is none that can be asked."""
-        asked = operation(Control, "status")
+        asked = describe_operation(Control, "status")
         async with connected(self.home) as owner:
             if owner is None:
                 return None
@@ -105,16 +105,16 @@ class StoreClient:
 
     async def explain(self, session_key: str) -> Explanation:
         """Why the lane has the session it has. The owner is asked, who knows what runs; else it is read."""
-        told = await self._explained(session_key)
+        told = await self._explain_by_owner(session_key)
         if not is_cut_off(told.lane.epoch, await self.living()):
             return told
         return replace(told, lane=replace(told.lane, running=False, cut_off=True))
 
-    async def _explained(self, session_key: str) -> Explanation:
+    async def _explain_by_owner(self, session_key: str) -> Explanation:
         async with connected(self.home) as owner:
             if owner is not None:
                 told: Explanation = await self.do("explain", session_key=session_key)
-                return _in_its_zone(told)
+                return _in_policy_zone(told)
         policies = await in_thread(self._config.policy_book)
         freshness = self._config.agent.gateway_auto_continue_freshness
         rules = Rules(now=self._clock.now(), policies=policies, freshness=freshness)
@@ -134,10 +134,10 @@ class StoreClient:
         The result is what the method of that name returns, and so are its errors. *progress* is for one
         that takes it, and hears something only if there is no other owner.
         """
-        part = part_that_offers(name)
-        holder: Any = await in_thread(partial(holder_of, part))
-        asked = operation(holder, name)
-        arguments = asked.checked(encode(parameters))
+        part = find_part_of_operation(name)
+        holder: Any = await in_thread(partial(class_of_part, part))
+        asked = describe_operation(holder, name)
+        arguments = asked.parse_arguments(encode(parameters))
         watched: dict[str, Any] = {} if progress is None else {"progress": progress}
         until = anyio.current_time() + min(seconds, OPENING_SECONDS)
         while True:
@@ -145,27 +145,27 @@ class StoreClient:
                 async with connected(self.home) as owner:
                     if owner is not None:
                         return await owner.ask(name, parameters, asked.returns, seconds=seconds)
-                return await self._as_owner(part, asked, arguments | watched)
+                return await self._run_as_owner(part, asked, arguments | watched)
             except (ControlError, StoreBusyError) as error:
                 is_final = isinstance(error, ControlError) and not error.passing
                 if is_final or anyio.current_time() > until:
                     raise
             await anyio.sleep(RETRY_SECONDS)
 
-    async def _as_owner(self, part: str, asked: Operation, arguments: dict[str, Any]) -> Any:
-        store_class = await in_thread(_store_class)
+    async def _run_as_owner(self, part: str, asked: Operation, arguments: dict[str, Any]) -> Any:
+        store_class = await in_thread(_load_store_class)
         async with store_class.open(self.home, self._config, clock=self._clock, upkeep=False) as store:
             parts: dict[str, Any] = {"control": store.control, "store": store, "db": store.db}
             return await getattr(parts[part], asked.name)(**arguments)
 
 
-def holder_of(part: str) -> type[Any]:
+def class_of_part(part: str) -> type[Any]:
     """The class of the part that carries an operation out."""
     holders: dict[str, type[Any]] = {"control": Control, "db": SessionDB}
-    return holders[part] if part in holders else _store_class()
+    return holders[part] if part in holders else _load_store_class()
 
 
-def _store_class() -> type[SessionStore]:
+def _load_store_class() -> type[SessionStore]:
     """Loaded by a thread when it is needed: who only looks at a store starts sooner."""
     from gateway_sessions.runtime.store.store import SessionStore  # noqa: PLC0415 -- see above
 
@@ -180,7 +180,7 @@ async def connect(
 
     *config* has to be the one that the store is opened with: where there is no owner, it is opened with it.
     """
-    where = _absolute(home)
+    where = _absolute_path(home)
     settings = config or Config()
     database, beside = locate_database(where, settings.sessiondb.url)
     time = clock or SystemClock()
@@ -196,12 +196,12 @@ async def connect(
         yield StoreClient(where, settings, time, db)
 
 
-def _in_its_zone(told: Explanation) -> Explanation:
+def _in_policy_zone(told: Explanation) -> Explanation:
     """The same with the zone of its policy: an owner's answer tells its offset only."""
     if told.policy is None or told.next_reset_at is None:
         return told
     return replace(told, next_reset_local=told.next_reset_at.astimezone(told.policy.zone))
 
 
-def _absolute(home: str | Path) -> Path:
+def _absolute_path(home: str | Path) -> Path:
     return Path(home).expanduser().absolute()

@@ -68,38 +68,38 @@ class QueueLimits:
         )
 
 
-def rejected(reason: RejectReason, retry_after: float | None, session_key: str | None) -> Rejected:
+def make_rejection(reason: RejectReason, retry_after: float | None, session_key: str | None) -> Rejected:
     """Say why a message was not taken in."""
     return Rejected(
         reason=reason, text=refusal_notice(reason), retry_after=retry_after, session_key=session_key
     )
 
 
-def unfit(message: InboundMessage, limits: QueueLimits) -> Rejected | None:
+def find_unfitness(message: InboundMessage, limits: QueueLimits) -> Rejected | None:
     """Return why a message can never be taken, as far as its fields tell without encoding it."""
     source = message.source
     if not source.has_identifier and not limits.allow_unidentified:
         raise UnidentifiedSourceError(source.platform)
     if message.is_empty and message.kind is MessageKind.NEW:
-        return rejected(RejectReason.EMPTY, None, None)
+        return make_rejection(RejectReason.EMPTY, None, None)
     if len(message.text) > limits.max_message_bytes:
-        return rejected(RejectReason.TOO_LARGE, None, None)
+        return make_rejection(RejectReason.TOO_LARGE, None, None)
     return None
 
 
-def payload_of(message: InboundMessage, limits: QueueLimits) -> str | Rejected:
+def encode_within_limits(message: InboundMessage, limits: QueueLimits) -> str | Rejected:
     """Return the message as it is stored, or why it cannot be taken."""
-    if (unfitness := unfit(message, limits)) is not None:
+    if (unfitness := find_unfitness(message, limits)) is not None:
         return unfitness
     payload = stored_form(message)
     if len(payload.encode()) > limits.max_message_bytes:
-        return rejected(RejectReason.TOO_LARGE, None, None)
+        return make_rejection(RejectReason.TOO_LARGE, None, None)
     return payload
 
 
-OVERLOADED: Final = rejected(RejectReason.OVERLOADED, OVERLOADED_RETRY_SECONDS, None)
+OVERLOADED: Final = make_rejection(RejectReason.OVERLOADED, OVERLOADED_RETRY_SECONDS, None)
 """More waits already than may."""
-DRAINING: Final = rejected(RejectReason.DRAINING, DRAINING_RETRY_SECONDS, None)
+DRAINING: Final = make_rejection(RejectReason.DRAINING, DRAINING_RETRY_SECONDS, None)
 """The gateway is about to end, and there is no time to carry anything out."""
 
 
@@ -134,7 +134,7 @@ class FullLanes:
     def __init__(self) -> None:
         self._lanes: OrderedDict[str, _FullLane] = OrderedDict()
 
-    def note(self, session_key: str, load: LaneLoad, running: RunningTurnFacts, now: float) -> None:
+    def note_refusal(self, session_key: str, load: LaneLoad, running: RunningTurnFacts, now: float) -> None:
         """Remember what a message found that was refused; *running* is what was known of the running turn."""
         lane = self._lanes.setdefault(session_key, _FullLane())
         lane.load, lane.running, lane.waiting, lane.at = load, running, load.waiting, now
@@ -142,7 +142,7 @@ class FullLanes:
         if len(self._lanes) > REMEMBERED_LANES:
             self._lanes.popitem(last=False)
 
-    def changed(self, session_key: str, waiting: int) -> None:
+    def note_change(self, session_key: str, waiting: int) -> None:
         """Something has changed on a lane, on which so many turns wait now."""
         lane = self._lanes.get(session_key)
         if lane is None:
@@ -152,7 +152,7 @@ class FullLanes:
         else:
             lane.load, lane.waiting = None, waiting
 
-    def coming(self, session_key: str, more: int) -> None:
+    def count_coming(self, session_key: str, more: int) -> None:
         """So many messages more are on their way to a lane."""
         if (lane := self._lanes.get(session_key)) is not None:
             lane.coming = max(lane.coming + more, 0)
@@ -184,11 +184,11 @@ class RecentOwners:
         self._seen: OrderedDict[str, float] = OrderedDict()
         self._until = 0.0
 
-    def crowd(self, now: float) -> None:
+    def note_refusal(self, now: float) -> None:
         """Note that somebody was refused for want of room."""
         self._until = now + CROWDED_SECONDS
 
-    def crowded(self, owner: str, now: float) -> bool:
+    def is_crowded_for(self, owner: str, now: float) -> bool:
         """Note that an owner wants room; tell whether it is crowded."""
         if now >= self._until:
             self._seen.clear()
@@ -220,11 +220,11 @@ class AdmissionLine:
     def __len__(self) -> int:
         return self._length
 
-    def behind(self, owner: str) -> int:
+    def count_in_line(self, owner: str) -> int:
         """Return how many messages of an owner wait in line."""
         return len(self._lines.get(owner, ()))
 
-    def enter(self, owner: str) -> bool:
+    def take_place(self, owner: str) -> bool:
         """Take a place if one is free and nobody waits for it; end it with `leave`."""
         under_way = self._under_way[owner]
         if owner in self._lines or under_way >= equal_share(
@@ -234,7 +234,7 @@ class AdmissionLine:
         self._under_way[owner] = under_way + 1
         return True
 
-    async def wait(self, owner: str) -> None:
+    async def wait_for_place(self, owner: str) -> None:
         """Wait in line for a place; end it with `leave`."""
         place = asyncio.get_running_loop().create_future()
         self._lines.setdefault(owner, deque()).append(place)
@@ -243,12 +243,12 @@ class AdmissionLine:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
-                self.leave(owner)
+                self.leave_place(owner)
             raise
         finally:
             self._length -= 1
 
-    def leave(self, owner: str) -> None:
+    def leave_place(self, owner: str) -> None:
         """Give a place back, to whoever waits for it."""
         self._under_way[owner] -= 1
         if not self._under_way[owner]:
@@ -258,9 +258,9 @@ class AdmissionLine:
         share = equal_share(self._places, len(self._under_way))
         grown, self._share = share > self._share, share
         for one in tuple(self._lines) if grown else (owner,):
-            self._let_in(one)
+            self._let_owner_in(one)
 
-    def _let_in(self, owner: str) -> None:
+    def _let_owner_in(self, owner: str) -> None:
         line = self._lines.get(owner)
         share = equal_share(self._places, len(self._under_way) + (owner not in self._under_way))
         while line and self._under_way[owner] < share:
@@ -292,13 +292,13 @@ class RoomLine:
     def __contains__(self, owner: str) -> bool:
         return any(owner in line for line in self._lines)
 
-    async def wait(self, owner: str, until: float, *, empty_handed: bool) -> bool:
+    async def wait_for_room(self, owner: str, until: float, *, empty_handed: bool) -> bool:
         """Wait until there is room; False if there was none in time."""
         loop = asyncio.get_running_loop()
         line = self._lines[not empty_handed]
         room: asyncio.Future[bool] = loop.create_future()
         line[owner] = _Waiting(next(self._numbers), room)
-        alarm = loop.call_at(until, _tell, room, False)  # noqa: FBT003 -- what a handle is given
+        alarm = loop.call_at(until, _set_room, room, False)  # noqa: FBT003 -- what a handle is given
         try:
             return await room
         except asyncio.CancelledError:
@@ -310,7 +310,7 @@ class RoomLine:
             if (waiting := line.get(owner)) is not None and waiting.room is room:
                 del line[owner]
 
-    def first(self) -> list[tuple[int, str]]:
+    def longest_waiting(self) -> list[tuple[int, str]]:
         """Return who has waited longest, of each kind, with a number that rises with the time of coming."""
         heads = (next(iter(line.items())) for line in self._lines if line)
         return [(waiting.number, owner) for owner, waiting in heads]
@@ -331,16 +331,16 @@ class RefusalPace:
         self._pace = Pace()
         self._held = 0
 
-    def next(self, now: float, waiting: int = 0) -> float:
+    def next_answer_at(self, now: float, waiting: int = 0) -> float:
         """Return when one more refusal may be answered, beside so many messages that wait for room."""
         self._pace, at = self._pace.refusing(now, self._held + waiting)
         return at
 
-    async def keep(self, at: float | None = None) -> None:
+    async def wait_to_answer(self, at: float | None = None) -> None:
         """Wait until a refusal may be answered; mostly that is at once."""
         time = asyncio.get_running_loop().time
         now = time()
-        at = self.next(now) if at is None else at
+        at = self.next_answer_at(now) if at is None else at
         if at <= now:
             return
         self._held += 1
@@ -351,12 +351,12 @@ class RefusalPace:
             self._held -= 1
 
 
-def _tell(room: asyncio.Future[bool], there_is: bool) -> None:  # noqa: FBT001 -- what a handle is given
+def _set_room(room: asyncio.Future[bool], there_is: bool) -> None:  # noqa: FBT001 -- what a handle is given
     if not room.done():
         room.set_result(there_is)
 
 
-class LaneHere(NamedTuple):
+class LocalLane(NamedTuple):
     """What only this process knows of a lane; asked when a message is about to go to the database."""
 
     running: Callable[[], RunningTurnFacts] = lambda: NO_TURN
@@ -367,11 +367,11 @@ class LaneHere(NamedTuple):
     """Tells since when the lane stands in line, if it has to wait; None: since the message came."""
 
 
-NOT_HERE = LaneHere()
+NO_LOCAL_TURN = LocalLane()
 """No turn runs or begins in this process."""
 
 
-class Wish(NamedTuple):
+class AdmissionRequest(NamedTuple):
     """A message that wants to be taken in."""
 
     message: InboundMessage
@@ -379,12 +379,12 @@ class Wish(NamedTuple):
     final: bool
     """Whether these rules count even if the session has a mode of its own."""
     solo: bool
-    here: LaneHere
+    here: LocalLane
     routed: RoutedMessage
     owner: str
 
 
-class Entered(NamedTuple):
+class EnteredMessage(NamedTuple):
     """What was known of the lane when the message went on to the database."""
 
     running: RunningTurnFacts
@@ -424,7 +424,7 @@ class Admissions:
         self._line = AdmissionLine()
         self._full = FullLanes()
         self._owners = RecentOwners()
-        self._room_line = RoomLine(self._room_unused)
+        self._room_line = RoomLine(self._give_room_back)
         self._coming: Counter[str] = Counter()
         """Messages by owner that are on the way and will have to wait for their turn."""
         self._total_coming = 0
@@ -432,159 +432,160 @@ class Admissions:
         """Lanes to which a message is on the way whose turn may begin at once."""
         self.pace: RefusalPace = RefusalPace()
 
-    async def enter(self, wish: Wish) -> Entered | Rejected:
-        """Let a message go on, behind others of its owner, or refuse it; end `Entered` with `leave`."""
+    async def enter(self, wish: AdmissionRequest) -> EnteredMessage | Rejected:
+        """Let a message go on, behind others of its owner, or refuse it; `leave` ends what is entered."""
         owner, now, full = wish.owner, asyncio.get_running_loop().time(), wish.routed.key in self._full
-        refused = self._refused_by_lane(wish, now) if full else None
-        lack = self._lack(owner, now) if refused is None else None
+        refused = self._refusal_by_full_lane(wish, now) if full else None
+        lack = self._lack_of_room(owner, now) if refused is None else None
         if lack is Lack.ALL:
-            if not await self._waits_for_room(owner, now):
+            if not await self._wait_for_room(owner, now):
                 return OVERLOADED
         elif refused is not None or lack is not None:
-            await self.pace.keep()
+            await self.pace.wait_to_answer()
             return refused or OVERLOADED
-        entered: Entered | None = None
-        self._full.coming(wish.routed.key, 1)
+        entered: EnteredMessage | None = None
+        self._full.count_coming(wish.routed.key, 1)
         try:
-            refused = None if self._line.enter(owner) else await self._refused_in_line(wish, known=full)
+            refused = None if self._line.take_place(owner) else await self._refusal_in_line(wish, known=full)
             if refused is None:
-                entered = self._enter(wish)
+                entered = self._count_entered(wish)
         finally:
             if entered is None:
-                self._full.coming(wish.routed.key, -1)
+                self._full.count_coming(wish.routed.key, -1)
         if entered is not None:
             return entered
-        await self.pace.keep()
+        await self.pace.wait_to_answer()
         return refused or OVERLOADED
 
-    async def _refused_in_line(self, wish: Wish, *, known: bool) -> Rejected | None:
+    async def _refusal_in_line(self, wish: AdmissionRequest, *, known: bool) -> Rejected | None:
         """Wait behind others of the owner; why the message is refused then, as much may have come in.
 
         On a lane that was *known* to be full, this message has a place already, or goes to see.
         """
         if len(self._line) >= self._limits.max_waiting:
             return OVERLOADED
-        await self._line.wait(wish.owner)
+        await self._line.wait_for_place(wish.owner)
         now = asyncio.get_running_loop().time()
-        refused = None if known else self._refused_by_lane(wish, now)
-        if refused is None and self._lack(wish.owner, now) is not None:
+        refused = None if known else self._refusal_by_full_lane(wish, now)
+        if refused is None and self._lack_of_room(wish.owner, now) is not None:
             refused = OVERLOADED
         if refused is not None:
-            self._line.leave(wish.owner)
+            self._line.leave_place(wish.owner)
         return refused
 
-    def _refused_by_lane(self, wish: Wish, now: float) -> Rejected | None:
+    def _refusal_by_full_lane(self, wish: AdmissionRequest, now: float) -> Rejected | None:
         """Why the message's lane refuses it, as far as memory tells."""
         key = wish.routed.key
         if key not in self._full:
             return None
-        entry = self._routing.known(key)
+        entry = self._routing.known_entry(key)
         if entry is None and not wish.final:
             return None
         rules = wish.rules if wish.final or entry is None else wish.rules.in_mode(entry.busy_mode)
         sender = canonical_participant(wish.message.source, wish.routed.aliases) or wish.message.sender
         arrival = Arrival.of(wish.message, at=self._clock.now(), sender=sender, solo=wish.solo)
         refuse = self._full.refusal(key, arrival, rules, wish.here.running(), now)
-        return None if refuse is None else rejected(refuse.reason, refuse.retry_after, key)
+        return None if refuse is None else make_rejection(refuse.reason, refuse.retry_after, key)
 
-    def _lack(self, owner: str, now: float) -> Lack | None:
+    def _lack_of_room(self, owner: str, now: float) -> Lack | None:
         """Who has taken the room that the owner's next message would need; None: there is some."""
         waiting, limits = self._waiting, self._limits
         wanting, having = 0, 0
-        if crowded := self._owners.crowded(owner, now):  # nobody asks for these counts else
+        if crowded := self._owners.is_crowded_for(owner, now):  # nobody asks for these counts else
             wanting, having = len(self._owners), waiting.owners_waiting
         room = Room(
             most=waiting.room_for(limits.max_waiting),
             most_of_owner=waiting.room_for(limits.max_waiting_per_owner, owner),
-            taken=self._taken,
-            of_owner=self._taken_by(owner) + self._line.behind(owner),
+            taken=self._room_taken,
+            of_owner=self._room_taken_by(owner) + self._line.count_in_line(owner),
             owners=max(wanting, having),
             empty_handed=max(wanting - having, 0),
             crowded=crowded,
         )
         lack = lack_of_room(room)
         if lack is Lack.ALL:
-            self._owners.crowd(now)
+            self._owners.note_refusal(now)
         return lack
 
     @property
-    def _taken(self) -> int:
+    def _room_taken(self) -> int:
         """How many turns wait, or are on their way into the queue."""
         return self._waiting.total_waiting + self._total_coming
 
-    def _taken_by(self, owner: str) -> int:
+    def _room_taken_by(self, owner: str) -> int:
         return self._waiting.waiting_for(owner) + self._coming[owner]
 
     # Room for those who want it
 
-    async def _waits_for_room(self, owner: str, now: float) -> bool:
+    async def _wait_for_room(self, owner: str, now: float) -> bool:
         """Wait for room as long as a refusal is held; False if there was none."""
-        until = self.pace.next(now, len(self._room_line))
+        until = self.pace.next_answer_at(now, len(self._room_line))
         if until <= now or owner in self._room_line:
-            await self.pace.keep(until)
+            await self.pace.wait_to_answer(until)
             return False
-        if not await self._room_line.wait(owner, until, empty_handed=not self._taken_by(owner)):
+        if not await self._room_line.wait_for_room(owner, until, empty_handed=not self._room_taken_by(owner)):
             return False
-        self._count(owner, -1)
+        self._count_coming(owner, -1)
         return True
 
-    def _let_in(self) -> None:
+    def _let_waiting_in(self) -> None:
         """Let those go on who wait for room, as far as there is some."""
         if not self._room_line:
             return
         now = asyncio.get_running_loop().time()
-        if self._taken >= self._waiting.room_for(self._limits.max_waiting):
-            self._owners.crowd(now)
+        if self._room_taken >= self._waiting.room_for(self._limits.max_waiting):
+            self._owners.note_refusal(now)
             return
-        while (owner := self._next_for_room(now)) is not None:
+        while (owner := self._next_owner_for_room(now)) is not None:
             if self._room_line.let_in(owner):
-                self._count(owner, 1)
+                self._count_coming(owner, 1)
 
-    def _next_for_room(self, now: float) -> str | None:
+    def _next_owner_for_room(self, now: float) -> str | None:
         """Who gets the next room: of those who have nothing by now, else of all, who has waited longest."""
         first = sorted(
-            (self._taken_by(owner) > 0, number, owner) for number, owner in self._room_line.first()
+            (self._room_taken_by(owner) > 0, number, owner)
+            for number, owner in self._room_line.longest_waiting()
         )
-        return next((owner for *_, owner in first if self._lack(owner, now) is None), None)
+        return next((owner for *_, owner in first if self._lack_of_room(owner, now) is None), None)
 
-    def _room_unused(self, owner: str) -> None:
-        self._count(owner, -1)
-        self._let_in()
+    def _give_room_back(self, owner: str) -> None:
+        self._count_coming(owner, -1)
+        self._let_waiting_in()
 
     # On the way
 
-    def _enter(self, wish: Wish) -> Entered:
+    def _count_entered(self, wish: AdmissionRequest) -> EnteredMessage:
         owner = wish.owner
         key, begins = wish.routed.key, wish.here.begins()
         # Of several messages that come to an idle lane together, one begins a turn and the others wait.
         waits = not begins or key in self._beginning
         if waits:
-            self._count(owner, 1)
+            self._count_coming(owner, 1)
         else:
             self._beginning.add(key)
-        return Entered(wish.here.running(), begins, wish.here.since(), waits)
+        return EnteredMessage(wish.here.running(), begins, wish.here.since(), waits)
 
-    def leave(self, wish: Wish, entered: Entered) -> None:
+    def leave(self, wish: AdmissionRequest, entered: EnteredMessage) -> None:
         """Let the owner's next message go on: the database has answered."""
         key = wish.routed.key
-        self._full.coming(key, -1)
+        self._full.count_coming(key, -1)
         if entered.waits:
-            self._count(wish.owner, -1)
+            self._count_coming(wish.owner, -1)
         else:
             self._beginning.remove(key)
-        self._line.leave(wish.owner)
-        self._let_in()
+        self._line.leave_place(wish.owner)
+        self._let_waiting_in()
 
-    def note_full(self, session_key: str, load: LaneLoad, running: RunningTurnFacts) -> None:
+    def note_full_lane(self, session_key: str, load: LaneLoad, running: RunningTurnFacts) -> None:
         """Remember that a lane has refused a message."""
-        self._full.note(session_key, load, running, asyncio.get_running_loop().time())
+        self._full.note_refusal(session_key, load, running, asyncio.get_running_loop().time())
 
     def lane_changed(self, session_key: str, waiting: int) -> None:
         """Something has changed on a lane, on which so many turns wait now."""
-        self._full.changed(session_key, waiting)
-        self._let_in()
+        self._full.note_change(session_key, waiting)
+        self._let_waiting_in()
 
-    def _count(self, owner: str, more: int) -> None:
+    def _count_coming(self, owner: str, more: int) -> None:
         self._total_coming += more
         self._coming[owner] += more
         if not self._coming[owner]:

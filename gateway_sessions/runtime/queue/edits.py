@@ -19,7 +19,7 @@ from gateway_sessions.core.queue.inbound import (
 from gateway_sessions.errors import SentBeforeErasureError
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.keyed_locks import KeyedLocks
-from gateway_sessions.runtime.queue.admission import QueueLimits, payload_of, rejected
+from gateway_sessions.runtime.queue.admission import QueueLimits, encode_within_limits, make_rejection
 from gateway_sessions.runtime.queue.routing import Routing
 from gateway_sessions.runtime.queue.waiting import WaitingTurns
 from gateway_sessions.storage.tables.change import Change
@@ -73,18 +73,18 @@ class MessageEdits:
         )
 
     async def _write(self, edit: InboundMessage) -> AppliedEdit | Duplicate | Rejected:
-        payload = payload_of(edit, self._limits)
+        payload = encode_within_limits(edit, self._limits)
         if isinstance(payload, Rejected):
             return payload
-        routed = await self._routing.message_for(edit.source, touched=False)
+        routed = await self._routing.route_message(edit.source, touched=False)
         transaction: Callable[[SessionRequest, Change], Transaction[AppliedEdit | Duplicate | AliasesFirst]]
         transaction = partial(transactions.apply_edit, edit)
         try:
-            applied: AppliedEdit | Duplicate = await self._routing.ask(routed, transaction)
+            applied: AppliedEdit | Duplicate = await self._routing.run_until_answered(routed, transaction)
         except MessageRefusedError as refusal:
-            return rejected(refusal.reason, refusal.retry_after, refusal.session_key)
+            return make_rejection(refusal.reason, refusal.retry_after, refusal.session_key)
         except SentBeforeErasureError:
-            return rejected(RejectReason.ERASED, None, routed.key)
+            return make_rejection(RejectReason.ERASED, None, routed.key)
         if isinstance(applied, AppliedEdit):
             for lane in (applied.reworded.lane, applied.lane):
                 if lane is not None:

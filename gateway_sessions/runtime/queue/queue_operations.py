@@ -36,15 +36,15 @@ from gateway_sessions.errors import (
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.queue.admission import (
-    NOT_HERE,
+    NO_LOCAL_TURN,
+    AdmissionRequest,
     Admissions,
-    Entered,
-    LaneHere,
+    EnteredMessage,
+    LocalLane,
     QueueLimits,
-    Wish,
-    payload_of,
-    rejected,
-    unfit,
+    encode_within_limits,
+    find_unfitness,
+    make_rejection,
 )
 from gateway_sessions.runtime.queue.routing import MAX_TRIES, RoutedMessage, Routing
 from gateway_sessions.runtime.queue.turn import GatewayTurn
@@ -91,7 +91,7 @@ LOOK_BEHIND: Final = 4
 logger: Final = logging.getLogger(__name__)
 
 
-class NotedTries(Protocol):
+class RestartNotes(Protocol):
     """Where operators read how often in a row the turn of each lane was cut off."""
 
     @property
@@ -126,7 +126,7 @@ class QueueOperations(WaitingTurns):
         routing: Routing,
         limits: QueueLimits,
         busy_rules: BusyBook,
-        tries: NotedTries,
+        tries: RestartNotes,
         *,
         on_turned: Callable[[str], object],
         speakers: Speakers,
@@ -162,34 +162,38 @@ class QueueOperations(WaitingTurns):
         rules: BusyRules | None,
         *,
         solo: bool = False,
-        here: LaneHere = NOT_HERE,
+        here: LocalLane = NO_LOCAL_TURN,
     ) -> tuple[Receipt, GatewayTurn | None]:
         """Take a message in, or say why not; without *rules* by those of its session or place.
 
         If its turn may begin *here*, it begins in the same commit, unless it has to wait.
         """
-        if (refused := unfit(message, self._limits)) is not None:
-            return await self.refuse(message, refused), None
+        if (refused := find_unfitness(message, self._limits)) is not None:
+            return await self.answer_refusal(message, refused), None
         given, rules = rules is not None, rules or self._rules_for(message)
-        routed = await self.routing.message_for(message.source, touched=not message.internal)
-        wish = Wish(message, rules, given, solo, here, routed, self.routing.owner_of(routed))
+        routed = await self.routing.route_message(message.source, touched=not message.internal)
+        wish = AdmissionRequest(
+            message, rules, given, solo, here, routed, self.routing.owner_of_message(routed)
+        )
         entered = await self._admissions.enter(wish)
         if isinstance(entered, Rejected):
-            return self._unless_known(message, entered), None
+            return self._duplicate_or_refusal(message, entered), None
         try:
-            receipt, turn = await self._take_in(wish, entered)
+            receipt, turn = await self._admit_entered(wish, entered)
         finally:
             self._admissions.leave(wish, entered)
         if isinstance(receipt, Rejected):
-            return await self.refuse(message, receipt), None
+            return await self.answer_refusal(message, receipt), None
         return receipt, turn
 
-    async def _take_in(self, wish: Wish, entered: Entered) -> tuple[Receipt, GatewayTurn | None]:
+    async def _admit_entered(
+        self, wish: AdmissionRequest, entered: EnteredMessage
+    ) -> tuple[Receipt, GatewayTurn | None]:
         message, routed = wish.message, wish.routed
-        payload = payload_of(message, self._limits)
+        payload = encode_within_limits(message, self._limits)
         if isinstance(payload, Rejected):
             return payload, None
-        message, payload = self._named(message, payload, routed)
+        message, payload = self._name_speaker(message, payload, routed)
         admission = Admission(
             message=message,
             payload=payload,
@@ -200,51 +204,53 @@ class QueueOperations(WaitingTurns):
             since=entered.since,
         )
         try:
-            admitted = await self._admit(admission, routed, begin=entered.begins)
+            admitted = await self._run_admission(admission, routed, begin=entered.begins)
         except MessageRefusedError as refusal:
             if refusal.load is not None:
-                self._admissions.note_full(refusal.session_key, refusal.load, entered.running)
-            return rejected(refusal.reason, refusal.retry_after, refusal.session_key), None
+                self._admissions.note_full_lane(refusal.session_key, refusal.load, entered.running)
+            return make_rejection(refusal.reason, refusal.retry_after, refusal.session_key), None
         except SentBeforeErasureError:
-            return rejected(RejectReason.ERASED, None, routed.key), None
+            return make_rejection(RejectReason.ERASED, None, routed.key), None
         receipt = admitted if isinstance(admitted, Duplicate) else admitted.receipt
-        self.known_events.note(message.idempotency_key, receipt.seq, receipt.session_key)
+        self.known_events.remember(message.idempotency_key, receipt.seq, receipt.session_key)
         if isinstance(admitted, Duplicate):
             return admitted, None
         failpoint("message_admitted")
-        self.routing.keep(admitted.entry)
+        self.routing.remember_entry(admitted.entry)
         if admitted.receipt.dropped:
             self.announce_taken_out()
-        turn = self._begun(admitted.claimed) if admitted.claimed is not None else None
+        turn = self._make_turn(admitted.claimed) if admitted.claimed is not None else None
         if turn is None:
             self.note_lane(admitted.lane, admitted.entry.owner)
-        await self._show(admitted.entry.session_key, turn)
+        await self._refresh_files(admitted.entry.session_key, turn)
         return admitted.receipt, turn
 
-    async def ask_again(self, session_key: str, asked: InboundMessage) -> LaneRow | Rejected | None:
+    async def requeue_last_turn(self, session_key: str, asked: InboundMessage) -> LaneRow | Rejected | None:
         """Let a lane's last turn wait once more, if there is room for it; None if nothing was said."""
-        rules, routed = self._rules_for(asked), await self.routing.message_for(asked.source, touched=False)
-        owner = self.routing.owner_of(routed)
-        wish = Wish(asked, rules, final=False, solo=True, here=NOT_HERE, routed=routed, owner=owner)
+        rules, routed = self._rules_for(asked), await self.routing.route_message(asked.source, touched=False)
+        owner = self.routing.owner_of_message(routed)
+        wish = AdmissionRequest(
+            asked, rules, final=False, solo=True, here=NO_LOCAL_TURN, routed=routed, owner=owner
+        )
         if isinstance(entered := await self._admissions.enter(wish), Rejected):
             return entered
         try:
-            return await self.change(partial(undo_and_retry.retry_answered_turn, session_key, asked))
+            return await self.apply(partial(undo_and_retry.retry_answered_turn, session_key, asked))
         finally:
             self._admissions.leave(wish, entered)
 
-    async def refuse(self, message: InboundMessage, refused: Rejected) -> Receipt:
+    async def answer_refusal(self, message: InboundMessage, refused: Rejected) -> Receipt:
         """Answer with a refusal, no faster than its cost allows; or with what is known of the message.
 
         What was accepted before is not refused because it comes again, as long as this process remembers it.
         """
-        await self._admissions.pace.keep()
-        return self._unless_known(message, refused)
+        await self._admissions.pace.wait_to_answer()
+        return self._duplicate_or_refusal(message, refused)
 
-    def _unless_known(self, message: InboundMessage, refused: Rejected) -> Receipt:
+    def _duplicate_or_refusal(self, message: InboundMessage, refused: Rejected) -> Receipt:
         return self.known_events.find(message.idempotency_key) or refused
 
-    async def _admit(
+    async def _run_admission(
         self, admission: Admission, routed: RoutedMessage, *, begin: bool
     ) -> Admitted | Duplicate:
         found: list[Admitted] = []
@@ -256,35 +262,39 @@ class QueueOperations(WaitingTurns):
             if (lane := self._calm.pop(routed.key, None)) is not None:
                 whole = structs.replace(whole, lane=lane)
             if begin:
-                whole = structs.replace(whole, starter=self._starter())
-            return await self.routing.ask(routed, partial(admissions.admit_keeping_result, whole, found))
+                whole = structs.replace(whole, starter=self._make_starter())
+            return await self.routing.run_until_answered(
+                routed, partial(admissions.admit_keeping_result, whole, found)
+            )
 
         def begun() -> tuple[str, ClaimedTurn | None]:
             return (found[-1].lane.session_key, found[-1].claimed) if found else (routed.key, None)
 
         try:
-            return await self._with_free_id(routed.key, admit)
+            return await self._retry_until_id_free(routed.key, admit)
         except asyncio.CancelledError:
-            await asyncio.shield(self._let_go(begun))
+            await asyncio.shield(self._release_abandoned_lane(begun))
             raise
 
-    async def note(self, message: InboundMessage, kind: ItemKind) -> NotedItem | Duplicate | Rejected:
+    async def record_arrival(
+        self, message: InboundMessage, kind: ItemKind
+    ) -> NotedItem | Duplicate | Rejected:
         """Write down what is carried out at once, so that it is known when it is delivered again.
 
         It is not refused because too much waits: it may be what ends that.
         """
-        payload = payload_of(message, self._limits)
+        payload = encode_within_limits(message, self._limits)
         if isinstance(payload, Rejected):
             return payload
-        routed = await self.routing.message_for(message.source, touched=False)
-        message, payload = self._named(message, payload, routed)
+        routed = await self.routing.route_message(message.source, touched=False)
+        message, payload = self._name_speaker(message, payload, routed)
         note: Callable[[SessionRequest, Change], Transaction[NotedItem | Duplicate | AliasesFirst]]
         note = partial(admissions.note_command, message, payload, kind)
         try:
-            noted: NotedItem | Duplicate = await self.routing.ask(routed, note)
+            noted: NotedItem | Duplicate = await self.routing.run_until_answered(routed, note)
         except SentBeforeErasureError:
-            return rejected(RejectReason.ERASED, None, routed.key)
-        self.known_events.note(message.idempotency_key, noted.seq, noted.session_key)
+            return make_rejection(RejectReason.ERASED, None, routed.key)
+        self.known_events.remember(message.idempotency_key, noted.seq, noted.session_key)
         return noted
 
     # Going out
@@ -292,13 +302,13 @@ class QueueOperations(WaitingTurns):
     async def claim(self, session_key: str | None = None) -> GatewayTurn | None:
         """The next turn of a lane, or of the lane that has waited longest; None if none is ready."""
         if session_key is not None:
-            return await self._claim(session_key)
+            return await self._claim_lane(session_key)
         damaged: StorageCorruptError | None = None
         for _ in range(MAX_TRIES):
-            ready = await self.ready()
+            ready = await self.ready_lanes()
             for key, _owner in ready:
                 try:
-                    turn = await self._claim(key)
+                    turn = await self._claim_lane(key)
                 except StorageCorruptError as error:  # the other lanes can go on
                     damaged = error
                     continue
@@ -310,14 +320,14 @@ class QueueOperations(WaitingTurns):
             raise damaged
         return None
 
-    async def ready(
+    async def ready_lanes(
         self, limit: int = READY_AT_ONCE, but_not: Iterable[str] = ()
     ) -> list[tuple[str, str | None]]:
         """Lanes whose next turn may begin and their owners, but of some, those that waited longest first."""
         now, others = self._context.clock.now(), self._others
         sticky = None if others is None else others.sticky
         # Those of others are passed over for a while; some of ours may stand behind them.
-        found = await self.look(
+        found = await self.read(
             partial(waiting.ready_lanes, now, limit * (LOOK_BEHIND if sticky else 1), but_not)
         )
         mine = (
@@ -327,29 +337,31 @@ class QueueOperations(WaitingTurns):
         )
         return [(one.session_key, one.owner) for one in mine][:limit]
 
-    async def next_ready(self) -> timedelta | None:
+    async def time_until_ready(self) -> timedelta | None:
         """How long until a lane becomes ready that is not; None if none will by itself."""
         now = self._context.clock.now()
-        at = await self.look(partial(waiting.next_ready_time, now))
+        at = await self.read(partial(waiting.next_ready_time, now))
         return None if at is None else at - now
 
-    async def _claim(self, session_key: str) -> GatewayTurn | None:
+    async def _claim_lane(self, session_key: str) -> GatewayTurn | None:
         found: list[ClaimedTurn | None] = []
 
         async def claim() -> ClaimedTurn | None:
-            transaction = partial(claims.claim, self._starter(session_key), session_key)
+            transaction = partial(claims.claim, self._make_starter(session_key), session_key)
             return await self._context.apply(Actor.POLICY, partial(keep_result, transaction, found))
 
         try:
-            claimed = await self._with_free_id(session_key, claim)
+            claimed = await self._retry_until_id_free(session_key, claim)
         except asyncio.CancelledError:
-            await asyncio.shield(self._let_go(lambda: (session_key, found[-1] if found else None)))
+            await asyncio.shield(
+                self._release_abandoned_lane(lambda: (session_key, found[-1] if found else None))
+            )
             raise
         if claimed is None:
             return None
         failpoint("turn_claimed")
-        turn = self._begun(claimed)
-        await self._show(session_key, turn)
+        turn = self._make_turn(claimed)
+        await self._refresh_files(session_key, turn)
         return turn
 
     @property
@@ -368,14 +380,14 @@ class QueueOperations(WaitingTurns):
         if isinstance(go_on, str) and not self.is_alone:
             go_on = False
         try:
-            return await self._settle(settlement, go_on=go_on)
+            return await self._settle_turn(settlement, go_on=go_on)
         except StorageCorruptError:
             if not isinstance(go_on, str):
                 raise
             # Perhaps it is the other lane that cannot be read: nothing keeps this turn from its end.
-            return await self._settle(settlement, go_on=False)
+            return await self._settle_turn(settlement, go_on=False)
 
-    async def _settle(
+    async def _settle_turn(
         self, settlement: TurnSettlement, *, go_on: bool | str
     ) -> tuple[SettledTurn, GatewayTurn | None]:
         key, found = settlement.held.session_key, list[SettledTurn]()
@@ -383,8 +395,8 @@ class QueueOperations(WaitingTurns):
 
         async def settle() -> SettledTurn:
             known = KnownBeforeEnd(
-                entry=self.routing.known(key),
-                starter=self._starter(next_lane) if go_on else None,
+                entry=self.routing.known_entry(key),
+                starter=self._make_starter(next_lane) if go_on else None,
                 next_lane=next_lane,
                 others_wait=self.is_alone and self.waiting_on(key) > 0,
                 versioned=self._listener.wants_versions,
@@ -394,32 +406,32 @@ class QueueOperations(WaitingTurns):
 
         try:
             try:
-                settled = await self._with_free_id(key, settle)
+                settled = await self._retry_until_id_free(key, settle)
             except TurnChangedError:
                 settlement = structs.replace(settlement, begun=None)
-                settled = await self._with_free_id(key, settle)
+                settled = await self._retry_until_id_free(key, settle)
         except asyncio.CancelledError:
-            await asyncio.shield(self._let_go(lambda: _following(key, found)))
+            await asyncio.shield(self._release_abandoned_lane(lambda: _find_following(key, found)))
             if next_lane is not None:
-                await asyncio.shield(self._let_go(lambda: (key, None)))
+                await asyncio.shield(self._release_abandoned_lane(lambda: (key, None)))
             raise
         failpoint("turn_ended")
-        following = self._after(key, settled)
+        following = self._note_settled(key, settled)
         if settlement.outcome is Outcome.TURNED and settled.entry is not None:
             self._on_turned(settled.entry.session_id)
-        await self._show(key, following)
+        await self._refresh_files(key, following)
         if following is not None and following.session_key != key:
-            await self._show(following.session_key, following)
+            await self._refresh_files(following.session_key, following)
         return settled, following
 
-    async def _with_free_id(self, session_key: str, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _retry_until_id_free(self, session_key: str, attempt: Callable[[], Awaitable[T]]) -> T:
         """Try with one id for a new session after another, until one is free or none is needed."""
         for _ in range(MAX_TRIES):
             with suppress(IdTakenError):
                 return await attempt()
         raise StorageError(session_key, f"no id was free in {MAX_TRIES} tries")
 
-    async def _let_go(self, begun: Callable[[], tuple[str, ClaimedTurn | None]]) -> None:
+    async def _release_abandoned_lane(self, begun: Callable[[], tuple[str, ClaimedTurn | None]]) -> None:
         """Whoever asked has gone: let others have the lane, and a turn that nobody works on wait again."""
 
         def look(change: Change) -> Transaction[LaneRow]:
@@ -430,16 +442,16 @@ class QueueOperations(WaitingTurns):
             return settle.give_back_turn(claimed.held, None, change, counted=False)
 
         with suppress(StorageError, FencedError):
-            self.note_lane(await self.change(look))
+            self.note_lane(await self.apply(look))
 
-    async def _show(self, session_key: str, turn: GatewayTurn | None) -> None:
+    async def _refresh_files(self, session_key: str, turn: GatewayTurn | None) -> None:
         """Wait until the files that tell of a lane may be read. Those that cannot be written stop nothing."""
         noted = session_key in self._tries.noted
         if self._shown is None and not noted:
             return
         try:
             if noted:
-                await self.tell_tries()
+                await self.refresh_restart_records()
             if self._shown is not None:
                 with suppress(SnapshotError):
                     await self._shown()
@@ -448,58 +460,60 @@ class QueueOperations(WaitingTurns):
                 await asyncio.shield(turn.release())
             raise
 
-    def _after(self, session_key: str, settled: SettledTurn) -> GatewayTurn | None:
+    def _note_settled(self, session_key: str, settled: SettledTurn) -> GatewayTurn | None:
         if settled.entry is not None:
-            self.routing.keep(settled.entry)
-        following = self._begun(settled.next) if settled.next is not None else None
+            self.routing.remember_entry(settled.entry)
+        following = self._make_turn(settled.next) if settled.next is not None else None
         if following is not None and following.session_key == session_key:
             return following
         if settled.lane is not None:
-            self._remember(session_key, settled.lane)
-        self._note(session_key, settled.waiting)
+            self._remember_calm_lane(session_key, settled.lane)
+        self._set_waiting(session_key, settled.waiting)
         if settled.waiting:
             self._listener.ready(session_key)
         return following
 
-    def _remember(self, session_key: str, lane: KnownLane) -> None:
+    def _remember_calm_lane(self, session_key: str, lane: KnownLane) -> None:
         """The lane as it was left: most likely its next message finds it like that."""
         self._calm[session_key] = lane
         if len(self._calm) > self._limits.remembered_lanes:
             del self._calm[next(iter(self._calm))]
 
-    def _begun(self, claimed: ClaimedTurn) -> GatewayTurn:
-        self._note(claimed.held.session_key, claimed.waiting, claimed.entry.owner)
-        self.routing.keep(claimed.entry)
+    def _make_turn(self, claimed: ClaimedTurn) -> GatewayTurn:
+        self._set_waiting(claimed.held.session_key, claimed.waiting, claimed.entry.owner)
+        self.routing.remember_entry(claimed.entry)
         turn = self._given[claimed.held.session_key, claimed.held.token] = GatewayTurn(self, claimed)
         return turn
 
-    def knows(self, session_key: str, token: int) -> bool:
+    def has_turn(self, session_key: str, token: int) -> bool:
         """Whether somebody in this process has that turn."""
         return (session_key, token) in self._given
 
-    def given_on(self, session_key: str) -> GatewayTurn | None:
+    def find_turn_on(self, session_key: str) -> GatewayTurn | None:
         """The turn of a lane that somebody in this process has and has not ended."""
         turns = (turn for (key, _), turn in self._given.items() if key == session_key)
         return next((turn for turn in turns if not turn.ended), None)
 
-    async def take_back(self, session_key: str, token: int) -> None:
+    async def give_turn_back(self, session_key: str, token: int) -> None:
         """Let a turn wait again that began without anybody hearing of it."""
         held = TurnLease(session_key=session_key, epoch=self._context.db.ownership.epoch, token=token)
         with suppress(FencedError):
             self.note_lane(
-                await self.change(lambda change: settle.give_back_turn(held, None, change, counted=False))
+                await self.apply(lambda change: settle.give_back_turn(held, None, change, counted=False))
             )
 
-    async def cut_short(self, held: TurnLease, reason: ResumeReason, notices: Sequence[Owed]) -> CutOffTurn:
+    async def cut_turn_short(
+        self, held: TurnLease, reason: ResumeReason, notices: Sequence[Owed]
+    ) -> CutOffTurn:
         """Give a turn back that a drain had no time for, which was a try."""
         end = CutOffRules(limit=self._context.restart_limit, reason=reason, by="drain", notices=notices)
-        cut = await self.change(partial(recover.give_back_undrained, held, end))
+        cut = await self.apply(partial(recover.give_back_undrained, held, end))
         if cut.entry is not None:
-            self.routing.keep(cut.entry)
-        await self.tell_tries()
+            self.routing.remember_entry(cut.entry)
+        await self.refresh_restart_records()
         return cut
 
-    async def put_aside_stale(self, only: Collection[str] | None) -> int:
+    async def put_stale_turns_aside(self, only: Collection[str] | None) -> int:
         """Let turns that were cut off too long ago wait for people to ask for them; how many that are."""
         found = 0
         after: str | None = ""
@@ -507,17 +521,17 @@ class QueueOperations(WaitingTurns):
             put_aside = partial(recover.bury_stale_turns, only=only, after=after)
             page, after = await self._context.apply(Actor.RECOVERY, put_aside)
             for one in page:
-                self.routing.keep(one.entry)
+                self.routing.remember_entry(one.entry)
                 self.note_lane(one.lane)
             found += len(page)
         if found:
             logger.warning(
                 "turns were cut off too long ago", extra={"action": "turns_put_aside", "turns": found}
             )
-            await self.tell_tries()
+            await self.refresh_restart_records()
         return found
 
-    async def tell_tries(self) -> None:
+    async def refresh_restart_records(self) -> None:
         """Bring up to date what operators read of turns that were cut off. It only informs."""
         with suppress(StorageError):
             await self._tries.refresh()
@@ -526,24 +540,24 @@ class QueueOperations(WaitingTurns):
         """An id for a session that begins now; the database refuses it should it exist."""
         return self._context.new_session_id()
 
-    def _note(self, session_key: str, waiting: int, owner: str | None = None) -> None:
-        super()._note(session_key, waiting, owner)
+    def _set_waiting(self, session_key: str, waiting: int, owner: str | None = None) -> None:
+        super()._set_waiting(session_key, waiting, owner)
         self._admissions.lane_changed(session_key, waiting)
 
-    def _starter(self, session_key: str | None = None) -> TurnStarter:
+    def _make_starter(self, session_key: str | None = None) -> TurnStarter:
         """Whoever begins a turn here; with the entry of that lane, as far as it is remembered."""
         return TurnStarter(
             epoch=self._context.db.ownership.opening.epoch,
             new_session_id=self.new_session_id(),
             flags=self.routing.isolation,
             versioned=self._listener.wants_versions,
-            known=None if session_key is None else self.routing.known(session_key),
+            known=None if session_key is None else self.routing.known_entry(session_key),
         )
 
     def _rules_for(self, message: InboundMessage) -> BusyRules:
         return self._busy_rules.rules_for(message.source.platform, message.source.chat_type)
 
-    def _named(
+    def _name_speaker(
         self, message: InboundMessage, payload: str, routed: RoutedMessage
     ) -> tuple[InboundMessage, str]:
         """The message, and as it is stored, with what a model is told of who said it."""
@@ -551,7 +565,7 @@ class QueueOperations(WaitingTurns):
         return named, payload if named is message else stored_form(named)
 
 
-def _following(session_key: str, found: Sequence[SettledTurn]) -> tuple[str, ClaimedTurn | None]:
+def _find_following(session_key: str, found: Sequence[SettledTurn]) -> tuple[str, ClaimedTurn | None]:
     """The turn that began when one on that lane ended, with its lane."""
     following = found[-1].next if found else None
     return (session_key if following is None else following.held.session_key), following

@@ -53,14 +53,14 @@ class EntryCache:
         """The lane's entry as it was when it was kept."""
         return self._entries.get(session_key)
 
-    def keep(self, entry: SessionEntry) -> None:
+    def put(self, entry: SessionEntry) -> None:
         """Remember this as the lane's entry, longer than any other."""
         self._entries[entry.session_key] = entry
         self._entries.move_to_end(entry.session_key)
         if len(self._entries) > self._room:
             self._entries.popitem(last=False)
 
-    def forget_all(self) -> None:
+    def clear(self) -> None:
         """Remember nothing."""
         self._entries.clear()
 
@@ -78,7 +78,7 @@ class SingleFlight(Generic[T]):
     async def share(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
         """The outcome of *work*, or of the same work that is under way already."""
         while key in self._flights:
-            flight = await self._landed(key)
+            flight = await self._wait_for_flight(key)
             if not flight.cancelled():
                 return flight.result()
         self._flights[key] = None
@@ -97,7 +97,7 @@ class SingleFlight(Generic[T]):
             waited_for.set_result(outcome)
         return outcome
 
-    async def _landed(self, key: Hashable) -> asyncio.Future[T]:
+    async def _wait_for_flight(self, key: Hashable) -> asyncio.Future[T]:
         """Wait for the work under way, however it ends."""
         flight = self._flights[key] or asyncio.get_running_loop().create_future()
         self._flights[key] = flight
@@ -138,40 +138,40 @@ class Routing:
 
     async def session_for(self, source: SessionSource, *, force_new: bool, touched: bool) -> SessionEntry:
         """The session that goes on, or the new one in its place. Callers who ask at once share the answer."""
-        message = (await self.message_for(source, touched=touched))._replace(force_new=force_new)
+        message = (await self.route_message(source, touched=touched))._replace(force_new=force_new)
         alike = (message.key, source.chat_id, source.thread_id, source.participant_id, force_new, touched)
-        return await self._flights.share(alike, partial(self._settle, message))
+        return await self._flights.share(alike, partial(self._find_or_touch, message))
 
-    async def _settle(self, message: RoutedMessage) -> SessionEntry:
+    async def _find_or_touch(self, message: RoutedMessage) -> SessionEntry:
         now, entry = self._context.clock.now(), self._cache.get(message.key)
         if (
             entry is not None
-            and self._merely_goes_on(entry, message, now)
+            and self._only_touches(entry, message, now)
             and await self._context.db.change(touching(entry, now))
         ):
             entry = entry.evolve(now, last_interaction_at=now)
         else:
-            entry = await self._access(message)
-        self._cache.keep(entry)
+            entry = await self._find_or_create(message)
+        self._cache.put(entry)
         return entry
 
-    def _merely_goes_on(self, entry: SessionEntry, message: RoutedMessage, now: datetime) -> bool:
+    def _only_touches(self, entry: SessionEntry, message: RoutedMessage, now: datetime) -> bool:
         """Whether the message goes on with the session and nothing else is to be written."""
         if message.force_new or not message.touched:
             return False
         asks = (message.source, self._isolation, message.aliases)
         return only_clocks_move(entry, asks, self._context.policy_of(entry), now)
 
-    async def _access(self, message: RoutedMessage) -> SessionEntry:
-        return (await self.ask(message, access)).entry
+    async def _find_or_create(self, message: RoutedMessage) -> SessionEntry:
+        return (await self.run_until_answered(message, access)).entry
 
-    async def message_for(self, source: SessionSource, *, touched: bool) -> RoutedMessage:
+    async def route_message(self, source: SessionSource, *, touched: bool) -> RoutedMessage:
         """A message of that origin, as `ask` takes it."""
-        aliases = NO_ALIASES if self.alias_of is None else await self._aliases_of(source)
+        aliases = NO_ALIASES if self.alias_of is None else await self._resolve_aliases(source)
         key = session_key(source, self._isolation, aliases)
         return RoutedMessage(source, key, aliases, force_new=False, touched=touched)
 
-    async def ask(
+    async def run_until_answered(
         self,
         message: RoutedMessage,
         transaction: Callable[[SessionRequest, Change], Transaction[T | AskedFirst | AliasesFirst | IdTaken]],
@@ -198,7 +198,9 @@ class Routing:
                 case AskedFirst():
                     asked, active_work = outcome, await self._context.active_work(outcome.session_key)
                 case AliasesFirst(owner=owner):
-                    message = message._replace(aliases={**message.aliases, **await self._aliases_of(owner)})
+                    message = message._replace(
+                        aliases={**message.aliases, **await self._resolve_aliases(owner)}
+                    )
                 case IdTaken():
                     continue
                 case _:
@@ -210,36 +212,38 @@ class Routing:
         """Who shares a lane with whom."""
         return self._isolation
 
-    def owner_of(self, message: RoutedMessage) -> str:
+    def owner_of_message(self, message: RoutedMessage) -> str:
         """Whose lane it is, as far as that is known without asking the database."""
         known = self._cache.get(message.key)
         return (
             session_owner(message.source, self._isolation, message.aliases) if known is None else known.owner
         )
 
-    def owner_on(self, session_key: str, source: SessionSource) -> str:
+    def owner_of_lane(self, session_key: str, source: SessionSource) -> str:
         """Return the owner of the lane of that plain key, as far as memory tells."""
         known = self._cache.get(session_key)
         return session_owner(source, self._isolation, NO_ALIASES) if known is None else known.owner
 
     async def lane_of(self, source: SessionSource) -> tuple[str, str]:
         """Return the lane that a message of that origin belongs to, whichever name is used, and its owner."""
-        found: tuple[str, str] = await self.ask(await self.message_for(source, touched=False), lane_and_owner)
+        found: tuple[str, str] = await self.run_until_answered(
+            await self.route_message(source, touched=False), lane_and_owner
+        )
         return found
 
-    def known(self, session_key: str) -> SessionEntry | None:
+    def known_entry(self, session_key: str) -> SessionEntry | None:
         """The lane's entry as it is remembered; only the database says whether it is current."""
         return self._cache.get(session_key)
 
-    def keep(self, entry: SessionEntry) -> None:
+    def remember_entry(self, entry: SessionEntry) -> None:
         """Remember this as the lane's entry."""
-        self._cache.keep(entry)
+        self._cache.put(entry)
 
     async def scope_of(self, source: SessionSource) -> Scope:
         """What the person who wrote may see, under all of their names."""
-        return Scope.of(source, self._isolation, await self._aliases_of(source))
+        return Scope.of(source, self._isolation, await self._resolve_aliases(source))
 
-    async def _aliases_of(self, source: SessionSource) -> Mapping[str, str]:
+    async def _resolve_aliases(self, source: SessionSource) -> Mapping[str, str]:
         resolve = self.alias_of
         if resolve is None:
             return NO_ALIASES

@@ -50,11 +50,11 @@ MAX_PROBLEM: Final = 2000
 class TurnKeeper(Protocol):
     """What a turn needs of the store that gave it out."""
 
-    async def change(self, transaction: Callable[[Change], Transaction[T]]) -> T:
+    async def apply(self, transaction: Callable[[Change], Transaction[T]]) -> T:
         """Run a changing transaction."""
         ...
 
-    async def look(self, transaction: Callable[[], Transaction[T]]) -> T:
+    async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         """Run a transaction that changes nothing."""
         ...
 
@@ -64,11 +64,13 @@ class TurnKeeper(Protocol):
         """End a turn; if *go_on*, begin the lane's next one in the same commit, or that of another lane."""
         ...
 
-    async def cut_short(self, held: TurnLease, reason: ResumeReason, notices: Sequence[Owed]) -> CutOffTurn:
+    async def cut_turn_short(
+        self, held: TurnLease, reason: ResumeReason, notices: Sequence[Owed]
+    ) -> CutOffTurn:
         """Give a turn back that a drain had no time for, which was a try."""
         ...
 
-    async def tell_tries(self) -> None:
+    async def refresh_restart_records(self) -> None:
         """Bring up to date what operators read of turns that were cut off."""
         ...
 
@@ -77,7 +79,7 @@ class TurnKeeper(Protocol):
         ...
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class EndedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn left behind."""
 
     entry: SessionEntry | None
@@ -168,16 +170,16 @@ class Turn:
     async def transcript(self, limit: int | None = None) -> list[Chat]:
         """What goes to a model: the conversation, with what the turn is about at its end."""
         session_id = self.entry.session_id
-        return await self._keeper.look(
+        return await self._keeper.read(
             partial(transactions.turn_conversation, self._claimed.held, session_id, limit)
         )
 
     async def append(self, *messages: Message | Mapping[str, Any]) -> list[int]:
         """Add to the transcript at once, behind what the turn is about; returns the ids."""
-        self._check()
+        self._check_not_ended()
         rows = [message_from(one) for one in messages]
         self._added = True
-        ids = await self._keeper.change(
+        ids = await self._keeper.apply(
             lambda change: transactions.append_messages(self._claimed.held, rows, change)
         )
         failpoint("turn_appended")
@@ -185,19 +187,19 @@ class Turn:
 
     async def steer(self, seq: int) -> bool:
         """Let a waiting message be part of this turn; False if it does not wait any more."""
-        return await self._take_in(seq) is not None
+        return await self._join_waiting_message(seq) is not None
 
     async def owe(self, *replies: Owed, growing: Growing | None = None) -> tuple[int, ...]:
         """Owe people something now, before the turn's own reply, in the place of what was *growing*."""
-        self._check()
-        return await self._keeper.change(
+        self._check_not_ended()
+        return await self._keeper.apply(
             lambda change: transactions.owe_during_turn(self._claimed.held, replies, change, growing)
         )
 
     async def note_growing(self, growing: Growing) -> None:
         """Write down in which message of the platform the reply grows: the next try goes on there."""
-        self._check()
-        await self._keeper.change(lambda _: transactions.note_growing_reply(self._claimed.held, growing))
+        self._check_not_ended()
+        await self._keeper.apply(lambda _: transactions.note_growing_reply(self._claimed.held, growing))
         failpoint("growing_noted")
 
     async def commit(
@@ -208,13 +210,13 @@ class Turn:
         replies: Sequence[Owed] = (),
         last_prompt_tokens: int | None = None,
         go_on: bool | str = False,
-    ) -> Ended:
+    ) -> EndedTurn:
         """Complete the turn: transcript, use, entry, queue and replies change together or not at all.
 
         If *go_on*, the lane's next turn begins in the same commit. The key of another lane lets the next one
         of that lane begin, where no other node uses the database.
         """
-        return await self._end(
+        return await self._settle(
             Outcome.TURNED,
             go_on=go_on,
             messages=[message_from(one) for one in messages],
@@ -230,10 +232,10 @@ class Turn:
         usages: Sequence[Usage] = (),
         replies: Sequence[Owed] = (),
         go_on: bool | str = False,
-    ) -> Ended:
+    ) -> EndedTurn:
         """Give the turn up: its messages become dead letters, which can be tried again."""
         text = truncated_text(problem, MAX_PROBLEM)
-        return await self._end(Outcome.DEAD, go_on=go_on, problem=text, usages=usages, replies=replies)
+        return await self._settle(Outcome.DEAD, go_on=go_on, problem=text, usages=usages, replies=replies)
 
     async def interrupt(
         self,
@@ -243,9 +245,9 @@ class Turn:
         usages: Sequence[Usage] = (),
         replies: Sequence[Owed] = (),
         go_on: bool | str = False,
-    ) -> Ended:
+    ) -> EndedTurn:
         """Stop the turn: what it has done stands, and nobody does the rest."""
-        return await self._end(
+        return await self._settle(
             Outcome.INTERRUPTED,
             go_on=go_on,
             by=by,
@@ -261,19 +263,19 @@ class Turn:
         usages: Sequence[Usage] = (),
         replies: Sequence[Owed] = (),
         go_on: bool | str = False,
-    ) -> Ended:
+    ) -> EndedTurn:
         """Stop the turn and take back all that it has put into the transcript."""
-        return await self._end(Outcome.ROLLED_BACK, go_on=go_on, by=by, usages=usages, replies=replies)
+        return await self._settle(Outcome.ROLLED_BACK, go_on=go_on, by=by, usages=usages, replies=replies)
 
     async def release(self, *, retry_at: datetime | None = None, counted: bool = False) -> None:
         """Let the messages wait again in their old place; if *counted*, this was a try that failed."""
-        self._check()
+        self._check_not_ended()
         give_back = partial(transactions.give_back_turn, self._claimed.held, retry_at, counted=counted)
-        lane = await self._keeper.change(lambda change: give_back(change=change))
+        lane = await self._keeper.apply(lambda change: give_back(change=change))
         self._ended = True
         self._keeper.note_lane(lane)
         if counted:
-            await self._keeper.tell_tries()
+            await self._keeper.refresh_restart_records()
 
     async def cut_short(self, reason: ResumeReason, notices: Sequence[Owed] = ()) -> CutOffTurn:
         """Give the turn back because a drain had no time left for it: this was a try, as after a crash.
@@ -281,8 +283,8 @@ class Turn:
         Its session is marked, to go on with it. After `max_restart_attempts` of these, however its process
         ended, it becomes a dead letter instead, its session is suspended, and *notices* are owed.
         """
-        self._check()
-        cut = await self._keeper.cut_short(self._claimed.held, reason, notices)
+        self._check_not_ended()
+        cut = await self._keeper.cut_turn_short(self._claimed.held, reason, notices)
         self._ended = True
         self._keeper.note_lane(cut.lane)
         return cut
@@ -296,14 +298,16 @@ class Turn:
         if self._ended:
             return
         try:
-            await self._leave(exc)
+            await self._end_unfinished(exc)
         except FencedError:
-            logger.info("a turn was overtaken", extra={"action": "turn_fenced", **self._facts()})
+            logger.info("a turn was overtaken", extra={"action": "turn_fenced", **self._log_facts()})
         except StorageError:
             # The lease stays, and the next opening of the store finds the turn cut off.
-            logger.exception("a turn could not be given back", extra={"action": "turn_kept", **self._facts()})
+            logger.exception(
+                "a turn could not be given back", extra={"action": "turn_kept", **self._log_facts()}
+            )
 
-    async def _leave(self, exc: BaseException | None) -> None:
+    async def _end_unfinished(self, exc: BaseException | None) -> None:
         match exc:
             case asyncio.CancelledError() if not told_to_end():
                 await self.fail(str(CancelledItselfError("the work on a turn")))
@@ -316,10 +320,10 @@ class Turn:
             case _:
                 return
 
-    async def _take_in(self, seq: int) -> InboundMessage | None:
-        self._check()
+    async def _join_waiting_message(self, seq: int) -> InboundMessage | None:
+        self._check_not_ended()
         self._added = True
-        joined = await self._keeper.change(
+        joined = await self._keeper.apply(
             lambda change: transactions.steer_message(self._claimed.held, seq, change)
         )
         if joined is None:
@@ -328,15 +332,17 @@ class Turn:
         self._keeper.note_lane(joined.lane)
         return joined.message
 
-    async def _end(self, outcome: Outcome, *, go_on: bool | str, by: str = "turn", **left: Any) -> Ended:
-        self._check()
+    async def _settle(
+        self, outcome: Outcome, *, go_on: bool | str, by: str = "turn", **left: Any
+    ) -> EndedTurn:
+        self._check_not_ended()
         begun = None if self._added else self._claimed
         settlement = TurnSettlement(
             held=self._claimed.held, outcome=outcome, by=by, begun=begun, internal=self._is_internal, **left
         )
         settled, following = await self._keeper.settle(settlement, go_on=go_on)
         self._ended = True
-        return Ended(
+        return EndedTurn(
             entry=settled.entry,
             message_ids=settled.message_ids,
             version=settled.version,
@@ -345,11 +351,11 @@ class Turn:
             next=following,
         )
 
-    def _check(self) -> None:
+    def _check_not_ended(self) -> None:
         if self._ended:
             raise TurnEndedError(self.session_key, self.token)
 
-    def _facts(self) -> dict[str, object]:
+    def _log_facts(self) -> dict[str, object]:
         return {"session_key": self.session_key, "token": self.token}
 
 
@@ -368,7 +374,7 @@ class GatewayTurn(Turn):
 
     async def take_in_message(self, seq: int) -> InboundMessage | None:
         """Let a waiting message be part of this turn; return it as it is now, None if it waits no more."""
-        return await self._take_in(seq)
+        return await self._join_waiting_message(seq)
 
     def apply_edit(self, edit: InboundMessage) -> None:
         """Change one of the turn's messages, with which nobody has worked yet."""

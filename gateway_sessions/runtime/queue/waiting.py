@@ -41,7 +41,7 @@ class KnownEvents:
         self._most = most
         self._places: dict[str, tuple[int, str]] = {}
 
-    def note(self, event: str | None, seq: int, session_key: str) -> None:
+    def remember(self, event: str | None, seq: int, session_key: str) -> None:
         """Remember an event; the oldest one is forgotten for it."""
         if event is None:
             return
@@ -55,7 +55,7 @@ class KnownEvents:
         return None if found is None else Duplicate(seq=found[0], session_key=found[1])
 
 
-class Counted(NamedTuple):
+class WaitingCount(NamedTuple):
     """How many turns waited when they were last counted, in all and by owner."""
 
     total: int
@@ -75,17 +75,17 @@ class WaitingTurns:
         self._of_owners: Counter[str] = Counter()
         self.total_waiting: int = 0
         """Turns that wait on all lanes."""
-        self._counted: Counted | None = None
+        self._counted: WaitingCount | None = None
         self.known_events: KnownEvents = KnownEvents()
         """What was taken in lately."""
         self._listener = DEAF
         """Whoever works on the queue in this process."""
 
-    def attach(self, listener: QueueListener) -> None:
+    def attach_listener(self, listener: QueueListener) -> None:
         """Let a gateway hear from now on what becomes of the queue, in the place of an earlier one."""
         self._listener = listener
 
-    async def count(self) -> None:
+    async def count_waiting(self) -> None:
         """Find out how much waits."""
         if self._context.db.ownership.membership is None:
             # In line with all that changes it, so that nothing newer is forgotten.
@@ -93,15 +93,15 @@ class WaitingTurns:
         else:  # others change it as well: it is counted again and again, and never quite exact
             waiting = await self._context.db.read(waiting_turns.waiting_lanes)
         for session_key in {*self._waiting, *waiting}:
-            self._note(session_key, *waiting.get(session_key, (0, None)))
+            self._set_waiting(session_key, *waiting.get(session_key, (0, None)))
         if self._counted is None and self.total_waiting:
-            await self._learn_events()
-        self._counted = Counted(self.total_waiting, Counter(self._of_owners))
+            await self._learn_known_events()
+        self._counted = WaitingCount(self.total_waiting, Counter(self._of_owners))
 
-    async def _learn_events(self) -> None:
+    async def _learn_known_events(self) -> None:
         """Know again what was taken in before this process began and waits: it may be delivered once more."""
-        for one in reversed(await self.look(partial(waiting_turns.waiting_events, REMEMBERED_EVENTS))):
-            self.known_events.note(*one)
+        for one in reversed(await self.read(partial(waiting_turns.waiting_events, REMEMBERED_EVENTS))):
+            self.known_events.remember(*one)
 
     def room_for(self, most: int, of_owner: str | None = None) -> int:
         """Return how many of *most* turns may wait, as far as this node knows what others take in."""
@@ -130,24 +130,24 @@ class WaitingTurns:
         """How many turns wait on all lanes of one owner."""
         return self._of_owners[owner]
 
-    async def change(self, transaction: Callable[[Change], Transaction[T]]) -> T:
+    async def apply(self, transaction: Callable[[Change], Transaction[T]]) -> T:
         """Run a changing transaction for a turn."""
         return await self._context.apply(Actor.AGENT, transaction)
 
-    async def look(self, transaction: Callable[[], Transaction[T]]) -> T:
+    async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         """Run a transaction that changes nothing."""
         return await self._context.db.read(transaction)
 
     async def waiting_among(self, lanes: Collection[str]) -> list[ReadyLane]:
         """Those of some lanes on which turns wait that may begin, now or later; the earliest first."""
-        return await self.look(partial(waiting_turns.waiting_lanes_among, sorted(lanes)))
+        return await self.read(partial(waiting_turns.waiting_lanes_among, sorted(lanes)))
 
-    async def pull_forward(self) -> None:
+    async def pull_turns_forward(self) -> None:
         """The clock was set back: let no turn wait for as long as it was ahead."""
         now, debounce = self._context.clock.now(), self._context.longest_debounce
         await self._context.db.write(partial(clock_set_back.pull_turns_forward, now, debounce))
 
-    async def put_off(self, session_key: str, pause: timedelta) -> None:
+    async def put_turn_off(self, session_key: str, pause: timedelta) -> None:
         """Let the lane's next turn not begin before that has passed; nothing happens to what waits."""
         ready_at = to_micros(self._context.clock.now() + pause)
         lock = statements.lane_lock(session_key)
@@ -155,7 +155,7 @@ class WaitingTurns:
 
     # Overtaking
 
-    async def overtaking(
+    async def overtake(
         self,
         session_key: str,
         transaction: Callable[[Change], Transaction[T]],
@@ -165,61 +165,59 @@ class WaitingTurns:
     ) -> tuple[T, Overtaken]:
         """Make a change that overtakes whatever runs or waits on a lane."""
         whole: Callable[[Change], Transaction[ResultAndOvertaken[T]]] = partial(
-            _overtaking, session_key, transaction, by
+            _run_overtaking, session_key, transaction, by
         )
         both = await self._context.apply(actor, whole)
-        self._note(session_key, 0)
+        self._set_waiting(session_key, 0)
         if both.overtaken.cancelled:
             self.announce_taken_out()
         if both.overtaken.token is not None:
             self._listener.overtaken(session_key, both.overtaken.token)
         return both.outcome, both.overtaken
 
-    async def stop(self, session_key: str, *, by: str) -> Overtaken:
+    async def stop_turn(self, session_key: str, *, by: str) -> Overtaken:
         """End the lane's turn and empty its queue."""
-        _, overtaken = await self.overtaking(
+        _, overtaken = await self.overtake(
             session_key, partial(settle.clear_interruption, session_key), by=by
         )
         return overtaken
 
     # Looking, and changing what waits
 
-    async def depth(self, session_key: str) -> int:
+    async def queue_depth(self, session_key: str) -> int:
         """How many turns wait on a lane."""
-        return await self.look(partial(waiting_turns.count_waiting, session_key))
+        return await self.read(partial(waiting_turns.count_waiting, session_key))
 
-    async def listed(self, session_key: str) -> list[QueuedMessage]:
+    async def list_queued(self, session_key: str) -> list[QueuedMessage]:
         """All that waits or runs on a lane."""
-        return await self.look(partial(waiting_turns.list_queue, session_key))
+        return await self.read(partial(waiting_turns.list_queue, session_key))
 
-    async def cancel(self, session_key: str, seq: int, *, by: str) -> int:
+    async def cancel_queued(self, session_key: str, seq: int, *, by: str) -> int:
         """Take a waiting message out; how many messages were part of its turn."""
-        return await self._rearranged(
-            session_key, partial(waiting_turns.cancel_message, session_key, seq, by)
-        )
+        return await self._rearrange(session_key, partial(waiting_turns.cancel_message, session_key, seq, by))
 
-    async def clear(self, session_key: str, *, by: str) -> int:
+    async def clear_queue(self, session_key: str, *, by: str) -> int:
         """Take everything out that waits; how many messages."""
-        return await self._rearranged(session_key, partial(waiting_turns.clear_queue, session_key, by))
+        return await self._rearrange(session_key, partial(waiting_turns.clear_queue, session_key, by))
 
-    async def move(self, session_key: str, seq: int, to: int) -> list[int]:
+    async def move_queued(self, session_key: str, seq: int, to: int) -> list[int]:
         """Let a waiting turn begin as the *to*-th; the new order."""
-        return await self._rearranged(session_key, lambda _: waiting_turns.move_turn(session_key, seq, to))
+        return await self._rearrange(session_key, lambda _: waiting_turns.move_turn(session_key, seq, to))
 
     async def dead_letters(self, limit: int, before: int | None) -> list[DeadLetter]:
         """Messages whose turns failed for good, the newest first."""
-        return await self.look(partial(waiting_turns.dead_letters, limit, before or waiting_turns.FIRST))
+        return await self.read(partial(waiting_turns.dead_letters, limit, before or waiting_turns.FIRST))
 
-    async def requeue(self, item_id: int) -> str:
+    async def requeue_dead_letter(self, item_id: int) -> str:
         """Let a dead letter wait again; its lane."""
-        lane = await self.change(partial(waiting_turns.requeue_dead_letter, item_id))
+        lane = await self.apply(partial(waiting_turns.requeue_dead_letter, item_id))
         self.note_lane(lane)
         return lane.session_key
 
     async def forget(self, before: datetime) -> int:
         """Forget what was settled before that; how many rows."""
         forgotten = 0
-        while some := await self.change(lambda _: waiting_turns.forget_settled(before)):
+        while some := await self.apply(lambda _: waiting_turns.forget_settled(before)):
             forgotten += some
         return forgotten
 
@@ -232,11 +230,11 @@ class WaitingTurns:
         """How many writes this process has begun."""
         return self._context.db.writes_begun
 
-    async def _rearranged(self, session_key: str, transaction: Callable[[Change], Transaction[T]]) -> T:
+    async def _rearrange(self, session_key: str, transaction: Callable[[Change], Transaction[T]]) -> T:
         whole: Callable[[Change], Transaction[tuple[T, LaneRow]]] = partial(
-            _and_lane, session_key, transaction
+            _with_lane_after, session_key, transaction
         )
-        outcome, lane = await self.change(whole)
+        outcome, lane = await self.apply(whole)
         self.note_lane(lane)
         self.announce_taken_out()
         return outcome
@@ -247,36 +245,36 @@ class WaitingTurns:
 
     def note_lane(self, lane: LaneRow, owner: str | None = None) -> None:
         """Note how many turns wait on a lane now, and tell the listener if one of them may begin."""
-        self._note(lane.session_key, lane.waiting, owner)
+        self._set_waiting(lane.session_key, lane.waiting, owner)
         if lane.waiting and not lane.running:
             self._listener.ready(lane.session_key)
 
-    def _note(self, session_key: str, waiting: int, owner: str | None = None) -> None:
+    def _set_waiting(self, session_key: str, waiting: int, owner: str | None = None) -> None:
         before, known = self._waiting.pop(session_key, 0), self._owners.pop(session_key, None)
         waiting = min(max(waiting, 0), self._most_of_a_lane)
         self.total_waiting += waiting - before
-        self._note_owner(known, -before)
+        self._count_for_owner(known, -before)
         if waiting:
             self._waiting[session_key] = waiting
             if (owner := owner or known) is not None:
                 self._owners[session_key] = owner
-                self._note_owner(owner, waiting)
+                self._count_for_owner(owner, waiting)
 
-    def _note_owner(self, owner: str | None, more: int) -> None:
+    def _count_for_owner(self, owner: str | None, more: int) -> None:
         if owner is not None:
             self._of_owners[owner] += more
             if not self._of_owners[owner]:
                 del self._of_owners[owner]
 
 
-def _and_lane(
+def _with_lane_after(
     session_key: str, transaction: Callable[[Change], Transaction[T]], change: Change
 ) -> Transaction[tuple[T, LaneRow]]:
     outcome = yield from transaction(change)
     return outcome, (yield from load_lane(session_key))
 
 
-def _overtaking(
+def _run_overtaking(
     session_key: str, transaction: Callable[[Change], Transaction[T]], by: str, change: Change
 ) -> Transaction[ResultAndOvertaken[T]]:
     return run_after_stopping(change, session_key, transaction, by)

@@ -42,8 +42,8 @@ class AccountMethods(OpenStore):
         self._check_running()
         db = self._parts.context.db
         if dry_run:
-            return await rehearse_assignment(db, accounts, unnamed_too=unnamed_too)
-        return await self._assigned(await _choices(db, accounts, unnamed_too=unnamed_too))
+            return await rehearse_lane_assignment(db, accounts, unnamed_too=unnamed_too)
+        return await self._give_lanes(await _choose_account_lanes(db, accounts, unnamed_too=unnamed_too))
 
     async def adopt_lanes(self, serving: Collection[tuple[str, str]]) -> None:
         """Do so for the accounts that a gateway serves, once for each platform; a gateway calls it itself."""
@@ -59,22 +59,22 @@ class AccountMethods(OpenStore):
         named = frozenset(platform for platform, account in serving if account and platform in new)
         report = LanesReport()
         if named:
-            report = await self._assigned(await _choices(db, fallback, platforms=named))
-            self._tell(report)
+            report = await self._give_lanes(await _choose_account_lanes(db, fallback, platforms=named))
+            self._report_lanes(report)
         if not any(one.busy for one in report.left):
             await db.write(partial(transactions.settle_platforms, new))
 
-    async def _assigned(self, choices: list[LaneChoice]) -> LanesReport:
+    async def _give_lanes(self, choices: list[LaneChoice]) -> LanesReport:
         report, apply = LanesReport(), self._parts.context.apply
         for at in range(0, len(choices), PAGE):
             give = partial(transactions.give_lanes, choices=choices[at : at + PAGE])
             report = report.joined_with(await apply(Actor.OPERATOR, give))
         if choices:
-            self._cache.forget_all()
-            await self._parts.queue.count()
+            self._cache.clear()
+            await self._parts.queue.count_waiting()
         return report
 
-    def _tell(self, report: LanesReport) -> None:
+    def _report_lanes(self, report: LanesReport) -> None:
         facts = {"moved": len(report.moved), "linked": len(report.linked), "left": len(report.left)}
         if any(facts.values()):
             logger.info("lanes were given to named accounts", extra={"action": "lanes_assigned", **facts})
@@ -86,17 +86,17 @@ class AccountMethods(OpenStore):
             self._parts.incidents.report("lane_left", detail)
 
 
-async def rehearse_assignment(
+async def rehearse_lane_assignment(
     db: SessionDB, accounts: Mapping[str, str] | None = None, *, unnamed_too: bool = False
 ) -> LanesReport:
     """Say what `SessionStore.assign_lanes` would do, in a store that is only read."""
     report = LanesReport(dry_run=True)
-    for choice in await _choices(db, accounts, unnamed_too=unnamed_too):
+    for choice in await _choose_account_lanes(db, accounts, unnamed_too=unnamed_too):
         report = report.joined_with(await db.read(partial(transactions.look_at_lane, choice)))
     return report
 
 
-async def _choices(
+async def _choose_account_lanes(
     db: SessionDB,
     fallback: Mapping[str, str] | None,
     *,

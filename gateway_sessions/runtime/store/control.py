@@ -102,16 +102,16 @@ class Operation:
     """A structure with a field for each parameter."""
     returns: Any
 
-    def checked(self, given: bytes | msgspec.Raw) -> dict[str, Any]:
+    def parse_arguments(self, given: bytes | msgspec.Raw) -> dict[str, Any]:
         """The arguments that a JSON object holds; `InvalidInputError` if the method does not take them."""
         try:
-            return _arguments(decode(given, self.parameters))
+            return _struct_to_dict(decode(given, self.parameters))
         except InvalidInputError as error:
             problem = f"{self.name}: {error}"
             raise InvalidInputError(problem) from error
 
 
-def part_that_offers(name: str) -> str:
+def find_part_of_operation(name: str) -> str:
     """Which part of a store carries out that operation; `InvalidInputError` if none does."""
     for part, names in OFFERED.items():
         if name in names:
@@ -123,13 +123,13 @@ def part_that_offers(name: str) -> str:
 
 
 @cache
-def operation(holder: Any, name: str) -> Operation:
+def describe_operation(holder: Any, name: str) -> Operation:
     """The operation that a method of the class *holder* is."""
     method = getattr(holder, name)
     hints = get_type_hints(method)
     fields: list[Any] = []
     for parameter in list(inspect.signature(method).parameters.values())[1:]:
-        if _is_function(hints[parameter.name]):
+        if _is_callable_type(hints[parameter.name]):
             continue
         field = (parameter.name, hints[parameter.name])
         fields.append(field if parameter.default is parameter.empty else (*field, parameter.default))
@@ -137,12 +137,12 @@ def operation(holder: Any, name: str) -> Operation:
     return Operation(name, parameters, hints["return"])
 
 
-def _is_function(hint: Any) -> bool:
+def _is_callable_type(hint: Any) -> bool:
     """Whether a parameter is one to be called, which no message can carry."""
     return any(get_origin(one) is Callable for one in (hint, *get_args(hint)))
 
 
-def _arguments(given: Any) -> dict[str, Any]:
+def _struct_to_dict(given: Any) -> dict[str, Any]:
     return {name: getattr(given, name) for name in given.__struct_fields__}
 
 
@@ -263,7 +263,7 @@ class Control:
             pid=os.getpid(),
             database=self._db.place,
         )
-        server = ControlServer(self._home, greeting, self._carry_out)
+        server = ControlServer(self._home, greeting, self._carry_out_request)
         try:
             await server.start(tasks, cleanup)
         except (OSError, UnsupportedStorageError) as error:
@@ -279,7 +279,7 @@ class Control:
         if self._server is not None:
             await self._server.finish()
 
-    async def _carry_out(self, name: str, given: msgspec.Raw) -> object:
-        part = self._parts[part_that_offers(name)]
-        asked = operation(part.__class__, name)
-        return await getattr(part, name)(**asked.checked(given))
+    async def _carry_out_request(self, name: str, given: msgspec.Raw) -> object:
+        part = self._parts[find_part_of_operation(name)]
+        asked = describe_operation(part.__class__, name)
+        return await getattr(part, name)(**asked.parse_arguments(given))

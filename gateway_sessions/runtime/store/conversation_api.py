@@ -46,7 +46,7 @@ class ConversationMethods(OpenStore):
         def reset(change: Change, new_id: str) -> Transaction[Found]:
             return lane_changes.reset(change, session_key, new_id, name)
 
-        return await self._overtaking_with_new_id(session_key, reset, "reset")
+        return await self._overtake_with_new_id(session_key, reset, "reset")
 
     async def undo_reset(self, session_key: str) -> SessionEntry | None:
         """Bring back the session that the last reset took away; `NothingToUndoError` if there is none."""
@@ -69,7 +69,7 @@ class ConversationMethods(OpenStore):
                 return lane_changes.switch(change, session_key, target, scope)
             return lane_changes.switch_or_fork(change, session_key, target, scope, new_id)
 
-        return await self._overtaking_with_new_id(session_key, switch, "switch")
+        return await self._overtake_with_new_id(session_key, switch, "switch")
 
     async def split_session(
         self,
@@ -93,7 +93,7 @@ class ConversationMethods(OpenStore):
             model=model,
             system_prompt=system_prompt,
         )
-        return await self._with_new_id(partial(_flipped, transactions.split, asked))
+        return await self._write_with_new_id(partial(_call_with_request, transactions.split, asked))
 
     async def branch_session(
         self, session_key: str, *, at_message_id: int | str | None = None
@@ -101,8 +101,8 @@ class ConversationMethods(OpenStore):
         """Go on in a copy of the session, up to and with that message; the session can be resumed."""
         at = None if at_message_id is None else parse_row_id("at_message_id", at_message_id)
         asked = transactions.Branching(session_key=session_key, at_message_id=at)
-        branch = partial(_flipped, transactions.branch, asked)
-        return await self._overtaking_with_new_id(session_key, branch, "branch")
+        branch = partial(_call_with_request, transactions.branch, asked)
+        return await self._overtake_with_new_id(session_key, branch, "branch")
 
     async def resume_session(
         self, session_key: str, text: str, *, scope: Scope, move: bool = False
@@ -116,7 +116,7 @@ class ConversationMethods(OpenStore):
         def resume(change: Change, new_id: str) -> Transaction[Found]:
             return transactions.resume(change, session_key, text, scope, None if move else new_id)
 
-        return await self._overtaking_with_new_id(session_key, resume, "resume")
+        return await self._overtake_with_new_id(session_key, resume, "resume")
 
     async def set_busy_mode(self, session_key: str, mode: BusyMode | None) -> SessionEntry | None:
         """Choose what a message does while a turn of this session runs; None: what the configuration says."""
@@ -159,12 +159,12 @@ class ConversationMethods(OpenStore):
         """Take back the last *n* turns; None if there is none. `db.restore_rewound` brings them back."""
         return await self.db.rewind_session(session_id, n)
 
-    async def _with_new_id(
+    async def _write_with_new_id(
         self, transaction: Callable[[Change, str], Transaction[Found]]
     ) -> SessionEntry | None:
-        return await self._until_free(transaction, partial(self._write, Actor.PERSON))
+        return await self._retry_with_new_ids(transaction, partial(self._write, Actor.PERSON))
 
-    async def _overtaking_with_new_id(
+    async def _overtake_with_new_id(
         self,
         session_key: str,
         transaction: Callable[[Change, str], Transaction[Found]],
@@ -173,9 +173,9 @@ class ConversationMethods(OpenStore):
         def run(one: Callable[[Change], Transaction[T]]) -> Awaitable[T]:
             return self._overtake(session_key, one, by)
 
-        return await self._until_free(transaction, run)
+        return await self._retry_with_new_ids(transaction, run)
 
-    async def _until_free(
+    async def _retry_with_new_ids(
         self,
         transaction: Callable[[Change, str], Transaction[Found]],
         run: Callable[
@@ -186,19 +186,19 @@ class ConversationMethods(OpenStore):
         """Run the transaction with one new id after another, until it meets one that is free."""
         for _ in range(MAX_TRIES):
             new_id = self._parts.context.new_session_id()
-            outcome = await run(partial(_given, transaction, new_id))
+            outcome = await run(partial(_call_with_new_id, transaction, new_id))
             if not isinstance(outcome, IdTaken):
                 return outcome
         raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
 
 
-def _given(
+def _call_with_new_id(
     transaction: Callable[[Change, str], Transaction[Found]], new_id: str, change: Change
 ) -> Transaction[Found]:
     return transaction(change, new_id)
 
 
-def _flipped(
+def _call_with_request(
     transaction: Callable[[Change, str, T], Transaction[Found]],
     asked: T,
     change: Change,

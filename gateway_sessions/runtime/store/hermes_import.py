@@ -44,7 +44,7 @@ class HermesImport:
     path: Path
     flags: Isolation
     zone: tzinfo
-    let_go_on: Callable[[Sequence[SessionEntry]], Awaitable[object]] | None
+    write_entries: Callable[[Sequence[SessionEntry]], Awaitable[object]] | None
     """Lets lanes go on with these sessions; None in a dry run, for which the database is only read."""
     progress: Progress | None = None
     _importer: Importer = field(init=False)
@@ -52,7 +52,7 @@ class HermesImport:
     _begun: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        dry_run = self.let_go_on is None
+        dry_run = self.write_entries is None
         self._importer = Importer(
             self.db, self.db.ownership.change_ids, dry_run=dry_run, fill=True, progress=self.progress
         )
@@ -61,31 +61,31 @@ class HermesImport:
         """Everything: sessions first, then the lanes that go on with them."""
         steps = ExitStack()
         try:
-            home = await in_thread(partial(self._home))
-            database = await in_thread(partial(self._opened, home, steps))
+            home = await in_thread(partial(self._find_home))
+            database = await in_thread(partial(self._open_database, home, steps))
             lanes = await in_thread(partial(lanes_of, home, database, self.zone, self.flags))
             if database is not None:
-                await self._sessions(database, lanes)
-            written = await self._lanes(lanes)
-            await in_thread(partial(self._list_the_rest, home, database))
+                await self._import_sessions(database, lanes)
+            written = await self._import_lanes(lanes)
+            await in_thread(partial(self._report_left_out, home, database))
         finally:
             await in_thread(steps.close)
         return self._importer.report(lanes=written, begun=self._begun)
 
-    def _home(self) -> HermesHome:
+    def _find_home(self) -> HermesHome:
         try:
             return HermesHome.at(self.path.expanduser().absolute())
         except OSError as error:
             raise StorageUnavailableError(str(self.path), error.strerror or str(error)) from error
 
-    def _opened(self, home: HermesHome, steps: ExitStack) -> HermesDatabase | None:
+    def _open_database(self, home: HermesHome, steps: ExitStack) -> HermesDatabase | None:
         if home.database is None:
             return None
         # Whoever only looks leaves nothing in the store's directory, not for a moment.
-        scratch = None if self.let_go_on is None else self.db.path.parent
+        scratch = None if self.write_entries is None else self.db.path.parent
         return steps.enter_context(HermesDatabase(home.database, scratch))
 
-    async def _sessions(self, database: HermesDatabase, lanes: HermesLanes) -> None:
+    async def _import_sessions(self, database: HermesDatabase, lanes: HermesLanes) -> None:
         reader = await in_thread(partial(SessionReader.over, database, lanes))
         places = await in_thread(database.session_rows)
         seen: set[str] = set()
@@ -96,20 +96,20 @@ class HermesImport:
                     self._importer.find(FindingKind.ERROR, f"a session cannot be read: {row.problem}")
             readable = [row for row in rows if not isinstance(row, StorageCorruptError)]
             seen |= {str(row["id"]) for row in readable}
-            await self._page(reader, readable)
+            await self._import_page(reader, readable)
         orphans = await in_thread(lambda: list(reader.orphans(seen)))
         for start in range(0, len(orphans), PAGE):
-            await self._page(reader, orphans[start : start + PAGE])
+            await self._import_page(reader, orphans[start : start + PAGE])
         await self._importer.finish()
 
-    async def _page(self, reader: SessionReader, rows: Sequence[Row]) -> None:
+    async def _import_page(self, reader: SessionReader, rows: Sequence[Row]) -> None:
         ids = [safe_id(row["id"]) for row in rows]
         known = await self.db.read(partial(transactions.known, ids, PROVENANCE))
         batch: list[SessionToImport] = []
         for session_id, row in zip(ids, rows, strict=True):
             here = known.get(session_id)
             if here is not None and (here.provenance is not None or not here.empty):
-                await self._met(session_id, here, reader.extent(row)._asdict())
+                await self._report_known_session(session_id, here, reader.extent(row)._asdict())
                 continue
             if session_id != row["id"]:
                 self._importer.find(FindingKind.RENAMED, f"Hermes knows it as {row['id']!r}", session_id)
@@ -120,18 +120,20 @@ class HermesImport:
             except GatewaySessionsError as error:
                 self._importer.find(FindingKind.ERROR, str(error), session_id)
             if sum(one.size for one in batch) >= MAX_BYTES:
-                await self._take(reader, batch)
+                await self._import_batch(reader, batch)
                 batch = []
-        await self._take(reader, batch)
+        await self._import_batch(reader, batch)
 
-    async def _take(self, reader: SessionReader, batch: Sequence[SessionToImport]) -> None:
+    async def _import_batch(self, reader: SessionReader, batch: Sequence[SessionToImport]) -> None:
         await in_thread(reader.database.still_the_same)
         outcomes = await self._importer.take(batch)
         for one, outcome in zip(batch, outcomes, strict=True):
             if outcome.fate is Fate.IMPORTED:
                 self._new.add(one.rows.session_id)
 
-    async def _met(self, session_id: str, here: KnownSession, extent: dict[str, int]) -> None:
+    async def _report_known_session(
+        self, session_id: str, here: KnownSession, extent: dict[str, int]
+    ) -> None:
         """A session with that id is here; perhaps Hermes has gone on with it since."""
         if here.provenance is None:
             self._importer.find(FindingKind.CLASH, "another session has its id", session_id)
@@ -143,7 +145,7 @@ class HermesImport:
         else:
             await self._importer.pass_over(session_id, here.parent, here.relation)
 
-    async def _lanes(self, lanes: HermesLanes) -> int:
+    async def _import_lanes(self, lanes: HermesLanes) -> int:
         """Let the lanes go on with their sessions, unless they have others by now."""
         find = self._importer.find
         for problem in lanes.problems:
@@ -160,16 +162,16 @@ class HermesImport:
             self._begun += len({*free} - known.keys() - self._new)
             for entry, state in zip(page, states, strict=True):
                 written += state.free
-                self._tell(entry, state)
+                self._report_lane_left(entry, state)
                 if state.free and (split := shared.get(entry.session_key)) is not None:
                     detail = f"lane {split.session_key} shared it with {split.kept_by}"
                     detail += f", and goes on as {split.new_session_id}"
                     find(FindingKind.LANE, detail, split.shared_session_id)
-            if self.let_go_on is not None:
-                await self.let_go_on(page)
+            if self.write_entries is not None:
+                await self.write_entries(page)
         return written
 
-    def _tell(self, entry: SessionEntry, state: LaneState) -> None:
+    def _report_lane_left(self, entry: SessionEntry, state: LaneState) -> None:
         """Say so if a lane does not go on with the session that has just been brought along for it."""
         if not state.free and entry.session_id in self._new:
             there = state.session_id or "nothing"
@@ -177,7 +179,7 @@ class HermesImport:
             detail = f"lane {entry.session_key} has {there} here; {held}"
             self._importer.find(FindingKind.LANE, detail, entry.session_id)
 
-    def _list_the_rest(self, home: HermesHome, database: HermesDatabase | None) -> None:
+    def _report_left_out(self, home: HermesHome, database: HermesDatabase | None) -> None:
         for table, rows in (database.other_tables() if database is not None else {}).items():
             self._importer.find(FindingKind.LEFT_ALONE, f"{rows} rows of table {table}")
         for name in home.others():
@@ -191,7 +193,7 @@ async def rehearse_hermes_import(
     policies = await in_thread(config.policy_book)
     zone = ZoneInfo(policies.zone_name)
     flags = config.isolation
-    work = HermesImport(db=db, path=Path(path), flags=flags, zone=zone, let_go_on=None, progress=progress)
+    work = HermesImport(db=db, path=Path(path), flags=flags, zone=zone, write_entries=None, progress=progress)
     return await work.run()
 
 
@@ -219,7 +221,7 @@ class HermesMethods(OpenStore):
             path=Path(path),
             flags=self.isolation,
             zone=ZoneInfo(context.policies.zone_name),
-            let_go_on=let_go_on,
+            write_entries=let_go_on,
             progress=progress,
         )
         return await work.run()

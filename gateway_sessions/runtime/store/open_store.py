@@ -31,7 +31,7 @@ from gateway_sessions.runtime.queue.routing import EntryCache
 from gateway_sessions.runtime.store.control import AgentsOfGateway, Control
 from gateway_sessions.runtime.store.database_opening import DatabaseOpening
 from gateway_sessions.runtime.store.files_rewriter import FilesRewriter
-from gateway_sessions.runtime.store.opening import Assembly, Parts, StoreOptions
+from gateway_sessions.runtime.store.opening import StoreAssembly, StoreOptions, StoreParts
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.listener import FilesBeside
 from gateway_sessions.storage.tables.change import Actor, Change
@@ -48,7 +48,7 @@ class OpenStore(Resource):
         self.config = config
         self._clock = clock
         self._options = options
-        self._opened: Parts | None = None
+        self._opened: StoreParts | None = None
         self._control: Control | None = None
         self._cache = EntryCache(config.cache.entries)
         self._agents = AgentsOfGateway()
@@ -124,14 +124,14 @@ class OpenStore(Resource):
             await self._parts.snapshot.flush()
 
     @property
-    def _parts(self) -> Parts:
+    def _parts(self) -> StoreParts:
         if self._opened is None:
             self._check_running()
         assert self._opened is not None  # noqa: S101 -- running means opened
         return self._opened
 
-    def _assembly(self) -> Assembly:
-        return Assembly(
+    def _make_assembly(self) -> StoreAssembly:
+        return StoreAssembly(
             config=self.config,
             clock=self._clock,
             options=self._options,
@@ -150,7 +150,7 @@ class OpenStore(Resource):
         )
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        self._opened = parts = await self._assembly().run(tasks, cleanup)
+        self._opened = parts = await self._make_assembly().open_parts(tasks, cleanup)
         self._erasures = UnfinishedErasures(self.db, self._clock, parts.incidents)
         await self._erasures.find_unfinished()
         tasks.start_soon(self._erasures.run)
@@ -158,7 +158,7 @@ class OpenStore(Resource):
         await self._control.start(tasks, cleanup)
 
     async def _rewrite_files(self) -> FilesBeside:
-        return await FilesRewriter(self.home, self._parts, self._cache, self._agents).rewrite()
+        return await FilesRewriter(self.home, self._parts, self._cache, self._agents).rewrite_files()
 
     async def _finish(self) -> None:
         if self._control is not None:
@@ -181,7 +181,7 @@ class OpenStore(Resource):
     ) -> T:
         """Make a change that ends the lane's turn and empties its queue."""
         self._check_running()
-        outcome, _ = await self._parts.queue.overtaking(session_key, transaction, by=by)
+        outcome, _ = await self._parts.queue.overtake(session_key, transaction, by=by)
         await self._wait_for_snapshot()
         return outcome
 
@@ -195,7 +195,7 @@ class OpenStore(Resource):
             await self.flush()
 
 
-def parts_of(store: OpenStore) -> Parts:
+def parts_of(store: OpenStore) -> StoreParts:
     """Return the parts of an open store, for modules of this package that work on more than its methods."""
     return store._parts  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # the one door
 

@@ -63,7 +63,7 @@ class StoreOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class StoreParts:
     """The parts of an open store."""
 
     context: StoreContext
@@ -83,7 +83,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
+class StoreAssembly:
     """Everything known before a store is opened."""
 
     config: Config
@@ -96,35 +96,35 @@ class Assembly:
     """Returns when sessions.json shows all that was changed before."""
     rewrite_files: RewriteFiles
 
-    async def run(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> Parts:
+    async def open_parts(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> StoreParts:
         """Open everything; the duties run in *tasks*, *cleanup* closes the rest."""
         cleanup.callback(self.events.close)
         incidents = Incidents()
         news = DatabaseNews(self.events, incidents, self.rewrite_files)
         db = await self.database.open(cleanup, news)
         with db.ownership.retry.while_opening():
-            return await self._assemble(db, news, incidents, tasks)
+            return await self._assemble_parts(db, news, incidents, tasks)
 
-    async def _assemble(
+    async def _assemble_parts(
         self, db: SessionDB, news: DatabaseNews, incidents: Incidents, tasks: TaskGroup
-    ) -> Parts:
+    ) -> StoreParts:
         """Take over what the process before has left, and begin the duties."""
         hooks = self._register_hooks(db, news)
         context = await self._make_context(db, hooks)
         snapshot = await self._open_snapshot(context, incidents)
         restart = RestartRecords(context, self.database.home)
-        routing = self._routing(context, news)
+        routing = self._open_routing(context, news)
         titling = Titling(db, self.clock, self.options.titler)
-        lanes = self._lanes_of_nodes(db)
+        lanes = self._make_node_lanes(db)
         queue = self._open_queue(context, routing, restart, titling, lanes)
         started = await restart.recover()
         cluster = None
         if lanes is not None and (shared := db.ownership.shared) is not None:
-            on_lead = _nothing if snapshot is None else db.generation.count_change_elsewhere
+            on_lead = _follow_nothing if snapshot is None else db.generation.count_change_elsewhere
             cluster = Cluster(lanes, shared, restart, queue, on_look=hooks.wake, on_lead=on_lead)
             news.attach_cluster(cluster)
-        await queue.count()
-        parts = Parts(
+        await queue.count_waiting()
+        parts = StoreParts(
             context=context,
             routing=routing,
             queue=queue,
@@ -142,8 +142,8 @@ class Assembly:
         self._begin_duties(parts, tasks)
         return parts
 
-    def _begin_duties(self, parts: Parts, tasks: TaskGroup) -> None:
-        for duty in self._duties(parts):
+    def _begin_duties(self, parts: StoreParts, tasks: TaskGroup) -> None:
+        for duty in self._make_duties(parts):
             tasks.start_soon(duty)
         if parts.cluster is not None:
             parts.cluster.start(tasks)
@@ -165,8 +165,8 @@ class Assembly:
             hooks.register(hook, name=name)
         return hooks
 
-    def _routing(self, context: StoreContext, news: DatabaseNews) -> Routing:
-        routing = Routing(context, self.config.isolation, self._aliases(), self.cache)
+    def _open_routing(self, context: StoreContext, news: DatabaseNews) -> Routing:
+        routing = Routing(context, self.config.isolation, self._make_alias_resolver(), self.cache)
         news.attach_aliases(routing.alias_of)
         return routing
 
@@ -193,7 +193,7 @@ class Assembly:
             shown=self.flush if self.config.snapshot_mode is SnapshotMode.SYNC else None,
         )
 
-    def _duties(self, parts: Parts) -> list[Duty]:
+    def _make_duties(self, parts: StoreParts) -> list[Duty]:
         backups = Backups(parts.context.db, self.clock, self.config.backups)
         forgetting = QueueCleanup(parts.queue, self.clock, self.config.gateway.dedup_window)
         once = [parts.hooks.run, forgetting.run]
@@ -206,12 +206,12 @@ class Assembly:
         shown = [] if parts.snapshot is None else [parts.snapshot.run]
         return [*once, parts.titling.run, backups.run, *shown]
 
-    def _lanes_of_nodes(self, db: SessionDB) -> NodeLanes | None:
+    def _make_node_lanes(self, db: SessionDB) -> NodeLanes | None:
         if db.ownership.membership is None or db.ownership.shared is None:
             return None
         return NodeLanes(db.ownership.membership, self.config.cluster.sticky)
 
-    def _aliases(self) -> AliasResolver | None:
+    def _make_alias_resolver(self) -> AliasResolver | None:
         given = self.options.aliases
         if given is None or isinstance(given, CachedAliases):  # that deals with failures by itself
             return given
@@ -233,18 +233,18 @@ class Assembly:
         if self.config.snapshot_mode is SnapshotMode.OFF:
             return None
         form = SnapshotForm(dialect=settings.format, zone=zone, interval=settings.interval)
-        taken = partial(_report_taken, incidents)
+        taken = partial(_report_hermes_key_taken, incidents)
         snapshot = SessionsJson(self.database.home, context.db, self.clock, form, on_taken=taken)
         if shown is not None:
             await snapshot.trust(shown)
         return snapshot
 
 
-def _report_taken(incidents: Incidents, session_key: str) -> None:
+def _report_hermes_key_taken(incidents: Incidents, session_key: str) -> None:
     known_as = hermes_key(session_key)
     detail = f"{session_key} has its own key in sessions.json: {known_as} is another lane's"
     incidents.report("hermes_key_taken", f"{detail}, and Hermes does not tell the two apart")
 
 
-def _nothing() -> None:
+def _follow_nothing() -> None:
     """Nothing has to follow what other nodes have changed."""

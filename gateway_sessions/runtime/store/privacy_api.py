@@ -30,7 +30,7 @@ class PrivacyMethods(OpenStore):
         `SessionBusyError` while a turn of theirs runs. Once begun, it is finished in the background, even if
         the call fails or is cancelled. See `SessionDB.erase` for what happens to copies.
         """
-        owner, finished = await self._person(subject), False
+        owner, finished = await self._owner_of_person(subject), False
         try:
             receipt = await self.db.erase(owner, keep_copies=keep_copies, progress=progress)
             finished = True
@@ -41,7 +41,7 @@ class PrivacyMethods(OpenStore):
 
     async def export_person(self, subject: SessionSource | str) -> AsyncIterator[dict[str, Any]]:
         """All that is known of a person: first their lanes with what happened there, then every session."""
-        async for one in self.db.export_owner(await self._person(subject)):
+        async for one in self.db.export_owner(await self._owner_of_person(subject)):
             yield one
 
     async def was_erased(self, source: SessionSource, sent_at: object) -> bool:
@@ -51,7 +51,7 @@ class PrivacyMethods(OpenStore):
         erased = [await self.db.erased_at(owner) for owner in sorted(scope.owners)]
         return any(one is not None and (sent is None or sent <= one) for one in erased)
 
-    async def _person(self, subject: SessionSource | str) -> str:
+    async def _owner_of_person(self, subject: SessionSource | str) -> str:
         if isinstance(subject, str):
             return subject
         room = room_owner(subject, self.isolation)

@@ -9,7 +9,7 @@ from gateway_sessions.core.identity.row_ids import parse_row_id
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, Receipt
 from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
-from gateway_sessions.runtime.queue.admission import LaneHere
+from gateway_sessions.runtime.queue.admission import LocalLane
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.store.open_store import OpenStore
 from gateway_sessions.runtime.user_code import check_message
@@ -41,7 +41,7 @@ class QueueMethods(OpenStore):
         check_message(message)
         if message.kind is not MessageKind.NEW:
             return await self._parts.edits.carry_out(message)
-        here = LaneHere(running=lambda: running)
+        here = LocalLane(running=lambda: running)
         receipt, _ = await self._parts.queue.enqueue(message, rules, solo=solo, here=here)
         return receipt
 
@@ -54,27 +54,27 @@ class QueueMethods(OpenStore):
 
     async def stop_turn(self, session_key: str, *, by: str = "person") -> Overtaken:
         """End the lane's turn and empty its queue; what the turn still writes is refused."""
-        return await self._parts.queue.stop(session_key, by=by)
+        return await self._parts.queue.stop_turn(session_key, by=by)
 
     async def queue_depth(self, session_key: str) -> int:
         """How many turns wait on a lane."""
-        return await self._parts.queue.depth(session_key)
+        return await self._parts.queue.queue_depth(session_key)
 
     async def list_queued(self, session_key: str) -> list[QueuedMessage]:
         """All that waits or runs on a lane, in the order of its turns."""
-        return await self._parts.queue.listed(session_key)
+        return await self._parts.queue.list_queued(session_key)
 
     async def cancel_queued(self, session_key: str, seq: int, *, by: str = "person") -> int:
         """Take a waiting message out, with what became part of its turn; how many messages."""
-        return await self._parts.queue.cancel(session_key, seq, by=by)
+        return await self._parts.queue.cancel_queued(session_key, seq, by=by)
 
     async def clear_queue(self, session_key: str, *, by: str = "person") -> int:
         """Take everything out that waits; how many messages. A running turn goes on."""
-        return await self._parts.queue.clear(session_key, by=by)
+        return await self._parts.queue.clear_queue(session_key, by=by)
 
     async def move_queued(self, session_key: str, seq: int, to: int) -> list[int]:
         """Let a waiting turn begin as the *to*-th, counted from 1; the new order."""
-        return await self._parts.queue.move(session_key, seq, to)
+        return await self._parts.queue.move_queued(session_key, seq, to)
 
     async def dead_letters(self, *, limit: int = PAGE, before: int | None = None) -> list[DeadLetter]:
         """Messages whose turns failed for good, the newest first; *before* is the last id of a page."""
@@ -82,13 +82,13 @@ class QueueMethods(OpenStore):
 
     async def requeue(self, item_id: int | str) -> str:
         """Let a dead letter wait again, behind all that waits; returns its lane."""
-        return await self._parts.queue.requeue(parse_row_id("item_id", item_id))
+        return await self._parts.queue.requeue_dead_letter(parse_row_id("item_id", item_id))
 
     async def dead_replies(self, *, limit: int = PAGE, before: int | None = None) -> list[OwedReply]:
         """Replies that were given up, the newest first; *before* is the last id of a page."""
-        return await self._parts.queue.look(partial(outbox.dead_replies, limit, before or outbox.FIRST))
+        return await self._parts.queue.read(partial(outbox.dead_replies, limit, before or outbox.FIRST))
 
     async def retry_reply(self, reply_id: int | str) -> None:
         """Let a reply that was given up be sent again; a gateway that runs is told with `look_again`."""
         found = parse_row_id("reply_id", reply_id)
-        await self._parts.queue.change(lambda change: outbox.revive_reply(found, change.now))
+        await self._parts.queue.apply(lambda change: outbox.revive_reply(found, change.now))

@@ -162,7 +162,7 @@ class SessionMethods(OpenStore):
         """The lane's entry as it is, without judging it."""
         entry = await self._read(partial(entries.load, session_key, self._cache.get(session_key)))
         if entry is not None:
-            self._cache.keep(entry)
+            self._cache.put(entry)
         return entry
 
     async def peek_session_id(self, session_key: str) -> str | None:

@@ -132,7 +132,7 @@ async def test_a_turn_whose_lane_was_given_away_behind_its_back_is_told_as_fence
         running = harness.gateway.running_turn(turn.session_key)
         assert running is not None
         give_back = partial(settle.give_back_turn, running.turn.lease, None, counted=False)
-        await queue_of(harness.store).change(lambda change: give_back(change=change))
+        await queue_of(harness.store).apply(lambda change: give_back(change=change))
         return "late"
 
     async with open_harness(tmp_path, agent=agent) as harness, harness.gateway.events.listen() as listener:

@@ -374,7 +374,7 @@ class ClusterTurns:
         """As when the connection is lost after the commit that begins it was sent."""
         monkeypatch.setattr(turn_signals, "UNHEARD_SECONDS", 1.0)
         a = await stack.enter_async_context(running_node(tmp_path, config, "a", LoggingAgent("a", log)))
-        begun, heard = QueueOperations._begun, [False]  # noqa: SLF001 -- where the answer is lost
+        begun, heard = QueueOperations._make_turn, [False]  # noqa: SLF001 -- where the answer is lost
 
         def lost(ledger: QueueOperations, claimed: object) -> object:
             if not heard[0]:
@@ -382,7 +382,7 @@ class ClusterTurns:
                 raise StorageUnavailableError("the database", "the connection was lost during the commit")
             return begun(ledger, claimed)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(QueueOperations, "_begun", lost)
+        monkeypatch.setattr(QueueOperations, "_make_turn", lost)
         with pytest.raises(StorageUnavailableError):
             await a.receive_message("ann", "first")
         assert isinstance(await a.receive_message("ann", "first"), Duplicate)

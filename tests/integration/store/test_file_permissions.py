@@ -15,7 +15,7 @@ import pytest
 from gateway_sessions import Config, Scope, SessionDB, SessionSource, SessionStore
 from gateway_sessions.errors import GatewaySessionsError, UnsupportedStorageError
 from gateway_sessions.operator import ErasureReceipt
-from gateway_sessions.runtime.operator.health import examine
+from gateway_sessions.runtime.operator.health import examine_store
 from gateway_sessions.storage.maintenance.repair import check_store, repair_store
 from tests.integration.store.file_watch import FileWatch, watching_files
 from tests.raw_sql import execute_sql
@@ -254,7 +254,7 @@ def test_doctor_names_the_file_that_belongs_to_somebody_else(theirs: Path, name:
     os.chown(theirs / name, 0, 0)
 
     async def examined() -> str:
-        found = [one async for one in examine(theirs, Config(), thorough=False)]
+        found = [one async for one in examine_store(theirs, Config(), thorough=False)]
         return "\n".join(f"{one.what} {one.health}: {one.told}; {one.what_next}" for one in found)
 
     told = as_somebody(examined)

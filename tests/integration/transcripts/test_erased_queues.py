@@ -87,7 +87,7 @@ async def plant(store: SessionStore, clock: FakeClock) -> tuple[str, str]:
         await say(store, DM, text)
     await store.cancel_queued(lane, 5)
     command = InboundMessage(source=DM, text=f"/title {WORD}", message_id=f"c{WORD}")
-    await queue_of(store).note(command, ItemKind.COMMAND)
+    await queue_of(store).record_arrival(command, ItemKind.COMMAND)
     await say(store, BOB, "from Bob".replace(WORD, ""))
     return lane, room
 

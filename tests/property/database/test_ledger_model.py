@@ -435,7 +435,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.model.now = self.clock.now()
         if seconds < 0:
             # The duties of a gateway notice that when they wake: here it is known at once.
-            self.run(queue_of(self.store).pull_forward())
+            self.run(queue_of(self.store).pull_turns_forward())
             self.model.pulls_forward()
 
     @rule(clean=st.booleans())

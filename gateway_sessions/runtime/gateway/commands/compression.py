@@ -47,7 +47,7 @@ async def _say_no_compressor(_: CommandCall) -> str:
 
 
 async def _compress_conversation(compressor: Compressor, call: CommandCall) -> str:
-    found = await queue_of(call.store).look(partial(transactions.load_compressible, call.session_key))
+    found = await queue_of(call.store).read(partial(transactions.load_compressible, call.session_key))
     if found is None:
         return NOTHING_TO_COMPRESS
     before = len(found.chats)
@@ -68,7 +68,7 @@ async def _replace_by_summary(call: CommandCall, found: CompressibleSession, sum
         compress = partial(
             transactions.compress_lane, new_session_id=new_id, asked=asked, version=found.version
         )
-        entry = await queue_of(call.store).change(compress)
+        entry = await queue_of(call.store).apply(compress)
         if not isinstance(entry, IdTaken):
             return entry is not None
     raise StorageError("ids", f"none was free in {MAX_TRIES} tries")

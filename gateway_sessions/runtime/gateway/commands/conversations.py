@@ -48,7 +48,7 @@ async def switch_session(
     call: CommandCall, transaction: Callable[[Change], Transaction[SessionEntry | None]]
 ) -> tuple[SessionEntry | None, str]:
     """Lead the lane to another session, whatever runs or waits on it; the session, and what that ended."""
-    entry, ended = await queue_of(call.store).overtaking(
+    entry, ended = await queue_of(call.store).overtake(
         call.session_key, transaction, by=f"/{call.command.name}"
     )
     return entry, _evict_and_describe(call, ended)
@@ -61,7 +61,7 @@ async def switch_to_new_session(
     by = f"/{call.command.name}"
     for _ in range(MAX_TRIES):
         begin = partial(_give_new_id, transaction, queue_of(call.store).new_session_id())
-        entry, ended = await queue_of(call.store).overtaking(call.session_key, begin, by=by)
+        entry, ended = await queue_of(call.store).overtake(call.session_key, begin, by=by)
         if not isinstance(entry, IdTaken):
             return entry, _evict_and_describe(call, ended)
     raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
@@ -103,7 +103,7 @@ async def _undo_last_reset(call: CommandCall) -> str:
 
 
 async def _stop_and_clear(call: CommandCall) -> str:
-    ended = await queue_of(call.store).stop(call.session_key, by=f"/{call.command.name}")
+    ended = await queue_of(call.store).stop_turn(call.session_key, by=f"/{call.command.name}")
     return stop_answer(running=ended.token is not None, cancelled=ended.cancelled)
 
 

@@ -196,7 +196,7 @@ class CommandExecutor:
 
     async def _refuse_command(self, message: InboundMessage, why: Rejected) -> Receipt:
         """Say why a command is not carried out, unless it was and comes again."""
-        refused = await queue_of(self._host.store).refuse(message, why)
+        refused = await queue_of(self._host.store).answer_refusal(message, why)
         self._tell(message, refused)
         return refused
 
@@ -204,7 +204,7 @@ class CommandExecutor:
         """A place for a command; None if too many are under way."""
         store = self._host.store
         key = store.key_for(message.source)
-        owner = queue_of(store).routing.owner_on(key, message.source)
+        owner = queue_of(store).routing.owner_of_lane(key, message.source)
         rules = self._busy.rules_for(message.source.platform, message.source.chat_type)
         return self._places.reserve_place(command, key, owner, rules.max_queued)
 
@@ -241,7 +241,7 @@ class CommandExecutor:
         job: _Job | None = None
         self.under_way += 1  # from here on a drain waits for it
         try:
-            noted = await queue_of(self._host.store).note(stored, ItemKind.COMMAND)
+            noted = await queue_of(self._host.store).record_arrival(stored, ItemKind.COMMAND)
             if not isinstance(noted, NotedItem):
                 return noted
             failpoint("command_noted")

@@ -42,10 +42,10 @@ async def _undo_turns(call: CommandCall) -> str:
 
 async def _retry_last_turn(call: CommandCall) -> str | None:
     queue = queue_of(call.store)
-    failed = await queue.change(partial(transactions.retry_failed_turn, call.session_key))
+    failed = await queue.apply(partial(transactions.retry_failed_turn, call.session_key))
     if failed is not None:
         return _let_retry_begin(call, failed)
-    match await queue.ask_again(call.session_key, call.message):
+    match await queue.requeue_last_turn(call.session_key, call.message):
         case None:
             return NOTHING_TO_RETRY
         case Rejected() as refused:
@@ -63,7 +63,7 @@ def _let_retry_begin(call: CommandCall, lane: LaneRow) -> str | None:
 
 async def _take_back_turns(call: CommandCall, turns: int) -> UndoneTurns | None:
     take_back = partial(transactions.undo_turns, call.session_key, turns)
-    taken = await queue_of(call.store).change(take_back)
+    taken = await queue_of(call.store).apply(take_back)
     if taken is not None:
         call.gateway.agents.evict(call.session_key)
     return taken

@@ -212,7 +212,7 @@ class AccountsContract(StoreContract):
     async def test_two_that_do_it_at_once_do_it_once(self, store: SessionStore) -> None:
         await exchange(store, as_before("one", "support"))
         choices = [LaneChoice(LANE, "support")]
-        first, second = [await queue_of(store).change(partial(give_lanes, choices=choices)) for _ in range(2)]
+        first, second = [await queue_of(store).apply(partial(give_lanes, choices=choices)) for _ in range(2)]
         assert [one.now for one in first.moved] == [AT_SUPPORT]
         assert second == LanesReport()
 

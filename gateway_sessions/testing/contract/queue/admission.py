@@ -286,7 +286,7 @@ class AdmissionContract(StoreContract):
     ) -> None:
         await accept(store, "one", rules=COLLECTING)
         assert await store.claim() is None
-        assert await queue_of(store).next_ready() == timedelta(seconds=0.35)
+        assert await queue_of(store).time_until_ready() == timedelta(seconds=0.35)
         clock.step(timedelta(seconds=0.3))
         await accept(store, "two", rules=COLLECTING)
         clock.step(timedelta(seconds=0.3))
@@ -406,7 +406,7 @@ class KnownLanesContract(StoreContract):
 
     async def test_a_command_between_them_counts(self, store: SessionStore) -> None:
         await exchange(store, "one")
-        noted = await queue_of(store).note(said("/status"), ItemKind.COMMAND)
+        noted = await queue_of(store).record_arrival(said("/status"), ItemKind.COMMAND)
         assert isinstance(noted, NotedItem)
         assert noted.seq == 2
         assert (await exchange(store, "two")).seq == 3

@@ -25,7 +25,7 @@ from gateway_sessions import (
 from gateway_sessions.adapters import OutboundMessage, ReplyTarget
 from gateway_sessions.queue import Owed, OwedReply
 from gateway_sessions.testing.clock import FakeClock
-from gateway_sessions.testing.inside import LaneHere, outbox, waiting
+from gateway_sessions.testing.inside import LocalLane, outbox, waiting
 
 OpenStore: TypeAlias = Callable[..., SessionStore]
 """Makes a `SessionStore` that is not open yet, always on the same data; options are parts of its `Config`."""
@@ -37,7 +37,7 @@ OTHER_LANE: Final = build_session_key(BOB)
 APART: Final = BusyRules(debounce=timedelta(0))
 """Gives each message a turn of its own, however close the messages come."""
 COLLECTING: Final = BusyRules(mode=BusyMode.COLLECT)
-BEGINS_HERE: Final = LaneHere(begins=lambda: True)
+BEGINS_HERE: Final = LocalLane(begins=lambda: True)
 """Lets a turn begin in the commit that accepts its message."""
 
 

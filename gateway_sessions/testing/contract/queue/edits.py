@@ -406,7 +406,7 @@ class ChangedContract(StoreContract):
         clock.step(timedelta(seconds=5))
         turn = await begin(store)
         await turn.commit([reply("yes")])
-        assert await queue_of(store).ask_again(LANE, said("/retry")) is not None
+        assert await queue_of(store).requeue_last_turn(LANE, said("/retry")) is not None
         again = await begin(store) if when != "waits" else None
         if again is not None and when == "was answered":
             await again.commit([reply("yes")])
@@ -426,7 +426,7 @@ class ChangedContract(StoreContract):
         turn = await start(store, "one")
         await turn.append(reply("let me see"))
         await turn.release()
-        assert await queue_of(store).ask_again(LANE, said("/retry")) is not None
+        assert await queue_of(store).requeue_last_turn(LANE, said("/retry")) is not None
         assert await in_line(store) == [1]
         await (await begin(store)).commit([reply("yes")])
         assert [text for _, text in await talk_of(store, turn.entry.session_id)] == [

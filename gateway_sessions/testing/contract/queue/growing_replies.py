@@ -52,7 +52,7 @@ class GrowingContract(StoreContract):
     ) -> None:
         await accept(store, "one", "two")
         assert (await begin(store)).growing is None
-        await queue_of(store).stop(LANE, by="test")
+        await queue_of(store).stop_turn(LANE, by="test")
         await accept(store, "three", "four")
         await half_answered(store)
         turn = await begin(store)
@@ -87,7 +87,7 @@ class GrowingContract(StoreContract):
     async def test_a_turn_that_has_lost_its_lane_writes_nothing_down(self, store: SessionStore) -> None:
         await accept(store, "one")
         turn = await begin(store)
-        await queue_of(store).stop(LANE, by="test")
+        await queue_of(store).stop_turn(LANE, by="test")
         await accept(store, "two")
         with pytest.raises(FencedError):
             await turn.note_growing(SHOWN)
@@ -165,7 +165,7 @@ class GrowingContract(StoreContract):
             case "cleared":
                 assert await store.clear_queue(LANE) == 1
             case "stopped":
-                assert (await queue_of(store).stop(LANE, by="test")).cancelled == 1
+                assert (await queue_of(store).stop_turn(LANE, by="test")).cancelled == 1
             case "reset":
                 await store.reset_session(LANE)
             case "deleted":

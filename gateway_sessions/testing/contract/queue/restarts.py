@@ -149,15 +149,15 @@ class LedgerRestartsContract(StoreContract):
             await accept(store, "three")  # a sign of life of its process
             clock.step(timedelta(minutes=50))
         async with open_store(session_reset=SELDOM) as store:
-            assert await queue_of(store).put_aside_stale(None) == 0
+            assert await queue_of(store).put_stale_turns_aside(None) == 0
             again = await begin(store)
             assert (again.entry.session_id, again.attempt) == (first.entry.session_id, 2)
             clock.step(timedelta(minutes=61))
         async with open_store(session_reset=SELDOM) as store:
             assert store.started.resumed == (LANE,)
-            assert await queue_of(store).put_aside_stale([OTHER_LANE]) == 0
-            assert await queue_of(store).put_aside_stale(None) == 1
-            assert await queue_of(store).put_aside_stale(None) == 0
+            assert await queue_of(store).put_stale_turns_aside([OTHER_LANE]) == 0
+            assert await queue_of(store).put_stale_turns_aside(None) == 1
+            assert await queue_of(store).put_stale_turns_aside(None) == 0
             assert queue_of(store).total_waiting == 2
             assert await in_line(store) == [2, 3]
             assert [one.seq for one in await store.dead_letters()] == [1]
@@ -178,7 +178,7 @@ class LedgerRestartsContract(StoreContract):
         async with open_store(session_reset=SELDOM) as store:
             await store.move_queued(LANE, 2, 1)
             clock.step(timedelta(hours=2))
-            assert await queue_of(store).put_aside_stale(None) == 0
+            assert await queue_of(store).put_stale_turns_aside(None) == 0
             assert (await begin(store)).seq == 2
 
     async def test_a_turn_without_a_gateway_goes_on_in_its_session_however_long_ago_it_was_cut_off(
@@ -220,7 +220,7 @@ class LedgerRestartsContract(StoreContract):
             assert await store.claim() is None
             assert await replies(store, clock) == []
             if not restarts:
-                await queue_of(store).pull_forward()
+                await queue_of(store).pull_turns_forward()
                 await store.db.write(lambda: clock_set_back.pull_replies_forward(clock.now()))
                 assert (await begin(store)).seq == 1
                 assert len(await replies(store, clock)) == 1
@@ -239,7 +239,7 @@ class LedgerRestartsContract(StoreContract):
             clock.step(timedelta(days=1))
             await accept(store, "ahead", source=CAROL)
             if how == "damaged":
-                await queue_of(store).put_off(OTHER_LANE, timedelta(minutes=5))
+                await queue_of(store).put_turn_off(OTHER_LANE, timedelta(minutes=5))
             else:
                 turn = await begin(store, OTHER_LANE)
                 if how == "put off":
@@ -253,7 +253,7 @@ class LedgerRestartsContract(StoreContract):
             assert await store.claim() is None
             if not restarts:
                 for _ in range(2):  # each node has to notice the death by itself
-                    await queue_of(store).pull_forward()
+                    await queue_of(store).pull_turns_forward()
                 await waits_for_the_rest(store, clock)
         if restarts:
             async with open_store() as store:
@@ -380,14 +380,16 @@ class LedgerRestartsContract(StoreContract):
         self, open_store: OpenStore, clock: FakeClock
     ) -> None:
         async with open_store() as store:
-            await queue_of(store).note(said("/restart"), ItemKind.COMMAND)
+            await queue_of(store).record_arrival(said("/restart"), ItemKind.COMMAND)
         async with open_store() as store:
             assert [(one.session_key, one.message.text) for one in store.started.abandoned] == [
                 (LANE, "/restart")
             ]
             assert await fates(store) == {"cancelled": 1}
             assert ["/restart" in one.message.text for one in await replies(store, clock)] == [True]
-            assert isinstance(await queue_of(store).note(said("/restart"), ItemKind.COMMAND), Duplicate)
+            assert isinstance(
+                await queue_of(store).record_arrival(said("/restart"), ItemKind.COMMAND), Duplicate
+            )
         async with open_store() as store:
             assert store.started.abandoned == ()
 
@@ -396,11 +398,11 @@ class LedgerRestartsContract(StoreContract):
     ) -> None:
         edit = said("edited", kind=MessageKind.EDIT)
         async with open_store() as store:
-            await queue_of(store).note(edit, ItemKind.CHANGE)
+            await queue_of(store).record_arrival(edit, ItemKind.CHANGE)
         async with open_store() as store:
             assert store.started.abandoned == ()
             assert await fates(store) == {"cancelled": 1}
-            again = await queue_of(store).note(edit, ItemKind.CHANGE)
+            again = await queue_of(store).record_arrival(edit, ItemKind.CHANGE)
             assert isinstance(again, NotedItem)
             assert again.seq == 2
 

@@ -110,7 +110,7 @@ class TurnsContract(StoreContract):
         first, second = await store.db.read(partial(outbox.owed_replies, 10))
         assert (first.message.text, second.message.text) == ("one", "two")
         later = clock.now() + timedelta(hours=1)
-        await queue_of(store).change(lambda _: outbox.put_off_reply(first, later, "down", unclear=0))
+        await queue_of(store).apply(lambda _: outbox.put_off_reply(first, later, "down", unclear=0))
         again, _ = await store.db.read(partial(outbox.owed_replies, 10, LANE))
         assert (again.attempts, again.due_at, again.problem) == (1, later, "down")
         assert [one.message.text for one in await store.db.read(partial(outbox.owed_replies, 1))] == ["one"]
@@ -286,7 +286,7 @@ class TurnsContract(StoreContract):
             def overtaken(self, session_key: str, token: int) -> None:
                 told.append((session_key, token))
 
-        queue_of(store).attach(Listener())
+        queue_of(store).attach_listener(Listener())
         await overtakes(store)
         assert told == [(LANE, turn.token)]
         assert await fates(store) == {"turned": 1, "interrupted": 1, "cancelled": 1}

@@ -58,7 +58,7 @@ async def reword(store: SessionStore, which: InboundMessage, text: str | None) -
     """Edit a message, or delete it."""
     kind = MessageKind.DELETE if text is None else MessageKind.EDIT
     new = msgspec.structs.replace(which, text=text or "", kind=kind)
-    return await queue_of(store).change(partial(edits.reapply_edit, new, LANE, "person"))
+    return await queue_of(store).apply(partial(edits.reapply_edit, new, LANE, "person"))
 
 
 class WaitingContract(StoreContract):
@@ -246,10 +246,10 @@ class WaitingContract(StoreContract):
         await accept(store, "one")
         for seq, kind in ((2, ItemKind.COMMAND), (3, ItemKind.CHANGE)):
             message = said("/stop", message_id=str(kind))
-            noted = await queue_of(store).note(message, kind)
+            noted = await queue_of(store).record_arrival(message, kind)
             assert isinstance(noted, NotedItem)
             assert (noted.seq, noted.session_key) == (seq, LANE)
-            assert await queue_of(store).note(message, kind) == Duplicate(seq=seq, session_key=LANE)
+            assert await queue_of(store).record_arrival(message, kind) == Duplicate(seq=seq, session_key=LANE)
             assert (await in_line(store), await store.queue_depth(LANE)) == ([1], 1)
             done = partial(
                 admit.settle_noted, noted, Outcome(str(kind) if seq == 2 else "applied"), "gateway"
@@ -292,8 +292,8 @@ class WaitingContract(StoreContract):
 
     async def test_what_was_noted_is_taken_out_by_nobody(self, store: SessionStore) -> None:
         await accept(store, "one")
-        await queue_of(store).note(said("/help"), ItemKind.COMMAND)
-        await queue_of(store).note(said("edited", kind=MessageKind.EDIT), ItemKind.CHANGE)
+        await queue_of(store).record_arrival(said("/help"), ItemKind.COMMAND)
+        await queue_of(store).record_arrival(said("edited", kind=MessageKind.EDIT), ItemKind.CHANGE)
         await begin(store)
         await accept(store, "two")
         await store.reset_session(LANE)

@@ -175,7 +175,7 @@ async def test_an_edit_that_an_earlier_version_had_only_noted_is_carried_out_at_
         await harness.wait_until_idle()
         source = platform.source("ann")
         edit = InboundMessage(source=source, text="else", message_id="m1", kind=MessageKind.EDIT)
-        assert isinstance(await queue_of(harness.store).note(edit, ItemKind.CHANGE), NotedItem)
+        assert isinstance(await queue_of(harness.store).record_arrival(edit, ItemKind.CHANGE), NotedItem)
     async with open_harness(tmp_path, agent=agent, platform=platform) as harness:
         await harness.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["hello"]

@@ -303,5 +303,5 @@ async def test_one_that_is_taken_out_of_the_queue_says_so(half_answered: Restart
 async def waits(restartable: RestartableGateway) -> None:
     """Let what was cut off begin later than anybody looks."""
     async with SessionStore.open(restartable.home, restartable.config, clock=restartable.clock) as store:
-        ((key, _),) = await queue_of(store).ready()
-        await queue_of(store).put_off(key, timedelta(hours=1))
+        ((key, _),) = await queue_of(store).ready_lanes()
+        await queue_of(store).put_turn_off(key, timedelta(hours=1))

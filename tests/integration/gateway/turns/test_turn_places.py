@@ -132,7 +132,7 @@ async def lanes(tmp_path: Path):
             start=begun.append,
         )
         turn_signals = TurnSignals(lanes, queue_of(store), store.db, clock, None)
-        queue_of(store).attach(GatewayListener(lanes, (), turn_signals, None, wants_versions=True))
+        queue_of(store).attach_listener(GatewayListener(lanes, (), turn_signals, None, wants_versions=True))
         task = asyncio.create_task(lanes.run())
         yield store, lanes, begun
         task.cancel()

@@ -67,7 +67,7 @@ async def test_a_signal_that_cannot_be_read_is_thrown_away_and_the_next_one_is_r
     )
     running = Running()
     lanes: Any = SimpleNamespace(running={KEY: running})
-    ledger: Any = SimpleNamespace(knows=lambda *_: True)
+    ledger: Any = SimpleNamespace(has_turn=lambda *_: True)
     db: Any = database
     assert await TurnSignals(lanes, ledger, db, FakeClock(), None).sweep() == 3
     assert running.stopped == [StopReason.MESSAGE]
@@ -95,7 +95,7 @@ async def test_an_agent_that_is_slow_to_take_a_message_keeps_no_other_lane_waiti
         SignalRow(session_key=OTHER, token=3, kind=Signal.INTERRUPT, body=None),
     )
     lanes: Any = SimpleNamespace(running={KEY: slow, OTHER: other})
-    ledger: Any = SimpleNamespace(knows=lambda *_: True)
+    ledger: Any = SimpleNamespace(has_turn=lambda *_: True)
     db: Any = database
     async with asyncio.timeout(15):
         assert await TurnSignals(lanes, ledger, db, FakeClock(), None).sweep() == 3

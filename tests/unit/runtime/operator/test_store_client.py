@@ -99,7 +99,7 @@ async def test_what_is_not_offered_or_not_taken_is_refused(store: SessionStore, 
 
 def test_every_operation_can_be_described():
     described = [
-        control_module.operation(store_client.holder_of(part), name)
+        control_module.describe_operation(store_client.class_of_part(part), name)
         for part, names in control_module.OFFERED.items()
         for name in names
     ]

@@ -42,14 +42,14 @@ class Store:
         self.committed: list[str] = []
 
     async def take_in(self, owner: str) -> None:
-        if not self.line.enter(owner):
-            await self.line.wait(owner)
+        if not self.line.take_place(owner):
+            await self.line.wait_for_place(owner)
         done = asyncio.Event()
         self.under_way.append((owner, done))
         try:
             await done.wait()
         finally:
-            self.line.leave(owner)
+            self.line.leave_place(owner)
 
     async def commit(self) -> Counter[str]:
         """Commit all that got through; whose it was."""
@@ -115,11 +115,11 @@ async def test_messages_of_an_owner_go_on_in_their_order():
     line, order = AdmissionLine(1), list[int]()
 
     async def go(number: int) -> None:
-        if not line.enter("ann"):
-            await line.wait("ann")
+        if not line.take_place("ann"):
+            await line.wait_for_place("ann")
         order.append(number)
         await asyncio.sleep(0)
-        line.leave("ann")
+        line.leave_place("ann")
 
     await asyncio.gather(*map(go, range(20)))
     assert order == list(range(20))
@@ -127,17 +127,17 @@ async def test_messages_of_an_owner_go_on_in_their_order():
 
 async def test_whoever_goes_away_while_waiting_or_in_the_moment_of_being_let_in_keeps_no_place():
     line = AdmissionLine(1)
-    assert line.enter("ann")
-    waiting = [asyncio.create_task(line.wait("ann")) for _ in range(3)]
+    assert line.take_place("ann")
+    waiting = [asyncio.create_task(line.wait_for_place("ann")) for _ in range(3)]
     await steps()
     waiting[0].cancel()
     await steps()
-    line.leave("ann")
+    line.leave_place("ann")
     waiting[1].cancel()  # it has its place by now, and does not know it yet
     await steps()
     assert [one.cancelled() for one in waiting] == [True, True, False]
-    line.leave("ann")
-    assert line.enter("ann")
+    line.leave_place("ann")
+    assert line.take_place("ann")
 
 
 # What is remembered
@@ -146,7 +146,7 @@ async def test_whoever_goes_away_while_waiting_or_in_the_moment_of_being_let_in_
 def test_events_that_were_taken_in_are_known_the_latest_ones():
     known = KnownEvents(most=2)
     for seq, event in enumerate(("a", "b", "c", None), 1):
-        known.note(event, seq, "lane")
+        known.remember(event, seq, "lane")
     assert [known.find(one) for one in ("a", "b", "c", None)] == [
         None,
         Duplicate(seq=2, session_key="lane"),
@@ -166,7 +166,7 @@ def refusals(lanes: FullLanes, now: float = 0.0, **found: object) -> RejectReaso
 
 def full(**found: object) -> FullLanes:
     lanes = FullLanes()
-    lanes.note("lane", LaneLoad(**found) if found else FULL_LANE, NO_TURN, 0.0)
+    lanes.note_refusal("lane", LaneLoad(**found) if found else FULL_LANE, NO_TURN, 0.0)
     return lanes
 
 
@@ -185,20 +185,20 @@ def test_a_message_that_the_lane_would_take_is_not_refused():
 
 def test_where_room_was_made_as_many_go_on_as_there_is_room_for_and_no_more():
     lanes = full()
-    lanes.changed("lane", 1)
+    lanes.note_change("lane", 1)
     assert refusals(lanes) is None
-    lanes.coming("lane", 1)
+    lanes.count_coming("lane", 1)
     assert refusals(lanes) is RejectReason.QUEUE_FULL
-    lanes.changed("lane", 2)
-    lanes.coming("lane", -1)
+    lanes.note_change("lane", 2)
+    lanes.count_coming("lane", -1)
     assert refusals(lanes) is RejectReason.QUEUE_FULL
-    lanes.changed("lane", 0)
+    lanes.note_change("lane", 0)
     assert "lane" not in lanes
 
 
 def test_where_something_has_changed_a_message_that_might_join_another_is_let_through():
     lanes = full()
-    lanes.changed("lane", 2)
+    lanes.note_change("lane", 2)
     assert refusals(lanes, rules=BusyRules(max_queued=2)) is None
 
 
@@ -213,23 +213,23 @@ def test_a_lane_is_looked_at_again_now_and_then_by_one_message():
 def test_lanes_are_forgotten_when_there_are_too_many():
     lanes = full()
     for number in range(REMEMBERED_LANES):
-        lanes.note(str(number), FULL_LANE, NO_TURN, 0.0)
+        lanes.note_refusal(str(number), FULL_LANE, NO_TURN, 0.0)
     assert refusals(lanes) is None
     assert "0" in lanes
 
 
 def test_owners_are_counted_only_while_it_is_crowded_and_for_as_long_as_they_come():
     owners = RecentOwners()
-    assert not owners.crowded("ann", 0.0)
+    assert not owners.is_crowded_for("ann", 0.0)
     assert len(owners) == 0
-    owners.crowd(0.0)
-    assert owners.crowded("ann", 0.0)
-    assert owners.crowded("bob", 0.5)
+    owners.note_refusal(0.0)
+    assert owners.is_crowded_for("ann", 0.0)
+    assert owners.is_crowded_for("bob", 0.5)
     assert len(owners) == 2
-    owners.crowd(0.2 + CROWDED_SECONDS)
-    assert owners.crowded("bob", 0.3 + CROWDED_SECONDS)
+    owners.note_refusal(0.2 + CROWDED_SECONDS)
+    assert owners.is_crowded_for("bob", 0.3 + CROWDED_SECONDS)
     assert len(owners) == 1
-    assert not owners.crowded("bob", 0.2 + 2 * CROWDED_SECONDS)
+    assert not owners.is_crowded_for("bob", 0.2 + 2 * CROWDED_SECONDS)
 
 
 @pytest.mark.parametrize("seconds", [-1.0])

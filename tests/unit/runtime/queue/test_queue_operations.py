@@ -23,7 +23,7 @@ from gateway_sessions.core.sessions.entry import session_id_at
 from gateway_sessions.errors import FencedError, StorageCorruptError, StorageUnavailableError
 from gateway_sessions.queue import RejectReason
 from gateway_sessions.runtime.context import Entropy
-from gateway_sessions.runtime.queue.admission import LaneHere
+from gateway_sessions.runtime.queue.admission import LocalLane
 from gateway_sessions.runtime.queue.listener import QueueListener
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.testing import FakeClock
@@ -179,7 +179,7 @@ class TestCallersWhoGiveUp:
     @pytest.mark.parametrize("later", [False, True])
     async def test_a_claim_is_given_back(self, store: SessionStore, later: bool):
         ready = ReadyLanes()
-        queue_of(store).attach(ready)
+        queue_of(store).attach_listener(ready)
         assert await self.cancelled_everywhere(
             store,
             lambda _: store.claim(LANE),
@@ -219,7 +219,7 @@ class TestCallersWhoGiveUp:
     ):
         turns: list[Turn] = []
         ready = ReadyLanes()
-        queue_of(store).attach(ready)
+        queue_of(store).attach_listener(ready)
 
         async def prepare(name: str) -> None:
             await store.stop_turn(OTHER_LANE)
@@ -311,7 +311,7 @@ class TestDamage:
         async with open_store(home, clock=fake_clock) as store:
             await accept(store, "one")
             await begin(store)
-            await queue_of(store).note(said("/help", source=BOB), ItemKind.COMMAND)
+            await queue_of(store).record_arrival(said("/help", source=BOB), ItemKind.COMMAND)
             await asyncio.to_thread(execute_sql, home / "sessions.db", "UPDATE inbox SET payload = 'x'")
         for attempt in (1, 2, 3):
             async with open_store(home, clock=fake_clock) as store:
@@ -441,12 +441,12 @@ async def test_what_is_carried_out_at_once_may_be_unfit_as_well(home: Path, fake
     async with open_store(home, clock=fake_clock) as store:
         sent = fake_clock.now()
         for text, reason in (("", RejectReason.EMPTY), ("x" * (2 << 20), RejectReason.TOO_LARGE)):
-            refused = await queue_of(store).note(said(text, message_id="1"), ItemKind.COMMAND)
+            refused = await queue_of(store).record_arrival(said(text, message_id="1"), ItemKind.COMMAND)
             assert isinstance(refused, Rejected)
             assert refused.reason is reason
         fake_clock.step(timedelta(minutes=1))
         await store.erase("main:telegram:user:alice")
-        late = await queue_of(store).note(said("/title x", sent_at=sent), ItemKind.COMMAND)
+        late = await queue_of(store).record_arrival(said("/title x", sent_at=sent), ItemKind.COMMAND)
         assert isinstance(late, Rejected)
         assert late.reason is RejectReason.ERASED
         assert await queue_of(store).routing.lane_of(BOB) == (OTHER_LANE, "main:telegram:user:bob")
@@ -464,7 +464,7 @@ async def test_how_much_waits_is_known_after_everything_that_changes_it(home: Pa
         )
         assert queue_of(store).total_waiting == await store.queue_depth(LANE)
         assert queue_of(store).waiting_on(LANE) == await store.queue_depth(LANE)
-        await queue_of(store).count()
+        await queue_of(store).count_waiting()
         assert list(queue_of(store).lanes_waiting) == [LANE]
 
 
@@ -476,9 +476,9 @@ async def test_a_message_stands_in_line_since_when_its_process_says(
     fake_clock.step(timedelta(milliseconds=10))
     await accept(store, "came first", source=BOB)
     fake_clock.step(timedelta(milliseconds=10))
-    here = LaneHere(since=lambda: before)
+    here = LocalLane(since=lambda: before)
     await queue_of(store).enqueue(said("came later"), APART, here=here)
-    assert [key for key, _ in await queue_of(store).ready()] == [LANE, OTHER_LANE]
+    assert [key for key, _ in await queue_of(store).ready_lanes()] == [LANE, OTHER_LANE]
 
 
 async def test_a_burst_is_waited_for_since_whenever_its_turn_stands_in_line(
@@ -486,6 +486,6 @@ async def test_a_burst_is_waited_for_since_whenever_its_turn_stands_in_line(
 ):
     before = fake_clock.now()
     fake_clock.step(timedelta(milliseconds=10))
-    here = LaneHere(since=lambda: before)
+    here = LocalLane(since=lambda: before)
     await queue_of(store).enqueue(said("more will come"), COLLECTING, here=here)
-    assert await queue_of(store).ready() == []
+    assert await queue_of(store).ready_lanes() == []
