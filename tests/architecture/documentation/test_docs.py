@@ -291,7 +291,7 @@ def test_the_members_of_an_entry_are_in_the_reference_in_their_order():
         session_key="k", session_id="s", created_at=now, updated_at=now, last_interaction_at=now
     )
     text = section(page("reference/sessions-json.md"), "Members of an entry")
-    always, sometimes = text.split("These only")
+    always, sometimes = text.split("These are there only")
     assert re.findall(r"`(\w+)`", always) == [*entry_to_dict(entry)]
     full = entry.altered(
         version=1,
