@@ -1,7 +1,7 @@
 """The gate that asks before each turn whether its budgets allow it, and warns people.
 
-What turns that run at the same time use is counted when they end; so several at once may go over a budget,
-each by what it uses itself.
+The use of a turn is counted when the turn ends. So several turns at the same time may exceed a budget, each
+by its own use.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.store.store import SessionStore
 
 REMEMBERED: Final = 4096
-"""Of so many sessions it is known what their people were told today."""
+"""The number of sessions whose warnings of today are remembered."""
 NOTICED_OUTCOMES: Final = frozenset({TurnOutcome.TURNED, TurnOutcome.DEAD})
-"""How a turn ends whose notices people get."""
+"""The outcomes of turns whose notices people get."""
 
 _Day: TypeAlias = tuple[str, datetime]
 _Told: TypeAlias = frozenset[tuple[BudgetOf, BudgetUnit]]
 
 
 class BudgetGate:
-    """Lets turns pass as long as there is something left to spend."""
+    """Lets turns run as long as their budgets allow more use."""
 
     def __init__(self, store: SessionStore, budgets: Budgets, policies: PolicyBook) -> None:
         self._store = store
@@ -50,12 +50,12 @@ class BudgetGate:
         self._policies = policies
         self._told_of: LRUCache[_Day, _Told] = LRUCache(REMEMBERED)
         self._waiting_notices: dict[str, tuple[_Day, _Told]] = {}
-        """By lane, what people are told when its turn ends."""
+        """By lane, the warnings that people get when the turn ends."""
         self.has_limits: bool = has_limits(budgets)
-        """Whether any budget is limited: if none is, nobody need ask."""
+        """Whether any budget is limited; without a limit, nobody need ask the gate."""
 
     async def admit_turn(self, turn: Turn) -> TurnAdmission:
-        """Whether the turn may run, and what people have to know of its budgets."""
+        """Return whether the turn may run, with the notice that people get about its budgets."""
         if not self.has_limits:
             return TurnAdmission()
         entry, quiet = turn.entry, all(one.internal for one in turn.messages)
@@ -77,13 +77,13 @@ class BudgetGate:
         return TurnAdmission(notice=budget_warning(new))
 
     def note_turn_end(self, turn: Turn, outcome: TurnOutcome) -> None:
-        """The turn has ended: what people were to be told, they were told if it ended like that."""
+        """Remember the warnings of the turn as told, if people get the notices of such an outcome."""
         notices = self._waiting_notices.pop(turn.session_key, None)
         if notices is not None and outcome in NOTICED_OUTCOMES:
             self._told_of[notices[0]] = notices[1]
 
     async def allows_spending(self, entry: SessionEntry) -> bool:
-        """Whether more may be spent for a session that nobody waits for."""
+        """Return whether more may be spent for a session; for calls of agents that nobody waits for."""
         return not self.has_limits or not isinstance((await self._plan_by_budgets(entry))[0], Stop)
 
     async def _plan_by_budgets(self, entry: SessionEntry) -> tuple[BudgetPlan, datetime]:
@@ -109,5 +109,5 @@ class BudgetGate:
 
 
 def has_limits(budgets: Budgets) -> bool:
-    """Whether anything is limited at all."""
+    """Return whether any of the budgets is limited."""
     return any(one != BudgetLimit() for one in (budgets.session, budgets.person, budgets.day))

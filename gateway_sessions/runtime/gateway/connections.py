@@ -22,18 +22,18 @@ logger: Final = logging.getLogger(__name__)
 
 BACKOFF: Final = Backoff(timedelta(seconds=1), timedelta(minutes=1))
 PATIENCE: Final = timedelta(seconds=10)
-"""How long a gateway waits for its adapters before it begins without those that are slow."""
+"""The time for which a gateway that starts waits for its adapters; then it begins without the slow ones."""
 
 
 class Connections:
-    """Connects adapters, again and again if need be."""
+    """Connects adapters, and connects them again when a connection is lost."""
 
     def __init__(self, clock: Clock, events: Events) -> None:
         self._clock = clock
         self._events = events
         self._tried: list[anyio.Event] = []
         self.platforms: set[str] = set()
-        """Those that were connected since the beginning; one that is lost for a while is connected again."""
+        """The platforms that have been connected; one that is away for a while stays in the set."""
 
     def connect_all(self, tasks: TaskGroup, adapters: Iterable[Adapter], submit: Submit) -> None:
         """Connect all adapters in *tasks*, and keep them connected."""
@@ -43,13 +43,13 @@ class Connections:
             tasks.start_soon(self._keep_connected, adapter, submit, tried)
 
     async def wait_until_tried(self) -> None:
-        """Wait until each adapter has tried to connect, but not for ever: others may be connected."""
+        """Wait until each adapter has tried to connect, at most for `PATIENCE`."""
         with anyio.move_on_after(PATIENCE.total_seconds()):
             for tried in self._tried:
                 await tried.wait()
 
     async def _keep_connected(self, adapter: Adapter, submit: Submit, tried: anyio.Event) -> None:
-        failures = 0  # since it was connected
+        failures = 0  # since the last connection
         platform, account = adapter.platform, adapter.name
         facts = {"platform": platform, "account": account}
         while True:
@@ -59,10 +59,10 @@ class Connections:
                     self.platforms.add(platform)
                     self._events.emit(EventKind.ADAPTER_CONNECTED, platform=platform, account=account)
                     tried.set()
-                    await anyio.Event().wait()  # for ever; a fake clock sees that this is no work
+                    await anyio.Event().wait()  # for ever, without work that a fake clock would wait for
             except (Exception, asyncio.CancelledError) as error:
-                # Foreign code: a platform that is down must not end the others, nor must a library that lets
-                # a cancellation out which nobody here has asked for.
+                # Foreign code: a platform that is down must not end the others, nor must a library that leaks
+                # a cancellation of its own.
                 if isinstance(error, asyncio.CancelledError) and is_block_cancelled():
                     raise
                 logger.exception("an adapter lost its connection", extra={"action": "adapter_lost", **facts})
@@ -73,7 +73,7 @@ class Connections:
 
 
 def adapters_by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:
-    """Each adapter by the account that it serves; `InvalidInputError` where two serve the same."""
+    """Return the adapters by platform and account; `InvalidInputError` if two serve the same account."""
     found: dict[tuple[str, str], Adapter] = {}
     for adapter in adapters:
         account = (adapter.platform, adapter.name)

@@ -53,10 +53,10 @@ T = TypeVar("T")
 logger: Final = logging.getLogger(__name__)
 
 COMMIT_BACKOFF: Final = Backoff(timedelta(seconds=0.5), timedelta(seconds=2))
-"""Between two tries to commit what an agent has done. Its lane waits meanwhile, and goes on so soon after the
-database is back, however long that was away."""
+"""The pauses between tries to commit the work of an agent. They stay short, because the lane waits until the
+database is back."""
 TURN_BACKOFF: Final = Backoff(timedelta(seconds=0.5), timedelta(seconds=8))
-"""Between two tries of a turn that the database has spoilt: the agent works each time."""
+"""The pauses between tries of a turn that the database has spoilt; the agent works in each try."""
 MAX_PROBLEM: Final = 500
 
 
@@ -88,16 +88,16 @@ class TurnParts:
 
 @dataclass(slots=True)
 class _AgentWork:
-    """What came of an agent's work; nothing, if it was stopped."""
+    """The result of an agent's work: a reply or an error, or neither if it was stopped."""
 
     reply: Reply | None = None
     error: Exception | None = None
     loan: Loan | None = None
-    """The agent, if it is not one that all sessions share."""
+    """The agent as it was lent; None for an agent that all sessions share."""
 
 
 class TurnExecution:
-    """Works on one turn."""
+    """Executes one turn."""
 
     def __init__(self, parts: TurnParts, turn: GatewayTurn, running: RunningTurn) -> None:
         self._parts = parts
@@ -111,12 +111,12 @@ class TurnExecution:
         growing = GrowingTurn.of_turn(turn, parts.lanes.is_trusted)
         self._streaming = Streaming(self._delivery, parts.hints, self._target, parts.clock, growing)
         self.outcome: TurnOutcome = TurnOutcome.UNKNOWN
-        """How the turn ended."""
+        """How the turn ended, as far as is known."""
         self.settled: bool = False
-        """Whether that is stored."""
+        """Whether the end of the turn is stored."""
 
     async def execute(self) -> EndedTurn | None:
-        """Do the turn; what it left behind, or None if the lane was lost or the turn given back."""
+        """Run the turn; return its end, or None if the lane was lost or the turn waits again."""
         try:
             ended = await self._pass_gates_and_run()
         except Exception:
@@ -141,7 +141,7 @@ class TurnExecution:
     # The agent
 
     async def _run_and_end(self) -> EndedTurn | None:
-        """Let the agent work. Nobody asks what one has seen that all sessions share, and nobody closes it."""
+        """Run the agent and end the turn; an agent that is not shared is lent for that and kept warm."""
         if (shared := self._parts.source.shared) is not None:
             return await self._end_turn(await self._run_agent(shared))
         with ExitStack() as lent:
@@ -154,7 +154,7 @@ class TurnExecution:
     def _keep_agent_warm(self, loan: Loan, ended: EndedTurn) -> None:
         """Keep the agent warm if it has seen all that the transcript says.
 
-        Whatever was edited or deleted since the turn began, on this node or on another one, it has not seen.
+        The agent has not seen what was edited or deleted since the turn began, on any node.
         """
         as_begun = ended.version.edit_count == self._turn.version.edit_count
         moved = ended.entry is not None and ended.entry.session_id != self._turn.entry.session_id
@@ -165,9 +165,9 @@ class TurnExecution:
     # Its work
 
     async def _run_agent(self, agent: Agent | ExitStack) -> _AgentWork:
-        """What comes of the agent's work: of that one's, or of one that is lent until the stack is closed.
+        """Run a shared agent, or one that is lent until the stack is closed.
 
-        Whoever makes one is stopped like the agent itself, and takes of its time.
+        A factory that makes the agent is part of the turn: it takes of the same time, and is stopped with it.
         """
         work, running = _AgentWork(), self._running
         if running.stop_reason is not None:
@@ -234,7 +234,7 @@ class TurnExecution:
                 ids = await self._turn.owe(*owed.replies, growing=growing)
             except GatewaySessionsError as error:
                 in_doubt = isinstance(error, StorageError) and error.in_doubt
-                if not in_doubt:  # else it may be said all the same
+                if not in_doubt:  # else the message may be sent all the same
                     self._streaming.restore_shown(messages)
                 raise
             owed.note_committed(ids, self._turn.entry.session_id)
@@ -246,15 +246,13 @@ class TurnExecution:
             return await self._end_by_result(work)
         except (FencedError, StoreStoppedError, *PASSING):
             raise
-        except Exception as error:  # what the agent has left is refused, so the agent has failed
+        except Exception as error:  # the transaction refuses what the agent left
             if self._turn.ended:
                 raise
             return await self._retry_or_fail(error)
 
     async def _end_by_result(self, work: _AgentWork) -> EndedTurn | None:
-        await (
-            self._streaming.wait_until_shown()
-        )  # else what a task of the agent still shows would come last, for good
+        await self._streaming.wait_until_shown()  # else a late update of a task of the agent would stay
         reason = self._running.stop_reason
         if reason is StopReason.OVERTAKEN or isinstance(work.error, FencedError):
             self.outcome = TurnOutcome.OVERTAKEN
@@ -302,7 +300,7 @@ class TurnExecution:
         )
 
     async def _commit_refusal(self) -> EndedTurn:
-        """The turn may not run: its messages are answered by the gateway itself."""
+        """End a turn that may not run: the gateway answers its messages by a notice."""
         self.outcome = TurnOutcome.REFUSED
         row = Message(str(Role.ASSISTANT), self._notice or "", finish_reason="refused")
         return await self._settle_turn(
@@ -346,7 +344,7 @@ class TurnExecution:
         return within_limit and isinstance(error, PASSING)
 
     async def _release_for_retry(self, error: Exception | None) -> None:
-        """Let the turn wait in its old place for another try; a fault that passes is no try of the agent."""
+        """Let the turn wait in its place for another try; a passing fault does not count as a try."""
         self.outcome = TurnOutcome.PUT_OFF
         passing = is_passing(error)
         spoilt = self._parts.spoilt.count(self._turn.session_key, self._turn.seq) if passing else 0
@@ -357,9 +355,9 @@ class TurnExecution:
         await self._retry_until_done(lambda: self._turn.release(retry_at=retry_at, counted=not passing))
 
     async def _put_off_until_restart(self, why: ResumeReason) -> None:
-        """The gateway ends: the turn goes on after the next start, with what it has done so far.
+        """Let the turn go on after the next start of the gateway, with its transcript so far.
 
-        That was a try. Had it one too often, it is put aside, and people are told.
+        The stop counts as a try. A turn with too many tries becomes a dead letter, and people are told.
         """
         self.outcome = TurnOutcome.PUT_OFF
         told = OutboundMessage(text=GIVEN_UP, is_notice=True)
@@ -370,7 +368,7 @@ class TurnExecution:
                 owed.note_committed(cut.notice_ids, cut.entry.session_id if cut.entry is not None else None)
 
     async def _count_unsettled_use(self) -> None:
-        """Count what was used if no end of the turn is stored: it was spent, and changes no conversation."""
+        """Count the use of a turn whose end is not stored, because it was spent all the same."""
         if self.settled or not self._usages:
             return
         spent = partial(uses.record_spent, self._turn.entry.session_id, self._usages, self._parts.clock.now())
@@ -381,14 +379,14 @@ class TurnExecution:
             logger.exception("what a turn has used could not be counted", extra=facts)
 
     def _interrupted_rows(self) -> list[Message]:
-        """What a model is told of a turn that was interrupted."""
+        """Return the transcript row for an interrupted turn: the reply as far as it was shown."""
         context = self._running.context
         shown = control_of(context).shown if context is not None else None
         return [Message(str(Role.ASSISTANT), shown or INTERRUPTED, finish_reason="interrupted")]
 
     def _due_notices(self) -> list[OutboundMessage]:
         entry = self._turn.entry
-        # Not by a turn in which nobody is there: people are told when they come back.
+        # An internal turn tells nobody of the reset: people hear of it in their own next turn.
         to_tell = not self._turn.is_internal and self._parts.store.should_notify(entry)
         told = [reset_notice(entry)] if to_tell else []
         told += [self._notice] if self._notice is not None else []
@@ -405,9 +403,9 @@ class TurnExecution:
         messages: Sequence[OutboundMessage],
         end: Callable[[Sequence[Owed], bool | str], Awaitable[EndedTurn]],
     ) -> EndedTurn:
-        """End the turn with these replies, however long the database cannot be written.
+        """End the turn with these replies; try again as long as the database cannot be written.
 
-        What was shown and gets no end says so, above all else.
+        A growing message without an end is ended first.
         """
         messages = [*self._streaming.unfinished_notice(), *messages]
         with self._expecting_replies(messages) as owed:
@@ -416,7 +414,7 @@ class TurnExecution:
                     lambda: end(owed.replies, self._parts.lanes.plan_following(self._running))
                 )
             except GatewaySessionsError:
-                self._streaming.restore_shown(messages)  # whatever is said instead has its place
+                self._streaming.restore_shown(messages)  # other messages may replace the growing one
                 raise
             self.settled = True
             self._parts.spoilt.forget(self._turn.session_key, self._turn.seq)
@@ -427,7 +425,7 @@ class TurnExecution:
     async def _retry_until_done(self, end: Callable[[], Awaitable[T]]) -> T:
         def failed(error: StorageError) -> None:
             if self._running.is_leaving:
-                raise error  # the next start finds the turn cut off, and tries it again
+                raise error  # the next start finds the turn cut off and tries it again
             facts = {"action": "commit_delayed", "session_key": self._turn.session_key}
             logger.exception("a turn could not be committed and is tried again", extra=facts)
 
@@ -438,7 +436,7 @@ class TurnExecution:
 
     @contextmanager
     def _expecting_replies(self, messages: Sequence[OutboundMessage]) -> Generator[_ExpectedReplies]:
-        """Replies that are about to be committed; in the end the delivery knows which of them were."""
+        """Yield replies for a commit; tell the delivery afterwards which of them are committed."""
         key, delivery = self._turn.session_key, self._delivery
         if delivery is None or not messages:
             yield _ExpectedReplies([self._owed_reply(one) for one in messages])
@@ -472,5 +470,5 @@ class _ExpectedReplies:
     session_id: str | None = None
 
     def note_committed(self, ids: Sequence[int], session_id: str | None) -> None:
-        """They are durable."""
+        """Note that the replies are durable, under these ids."""
         self.ids, self.session_id = ids, session_id

@@ -1,8 +1,8 @@
 """The last call to an agent whose session ended by itself, so that it can save what it needs.
 
-The end of a session and the debt of this word are one transaction, by the hooks of the store; so the new
-session waits for nothing. The word is said at most once for each end: one that fails or is cut off is given
-up where everybody can see it. What the agent says to it is read by nobody.
+The end of a session and the owed call are one transaction, because the call is a hook of the store; so the
+new session waits for nothing. The call is made at most once for each end of a session: a call that fails or
+is cut off is given up, and listed with the hook calls that were given up. The agent's answer is ignored.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from gateway_sessions.storage.transactions.sessions import lists
 from gateway_sessions.storage.transactions.transcripts import usage as usages
 
 HOOK: Final = "gateway.farewell"
-"""The name among the store's hooks."""
+"""The name of the hook in the store."""
 TASK: Final = "farewell"
-"""What the use of models is counted for."""
+"""The task for which the use of models is counted."""
 GRACE: Final = timedelta(seconds=1)
-"""How long an agent that was cut off may clean up."""
+"""The time that an agent gets for its clean-up after it was cut off."""
 REASONS: Final = frozenset(
     {EndReason.IDLE, EndReason.DAILY, EndReason.CRON, EndReason.RESUME_PENDING_EXPIRED}
 )
-"""Why sessions end by themselves."""
+"""The reasons for which a session ends by itself; only such an end is announced to its agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Farewells:
-    """Says it to the agents of a gateway."""
+    """Calls the agents of a gateway when their sessions end."""
 
     store: SessionStore
     source: AgentSource
@@ -51,23 +51,23 @@ class Farewells:
     budgets: BudgetGate
     settings: AgentSettings | None
     limit: timedelta | None
-    """How long an agent may take; None: it is never asked."""
+    """The time that an agent may take; None: no agent is called."""
 
     def register_hook(self) -> None:
-        """From now on the end of a session brings this about, unless no agent wants to hear of it."""
+        """Call agents at the end of their sessions from now on, unless no agent wants that."""
         if self.limit is not None and self.source.farewells is not False:
             self.store.hooks.register(self._on_session_end, name=HOOK, once_within=self.limit)
 
     async def unregister_hook(self) -> None:
-        """Say nothing more; what is being said comes to its end. The rest is said by the next gateway."""
+        """Wait for calls under way, and make no more; the next gateway makes those that are owed."""
         await self.store.hooks.unregister(HOOK)
 
     async def _on_session_end(self, event: SessionFinalized) -> None:
-        """The hook: a session has ended, for whatever reason."""
+        """Call the agent of a session that has ended by itself."""
         if event.reason not in REASONS or self.source.farewells is False:
             return
         entry = await self.store.db.read(partial(lists.ended_entry, event.session_id))
-        if entry is None:  # somebody has brought it back, or erased it
+        if entry is None:  # it was brought back or erased
             return
         history = await self.store.load_transcript(event.session_id)
         if not history:
@@ -83,7 +83,7 @@ class Farewells:
     async def _call_agent(
         self, event: SessionFinalized, entry: SessionEntry, history: list[Chat]
     ) -> str | None:
-        """What came of it, in a word; None: the agent does not want to hear of it."""
+        """Return the outcome in a word; None if the agent has no `on_session_ending`."""
         deadline = self.store.clock.now() + (self.limit or timedelta())
         if not await self.budgets.allows_spending(entry):
             return "no_budget"
@@ -116,7 +116,7 @@ class Farewells:
         return "said"
 
     async def _agent_of(self, entry: SessionEntry, history: list[Chat]) -> Agent:
-        """The one that all sessions share, the session's own if that is still warm, or a new one."""
+        """Return the shared agent, the session's warm agent, or a new one."""
         if self.source.shared is not None:
             return self.source.shared
         key, session_id = entry.session_key, entry.session_id

@@ -64,8 +64,9 @@ class Gateway(Resource):
     """Runs agents for conversations. `async with Gateway(store, agent=answer, adapters=[…])`.
 
     *agent* serves all sessions: an async function of one turn, or an object with `run_turn`. *agent_factory*
-    makes one for each session, which is kept warm between turns. With *lanes*, it answers on these only: what
-    waits on others, is owed there or was cut off is left as it is, for the gateway that serves them.
+    makes an agent for each session, which is kept warm between turns. With *lanes*, the gateway answers on
+    these lanes only, and leaves all others to the gateway that serves them: what waits there, what is owed
+    there, and turns that were cut off.
     """
 
     commands: CommandSet
@@ -94,7 +95,7 @@ class Gateway(Resource):
             check_function("agent_settings", agent_settings, "give a function of a session's entry")
         unknown = UNKNOWN if self.config.gateway.unknown_commands is UnknownCommands.ANSWER else None
         self.commands = CommandSet(built_in_commands(compressor), commands, allowed=allowed, unknown=unknown)
-        """What people can ask for with a slash."""
+        """All slash commands."""
         self._observers = Observers(
             store.clock, on_message=on_message, on_turn=on_turn, after_turn=after_turn
         )
@@ -106,10 +107,10 @@ class Gateway(Resource):
             lanes=None if lanes is None else frozenset(each_of("lanes", lanes, str, _NO_LANES)),
         )
         self.draining: bool = False
-        """Whether it is about to end: it begins no more turns."""
+        """Whether the gateway is about to end and begins no more turns."""
         self._calls = OpenCalls("gateway")
         self.events: Events = store.events
-        """What happens here, for whoever listens."""
+        """The events of the gateway and its store."""
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
@@ -119,9 +120,9 @@ class Gateway(Resource):
     # What comes in
 
     async def submit(self, message: InboundMessage) -> Receipt:
-        """Take a message in. Once this returns `Accepted`, it is durable and will be answered.
+        """Take a message in. Once this returns `Accepted`, the message is durable and will be answered.
 
-        What it does to a turn that runs already is a matter of the lane's busy mode.
+        The lane's busy mode decides what the message does to a turn that runs already.
         """
         self._check_running()
         check_message(message)
@@ -136,17 +137,16 @@ class Gateway(Resource):
             return await self._parts.intake.admit(message, solo=solo)
 
     async def command(self, source: SessionSource, text: str) -> str | None:
-        """Carry out what that person could have typed, and return the answer; it is sent to nobody."""
+        """Carry out a command as if that person had typed it; return the answer, which is sent to nobody."""
         self._check_running()
         with self._calls.one():
             return await self._parts.commands.run_for_program(source, text)
 
     async def drain(self, within: timedelta | None = None) -> bool:
-        """Begin no more turns, and wait for those that run and for replies on their way; False if too late.
+        """Begin no more turns; wait for running turns and replies on their way. False if that took too long.
 
-        Turns that take longer than *within* (else the configuration's) are stopped, and go on after the
-        next start; each of these ends counts as a try. An agent that resists is left alone after a few
-        seconds, and nobody hears it any more.
+        Turns that take longer than *within* (else the configured time) are stopped, and go on after the next
+        start; each such stop counts as a try. An agent that resists is abandoned after a few seconds.
         """
         self._check_running()
         self.draining = self._parts.commands.draining = True
@@ -174,7 +174,7 @@ class Gateway(Resource):
     async def run(self, *, until: Awaitable[object] | None = None) -> bool:
         """Serve until SIGTERM, SIGINT or SIGHUP, or until another process wants the store; then drain.
 
-        When *until* is done, as at the end of all input, what was said is still answered.
+        When *until* is done, for example at the end of all input, waiting messages are still answered.
         """
         self._check_running()
         async with anyio.create_task_group() as tasks:
@@ -207,19 +207,19 @@ class Gateway(Resource):
         return bool(self._parts.lanes.waiting_turns) or not self._is_at_rest()
 
     async def settled(self) -> None:
-        """Wait until no turn runs or waits here and nothing is being sent, as when all input has ended."""
+        """Wait until no turn runs or waits here and no reply is being sent."""
         while self.busy:
             await self._parts.lanes.wait_for_an_end()
 
     def look_again(self) -> None:
-        """Look at once for turns and replies that are due, as after the clock was set."""
+        """Look for due turns and replies at once, for example after the clock was set."""
         self._check_running()
         self._parts.lanes.wake()
         for delivery in self._parts.deliveries:
             delivery.wake()
 
     def running_turn(self, session_key: str) -> RunningTurn | None:
-        """The turn that runs on a lane in this process."""
+        """Return the turn that runs on a lane in this process; None if none runs."""
         self._check_running()
         return self._parts.lanes.running.get(session_key)
 
@@ -243,10 +243,10 @@ class Gateway(Resource):
         store.control.agents.attach(parts.agents)
         queue.attach_listener(parts.listener)
         self._observers.attach_tasks(tasks)
-        if only is None:  # else the last words to other people's agents would be said to this one
+        if only is None:  # else this agent would get the farewells of sessions that others serve
             parts.farewells.register_hook()
         cleanup.push_async_callback(parts.farewells.unregister_hook)  # also if the gateway ends by a crash
-        cleanup.callback(parts.lanes.wake_watchers)  # whoever waits for calm learns that it has ended
+        cleanup.callback(parts.lanes.wake_watchers)  # for tasks that wait for an end
         await queue.put_stale_turns_aside(only)
         parts.start_duties()
         # Nothing is awaited from here on: an adapter that connects finds the gateway running.

@@ -1,8 +1,8 @@
 """Observers of the embedding program: asked before a message and a turn, called after a turn.
 
-It is foreign code. It runs in a context of its own, for five seconds at most, and holds up nobody but whoever
-it is asked about. Where it fails, that is logged, and everything goes on as if it had agreed; or, where it
-`fails_closed`, as if it had refused.
+An observer is foreign code. It runs in a fresh context, for five seconds at most, and delays only the message
+or turn that it is asked about. A failure is logged and counts as consent; the failure of an observer that
+`fails_closed` counts as a refusal.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ logger: Final = logging.getLogger(__name__)
 
 TIMEOUT: Final = timedelta(seconds=5)
 GRACE: Final = timedelta(seconds=1)
-"""How long an observer that took too long may clean up."""
+"""The time that an observer which took too long gets for its clean-up."""
 AT_ONCE: Final = 64
-"""Ended turns that are being told of at the same time; of what comes beyond that nobody is told."""
+"""The most calls of `after_turn` at the same time; for turns beyond that, the observer is not called."""
 
 _AN_OBSERVER: Final = "give an async function of what is observed"
 
@@ -47,19 +47,19 @@ Verdict: TypeAlias = str | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedTurn:
-    """A turn, as observers see it."""
+    """A turn as observers see it."""
 
     entry: SessionEntry
     messages: tuple[InboundMessage, ...]
     seq: int
     attempt: int
     outcome: TurnOutcome | None = None
-    """How it ended; None before it has."""
+    """How the turn ended; None before its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observer(Generic[T]):
-    """An observer with a patience of its own."""
+    """An observer with a timeout of its own."""
 
     ask: Callable[[T], Awaitable[Any]]
     _: KW_ONLY
@@ -78,13 +78,13 @@ class Observer(Generic[T]):
 OnMessage: TypeAlias = (
     Callable[[InboundMessage], Awaitable[InboundMessage | Verdict]] | Observer[InboundMessage]
 )
-"""May also answer with another message, which is taken instead: said by the same person in the same place."""
+"""May also return another message of the same person in the same place, which is taken in instead."""
 OnTurn: TypeAlias = Callable[[ObservedTurn], Awaitable[Verdict]] | Observer[ObservedTurn]
 AfterTurn: TypeAlias = Callable[[ObservedTurn], Awaitable[object]] | Observer[ObservedTurn]
 
 
 class Observers:
-    """All observers of a gateway, of which each may be missing."""
+    """The observers of a gateway; each of them may be missing."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Observers:
 
     @asynccontextmanager
     async def keep_order(self, session_key: str, message: InboundMessage) -> AsyncGenerator[None]:
-        """Keep messages of one lane in their order while they are asked about; a command waits for nobody."""
+        """Keep messages of one lane in order while the observer is asked; a command waits for nobody."""
         if message.command is not None:
             yield
             return
@@ -120,7 +120,7 @@ class Observers:
             yield
 
     async def ask_about_message(self, message: InboundMessage, session_key: str) -> InboundMessage | Rejected:
-        """The message that is to be taken, or why none is."""
+        """Return the message to take in, or the refusal."""
         observer = self._on_message
         if observer is None:
             return message
@@ -133,7 +133,7 @@ class Observers:
         return Rejected(reason=RejectReason.NOT_ALLOWED, text=text, session_key=session_key)
 
     async def ask_about_turn(self, turn: Turn) -> TurnAdmission:
-        """Whether a turn may run."""
+        """Return whether a turn may run."""
         if self._on_turn is None:
             return TurnAdmission()
         text = _refusal_text(
@@ -142,11 +142,11 @@ class Observers:
         return TurnAdmission() if text is None else TurnAdmission(allowed=False, notice=text)
 
     def attach_tasks(self, tasks: TaskGroup) -> None:
-        """Tell of ended turns in *tasks*."""
+        """Call `after_turn` in *tasks* from now on."""
         self._tasks = tasks
 
     def tell_of_turn_end(self, turn: Turn, outcome: TurnOutcome) -> None:
-        """A turn has ended; nobody waits until that is told."""
+        """Call `after_turn` for a turn that has ended, without waiting for it."""
         if self._after_turn is None or self._tasks is None:
             return
         if self._deliveries >= AT_ONCE:
@@ -156,7 +156,7 @@ class Observers:
         self._tasks.start_soon(self._tell_of_one, self._after_turn, _as_observed_turn(turn, outcome))
 
     async def wait_until_told(self) -> None:
-        """Wait until all ended turns have been told of."""
+        """Wait for all calls of `after_turn` that are under way."""
         while self._deliveries:
             self._told = anyio.Event()
             await self._told.wait()
@@ -171,7 +171,7 @@ class Observers:
     async def _ask_in_time(
         self, what: str, observer: Observer[T], about: T, check: Callable[[T, Any], object]
     ) -> Any:
-        """What the observer says; if it fails, what that counts as."""
+        """Return the answer of an observer; after a failure, the answer that a failure counts as."""
         answers: list[Any] = []
 
         async def ask() -> None:
@@ -200,7 +200,7 @@ def _as_observed_turn(turn: Turn, outcome: TurnOutcome | None = None) -> Observe
 
 
 def _refusal_text(verdict: Verdict) -> str | None:
-    """What people are told; None if nothing is refused."""
+    """Return the text of a refusal; None if nothing is refused."""
     if verdict is None or verdict is True:
         return None
     return verdict or refusal_notice(RejectReason.NOT_ALLOWED)
@@ -225,7 +225,7 @@ def _check_message(message: InboundMessage, answer: object) -> None:
 
 
 def _check_nothing(_: object, __: object) -> None:
-    """Whatever is said after a turn, nobody listens."""
+    """Accept every answer: nobody reads what `after_turn` returns."""
 
 
 def _report_failure(what: str, problem: str) -> None:

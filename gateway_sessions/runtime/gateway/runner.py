@@ -67,9 +67,9 @@ class TurnRunner:
             self._tell_of_turn_end(running, outcome)
 
     def _begin_following(self, running: RunningTurn, following: GatewayTurn) -> RunningTurn | None:
-        """Begin the next turn before this one is over: its place never looks free, nor its lane idle.
+        """Begin the next turn before this one ends, so that its place never looks free, nor its lane idle.
 
-        One of another lane has a task of its own: what an agent leaves in its context is for nobody else.
+        A turn of another lane gets a task of its own, so that it does not inherit the context of this one.
         """
         if following.session_key == running.turn.session_key:
             return self._begin_turn(following)
@@ -100,14 +100,14 @@ class TurnTasks:
         self._tasks: asyncio.TaskGroup | None = None
 
     def start_task(self, work: Coroutine[Any, Any, None]) -> None:
-        """Begin to work on that."""
+        """Run *work* in a task; `StoreStoppedError` if `run` has ended."""
         if self._tasks is None:
             work.close()
             raise StoreStoppedError(self._name)
         self._tasks.create_task(work)
 
     async def run(self) -> None:
-        """Let tasks be begun, until cancelled; then wait for their end."""
+        """Accept tasks until cancelled; then wait for their end."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             try:

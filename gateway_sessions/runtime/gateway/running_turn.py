@@ -28,11 +28,11 @@ from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTu
 logger: Final = logging.getLogger(__name__)
 
 TO_TAKE: Final = timedelta(seconds=1)
-"""How long an agent may take over a message: whoever brought it waits, and all that comes behind it."""
+"""The time in which an agent must take a message: its sender waits, and all messages behind it."""
 
 
 class StopReason(StrEnum):
-    """Why a turn was stopped before its end."""
+    """The reason why a turn was stopped before its end."""
 
     MESSAGE = "message"  # another message interrupts it
     ROLLBACK = "rollback"  # another message takes it back
@@ -49,7 +49,7 @@ PUT_OFF: Final = MappingProxyType(
         StopReason.HANDOVER: ResumeReason.RESTART_TIMEOUT,
     }
 )
-"""Turns stopped like that go on after the next start; the reason that their sessions are marked with."""
+"""The reasons after which a turn goes on at the next start, and how its session is marked until then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,14 @@ class TurnAdmission:
 
 
 class ReadyTurn(NamedTuple):
-    """A lane whose next turn may begin, and whose lane that is."""
+    """A lane whose next turn may begin, and the owner of the lane."""
 
     session_key: str
     owner: str | None
 
 
 class RunningTurn:
-    """One running turn. It is stopped once, and the first reason stands, unless it loses its lane."""
+    """A running turn. The first reason to stop it stands, unless the turn loses its lane later."""
 
     def __init__(self, turn: GatewayTurn, started_at: datetime) -> None:
         self.turn = turn
@@ -82,20 +82,20 @@ class RunningTurn:
         """Set when the gateway ends."""
         self.steered: int = 0
         self.scope: anyio.CancelScope = anyio.CancelScope()
-        """What the agent works in."""
+        """The scope of the agent's work."""
         self.successor: ReadyTurn | None = None
-        """What is to take its place, if that is a turn of another lane."""
+        """The lane whose turn takes the place of this one; None: this lane goes on, or nobody waits."""
         self._being_given: set[anyio.CancelScope] = set()
-        """Messages that the agent is being given."""
+        """The scopes in which the agent is being given a message."""
 
     @property
     def owner(self) -> str:
-        """Whose turn it is."""
+        """The owner of the turn's lane."""
         return self.turn.entry.owner
 
     @property
     def facts(self) -> RunningTurnFacts:
-        """What a message has to know that comes now."""
+        """The facts by which a new message is admitted while this turn runs."""
         context = self.context
         if context is None or context.is_over:
             return RunningTurnFacts(stopping=True) if self.stop_reason else NO_TURN
@@ -108,11 +108,11 @@ class RunningTurn:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether the gateway ends, for whatever reason the turn was stopped."""
+        """Whether the gateway ends, even if the turn was stopped for another reason before."""
         return self._departure.is_set()
 
     async def sleep_unless_leaving(self, pause: timedelta, clock: Clock) -> None:
-        """Wait for that long, but no longer than the gateway lives."""
+        """Sleep, but not beyond the end of the gateway."""
         async with anyio.create_task_group() as tasks:
 
             async def sleep() -> None:
@@ -124,9 +124,9 @@ class RunningTurn:
             tasks.cancel_scope.cancel()
 
     def begin_agent(self, agent: Agent) -> bool:
-        """Whether the agent may begin: a turn that was stopped before that begins nothing.
+        """Note which agent begins; return False if the turn was stopped before that.
 
-        It begins with what the messages say by now.
+        The agent begins with the messages as edits have left them.
         """
         if self.stop_reason is not None:
             return False
@@ -136,7 +136,7 @@ class RunningTurn:
         return True
 
     def stop(self, reason: StopReason) -> None:
-        """Let the agent come to its end. One that has lost its lane is heard no more, even if it goes on."""
+        """Cancel the agent. After the loss of the lane, nothing that the agent still does is accepted."""
         if reason in PUT_OFF:
             self._departure.set()
         if self.stop_reason is None or reason is StopReason.OVERTAKEN:
@@ -147,21 +147,21 @@ class RunningTurn:
         self.stop_giving_messages()
 
     def stop_giving_messages(self) -> None:
-        """Nobody gives the agent a message any more: what it has not taken by now waits."""
+        """Give the agent no more messages: those that it has not taken by now keep waiting."""
         for scope in self._being_given:
             scope.cancel()
 
     async def take_edit(self, edit: InboundMessage) -> None:
-        """A message of the turn says something else: the agent begins with that, or is told of it."""
+        """Apply an edit of a message of the turn; an agent that has begun is told of it."""
         if self.agent is None:
             self.turn.apply_edit(edit)
         else:
             await self.steer(edit)
 
     async def steer(self, message: InboundMessage, seq: int | None = None) -> None:
-        """Give the agent a message; if it takes it in time, the waiting one of that place joins the turn.
+        """Offer the agent a message; if the agent takes it in time, the message at *seq* joins the turn.
 
-        One that is not taken in time was not taken, whatever the agent still does: it keeps its place.
+        A message that is not taken in time keeps its place in the queue, even if the agent still takes it.
         """
         context, agent = self.context, self.agent
         if context is None or context.is_over or not isinstance(agent, Steerable):
@@ -171,8 +171,8 @@ class RunningTurn:
         async def give() -> None:
             if await _agent_takes(agent, message) and not context.is_over and not told_to_end():
                 is_taken.set()
-                # Begun in the very step in which the agent has taken it, or the turn could be over before;
-                # and shielded: what was taken in time is not given back because that is written down late.
+                # Begun in the step in which the agent took the message, or the turn could end in between; and
+                # shielded, so that a slow database does not give back a message that was taken in time.
                 await asyncio.shield(self._join_turn(message, seq))
 
         with self._called_off_at_end() as scope:
@@ -182,7 +182,7 @@ class RunningTurn:
                 logger.error("an agent did not come to taking a message", extra=facts)
 
     async def _join_turn(self, told: InboundMessage, seq: int | None) -> None:
-        """Make a waiting message part of the turn; an edit that came while it was taken is told as well."""
+        """Make a waiting message part of the turn; tell the agent of an edit that came in the meantime."""
         if seq is None:
             return
         try:
@@ -197,7 +197,7 @@ class RunningTurn:
 
     @contextmanager
     def _called_off_at_end(self) -> Generator[anyio.CancelScope]:
-        """Called off as soon as the turn is to end."""
+        """Cancel the block when the turn ends."""
         with anyio.CancelScope() as scope:
             self._being_given.add(scope)
             try:

@@ -1,7 +1,7 @@
 """The scheduler of turns: one at a time on a lane, limits by owner and in all, first come first served.
 
-One turn at a time on a lane, so many at once for one owner, so many in all. A lane whose turn has ended goes
-on at once only if no other lane waits for its place; so nobody who writes much keeps others waiting.
+A lane whose turn has ended goes on at once only if no other lane waits for a place; so people who write much
+do not keep others waiting.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTu
 logger: Final = logging.getLogger(__name__)
 
 RETRY: Final = timedelta(seconds=1)
-"""After the database failed."""
+"""The pause after a failure of the database."""
 IN_LINE: Final = 2
-"""For each place so many lanes are found at once that wait for one, so that each follows a turn that ends."""
+"""The waiting lanes that are looked up for each place, so that each ending turn finds a successor."""
 WRITES_AGAIN: Final = timedelta(seconds=1)
-"""Who writes again so soon after an answer is as one who had written before it."""
+"""A message so soon after an answer stands in line as if it had come before the answer."""
 REMEMBERED: Final = 4096
-"""Of so many lanes it is known when their last turn ended."""
+"""The number of lanes whose last end is remembered."""
 DAMAGED: Final = timedelta(minutes=5)
-"""Until a lane that could not be read is looked at again: somebody may have repaired it."""
+"""The time until a damaged lane is tried again, because it may have been repaired."""
 
 
 class LaneScheduler:
-    """Begins turns and knows those that run."""
+    """Begins turns, and knows the turns that run."""
 
     def __init__(
         self,
@@ -70,19 +70,19 @@ class LaneScheduler:
         self._reserved_for: Counter[str] = Counter()
         self._owners: Counter[str] = Counter()
         self._about_to_begin = 0
-        """How many lanes were found whose turns may begin, and are about to."""
+        """The number of lanes whose turns were found ready and are about to begin."""
         self._in_line: deque[ReadyTurn] = deque()
-        """Those that were found ready, in their order: there was no place yet for their turns."""
+        """The lanes that were found ready, in order, while there was no place for their turns."""
         self._succeeding: set[str] = set()
-        """Lanes whose turns are about to take the places of others."""
+        """The lanes whose turns are about to take the places of ending turns."""
         self._ended_at: dict[str, datetime] = {}
-        """When the last turn of a lane ended, for as long as others wait."""
+        """By lane, when the last turn ended; kept while other lanes wait."""
         self.stopped: bool = False
         """Whether the gateway is about to end: no turn begins any more."""
         self._crowded = False
-        """Whether somebody may have been waiting for a place since there was none."""
+        """Whether lanes may have been waiting since all places were taken."""
         self._news: asyncio.Event | None = None
-        """Set when something ends; there is none as long as nobody waits for that."""
+        """Set at the next end of a turn or a send; None while nobody waits for one."""
         self.running: dict[str, RunningTurn] = {}
         """By session key."""
         self._cluster = cluster
@@ -94,14 +94,14 @@ class LaneScheduler:
 
     @property
     def free_places(self) -> int:
-        """How many more turns may begin."""
+        """The number of turns that may begin now."""
         if self.stopped or not self.is_trusted():
             return 0
         return max(self._max_turns - len(self.running) - self._reserved, 0)
 
     @property
     def waiting_turns(self) -> int:
-        """How many turns wait to begin here."""
+        """The number of turns that wait to begin here."""
         if self._only is None:
             return self._queue.total_waiting
         return sum(map(self._queue.waiting_on, self._only))
@@ -130,7 +130,7 @@ class LaneScheduler:
         return self._cluster is None or self._cluster.should_begin_here(session_key)
 
     def plan_following(self, running: RunningTurn) -> bool | str:
-        """Whether the lane's next turn may follow at once; if others wait, the lane that gets its place."""
+        """Return whether the lane's next turn may follow at once, or the waiting lane that gets its place."""
         self._forget_successor(running)
         self._note_lane_end(running.turn.session_key)
         if self.stopped:
@@ -138,14 +138,14 @@ class LaneScheduler:
         if self._other_lanes_wait:
             if (next_lane := self._reserve_for_successor(running)) is not None:
                 return next_lane
-            # There may be room for others that are about to begin: who was there first goes first.
+            # Lanes that came first may be about to begin, so this one goes back in line.
             if not self.free_places or self._about_to_begin or self._alarm.rings:
                 return False
         return self._owners[running.owner] <= self._max_per_owner
 
     def _reserve_for_successor(self, running: RunningTurn) -> str | None:
-        """The lane that has waited longest for a place: it has the one of that turn, which ends."""
-        if not self._queue.is_alone:  # elsewhere two lanes are never changed together
+        """Give the place of an ending turn to the lane that has waited longest; return that lane."""
+        if not self._queue.is_alone:  # among several nodes, no transaction changes two lanes
             return None
         for ready in self._take_from_line():
             owner = ready.owner or ""
@@ -160,12 +160,12 @@ class LaneScheduler:
 
     @property
     def _line_is_short(self) -> bool:
-        """Whether more turns may end before it is known who else waits."""
+        """Whether the line may run out before waiting lanes are looked up again."""
         unplaced = len(self._queue.lanes_waiting) - len(self._succeeding)
         return len(self._in_line) < min(self._max_turns, unplaced // 2 + 1)
 
     def _take_from_line(self) -> Generator[ReadyTurn]:
-        """Those who have waited longest for a place; whoever is passed over is found again."""
+        """Yield lanes from the line, the longest waiting first; an unused lane is looked up again later."""
         while self._in_line:
             ready = self._in_line.popleft()
             if ready.session_key in self._queue.lanes_waiting and not self._runs_or_succeeds(
@@ -174,30 +174,30 @@ class LaneScheduler:
                 yield ready
 
     def _runs_or_succeeds(self, session_key: str) -> bool:
-        """Whether a turn of the lane runs here or is about to take another one's place."""
+        """Return whether a turn of the lane runs here, or is about to take an ending turn's place."""
         running = self.running.get(session_key)
         runs = running is not None and running.stop_reason is not StopReason.OVERTAKEN
         return runs or session_key in self._succeeding
 
     def _forget_successor(self, running: RunningTurn) -> None:
-        """What was to take the place of that turn runs by now, or waits as before."""
+        """Forget the successor of a turn: it runs by now, or waits as before."""
         if (ready := running.successor) is not None:
             running.successor = None
             self._succeeding.discard(ready.session_key)
             self._count_reserved(ready.owner or "", -1)
 
     def _turns_of_owner(self, owner: str) -> int:
-        """How many turns of an owner run, or are about to."""
+        """Return the number of turns of an owner that run, or are about to."""
         return self._owners[owner] + self._reserved_for[owner]
 
     @property
     def _other_lanes_wait(self) -> bool:
-        """Whether turns wait on lanes on which none runs here."""
+        """Whether turns wait on lanes that have no running turn here."""
         return not self._queue.lanes_waiting <= self.running.keys()
 
     @contextmanager
     def reserve_place(self, owner: str, *, next_in_line: bool = False) -> Generator[bool]:
-        """Whether a turn of that owner may begin now, before those that wait; its place is kept meanwhile."""
+        """Reserve a place for a turn of that owner; yield False if none is free or others waited longer."""
         self._crowded = self._crowded or not self.free_places
         free = self.free_places > 0 and self._turns_of_owner(owner) < self._max_per_owner
         if not free or (self._crowded and not next_in_line):
@@ -211,7 +211,7 @@ class LaneScheduler:
             self._reserved -= 1
             self._count_reserved(owner, -1)
             if not next_in_line:
-                self._wake_waiting_lanes()  # if no turn has begun there, others may have it
+                self._wake_waiting_lanes()  # no turn may have begun in it
             self.wake_watchers()
 
     def _count_reserved(self, owner: str, more: int) -> None:
@@ -221,16 +221,16 @@ class LaneScheduler:
 
     @property
     def is_beginning(self) -> bool:
-        """Whether a turn may be about to run: one that was claimed waits no longer, and does not run yet."""
+        """Whether a turn may be between its claim and its begin: it neither waits nor runs."""
         return self._reserved > 0
 
     def note_begun(self, running: RunningTurn) -> None:
-        """A turn runs."""
+        """Note that a turn runs."""
         self.running[running.turn.session_key] = running
         self._owners[running.owner] += 1
 
     def note_ended(self, running: RunningTurn) -> None:
-        """It does not run any more."""
+        """Note that a turn does not run any more."""
         running.stop_giving_messages()
         self._forget_successor(running)
         if self.running.get(running.turn.session_key) is running:
@@ -249,16 +249,16 @@ class LaneScheduler:
                 del self._ended_at[next(iter(self._ended_at))]
 
     def in_line_since(self, session_key: str) -> datetime | None:
-        """Since when a message of the lane stands in line that comes now; None: since now.
+        """Return since when a message that comes now stands in line; None: since now.
 
-        Whoever writes again soon after an answer has the place of one who had written ahead: nobody is
-        answered more often for that. Turns must have waited all that time.
+        A message soon after an answer gets the place that a message before the answer would have. So people
+        who wait for answers are served as often as people who write ahead.
         """
         ended_at = self._ended_at.get(session_key)
         return ended_at if ended_at is not None and self._clock.now() - ended_at <= WRITES_AGAIN else None
 
     def _wake_waiting_lanes(self) -> None:
-        """A place may be free now: let those have it who wait for one, or else whoever comes."""
+        """Let a waiting lane have a place that may be free, or anybody if no lane waits."""
         if not self._other_lanes_wait:
             self._crowded = False
             self._ended_at.clear()
@@ -266,19 +266,19 @@ class LaneScheduler:
             self.wake()
 
     def wake_watchers(self) -> None:
-        """Something came to its end: whoever waits for calm may look again."""
+        """Wake the tasks that wait for an end, of a turn or of a send."""
         if self._news is not None:
             self._news.set()
             self._news = None
 
     async def wait_for_an_end(self) -> None:
-        """Wait until something comes to its end."""
+        """Wait until a turn or a send ends."""
         if self._news is None:
             self._news = asyncio.Event()
         await self._news.wait()
 
     async def wait_until_calm(self, limit: timedelta, calm: Callable[[], bool]) -> bool:
-        """Wait until it is *calm*; whether that was so in time."""
+        """Wait until *calm* returns True; return False if that took longer than *limit*."""
         in_time = False
         async with anyio.create_task_group() as tasks:
 
@@ -298,11 +298,11 @@ class LaneScheduler:
         return in_time
 
     def wake(self) -> None:
-        """Something may begin: do not wait for the next look."""
+        """Look for ready turns at once."""
         self._alarm.ring()
 
     def stop(self) -> None:
-        """Begin nothing any more."""
+        """Begin no more turns."""
         self.stopped = True
 
     async def run(self) -> None:
@@ -315,7 +315,7 @@ class LaneScheduler:
         await repeat(sweep, self._alarm.wait, failed=_pause_after_failure)
 
     async def sweep(self) -> timedelta | None:
-        """Begin all that may begin now; how long until the next lane is ready, None if none will be."""
+        """Begin all turns that may begin now; return the time until another lane is ready, if one will be."""
         if self._clock_steps.was_set_back():
             await self._queue.pull_turns_forward()
         passed_over: set[str] = set()
@@ -361,7 +361,7 @@ class LaneScheduler:
         return min((one.since - now for one in waiting if one.since > now), default=None)
 
     async def _begin_turns(self, ready: Sequence[ReadyTurn], passed_over: set[str]) -> bool:
-        """Begin the turns of some lanes, in this order and as one: they share a commit where they can.
+        """Begin the turns of some lanes, in this order and together, so that they can share a commit.
 
         Lanes on which nothing could be claimed are *passed_over* from then on: people have stopped what
         waited there since it was found. Return whether another look may find others.
@@ -372,7 +372,7 @@ class LaneScheduler:
         async def begin(session_key: str, owner: str | None) -> None:
             try:
                 moved_on.append(await self._begin_turn(session_key, owner, passed_over))
-            except StorageError as error:  # told when all have been tried
+            except StorageError as error:  # raised when all lanes have been tried
                 failed.append(error)
             finally:
                 self._about_to_begin -= 1
@@ -404,7 +404,7 @@ class LaneScheduler:
         return True
 
     async def _put_off_damaged_lane(self, session_key: str) -> None:
-        """A lane that cannot be read keeps what waits there, and nobody else waiting."""
+        """Put a damaged lane off: it keeps its messages, and delays no other lane."""
         facts = {"action": "lane_damaged", "session_key": session_key}
         logger.exception("a turn could not be begun, because its lane is damaged", extra=facts)
         await self._queue.put_turn_off(session_key, DAMAGED)
@@ -413,13 +413,13 @@ class LaneScheduler:
         return [owner for owner, turns in self._owners.items() if turns >= self._max_per_owner]
 
     def stop_overtaken_turn(self, session_key: str, token: int) -> None:
-        """Stop the turn of a lane that may not write any more."""
+        """Stop the turn with that token, which may not write any more."""
         running = self.running.get(session_key)
         if running is not None and running.turn.token == token:
             running.stop(StopReason.OVERTAKEN)
 
 
 def _pause_after_failure(error: GatewaySessionsError) -> timedelta:
-    """Report that the database could not be used; how long until it is tried again."""
+    """Log a failure of the database; return the pause until the next try."""
     logger.error("turns could not be begun", exc_info=error, extra={"action": "claim_failed"})
     return RETRY

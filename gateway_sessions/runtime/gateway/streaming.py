@@ -1,11 +1,11 @@
 """Growing replies on platforms that allow edits: throttled updates, and what follows a crash.
 
-What is shown is a hint: nothing of it is promised. Whatever is said next is owed and sent like anything else,
-and takes the place of what was shown; so nothing ever stands above what was said before it. If the reply goes
-on growing after that, it does so in a new message.
+A growing message is a hint that may be lost. The next message of the turn is owed and sent like any other,
+and replaces the growing message; so no message ever stands above an earlier one. If the reply grows on after
+that, it grows in a new message.
 
-Which message it grows in is written down once, as soon as the platform has it: after a kill the next try of
-the turn goes on there. If no end comes to what was shown, the message says so.
+The id of the growing message is written down once, as soon as the platform has told it; after a kill, the
+next try of the turn goes on in the same message. A growing message that gets no end says so in its text.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from gateway_sessions.runtime.queue.turn import Turn
 
 
 class GrowingTurn(NamedTuple):
-    """What a growing reply needs of its turn."""
+    """The facts and functions of a turn that its growing reply needs."""
 
     session_key: str
-    """Its lane."""
+    """The lane."""
     seq: int
-    """Its place there: every try has the same."""
+    """The turn's place on its lane, which all tries share."""
     kept: Growing | None
-    """The message in which it has grown in an earlier try."""
+    """The message in which the reply grew in an earlier try."""
     note: Callable[[Growing], Awaitable[object]]
-    """Writes down which message it grows in."""
+    """Writes down in which message the reply grows."""
     is_trusted: Callable[[], bool]
-    """Whether no other node can have taken the turn over, and shows its own try there."""
+    """Returns whether no other node can have taken over the turn, and show its own try."""
 
     @classmethod
     def of_turn(cls, turn: Turn, is_trusted: Callable[[], bool]) -> Self:
-        """Return what is needed of that turn."""
+        """Return what a growing reply needs of that turn."""
         return cls(turn.session_key, turn.seq, turn.growing, turn.note_growing, is_trusted)
 
 
 class Streaming:
-    """Shows one growing reply, not more often than the platform likes."""
+    """Shows one growing reply, as often as the platform allows."""
 
     def __init__(
         self, delivery: Delivery | None, hints: Hints, target: ReplyTarget, clock: Clock, turn: GrowingTurn
@@ -58,19 +58,19 @@ class Streaming:
         self._turn = turn
         kept = turn.kept or Growing(number=0)
         self._message_id = kept.message_id if able else None
-        """Of what is shown, if anything is."""
+        """The id of the growing message; None if none is shown."""
         self._number = kept.number + (self._message_id is None)
-        """Of the message that grows, among those of this turn and its earlier tries."""
+        """The number of the growing message, among all of this turn and its earlier tries."""
         self._noted = self._message_id is not None
-        """Whether it is written down which message that is."""
+        """Whether the id is written down."""
         self._text: str | None = None
-        """What this try has shown in it."""
+        """The text that this try has shown in the growing message."""
         self._shown_at: datetime | None = None
         self._showing = asyncio.Lock()
 
     @property
     def last_grown(self) -> Growing:
-        """What is to be known of messages in which nothing grows any more."""
+        """The record that no message grows any more, up to the last number."""
         return Growing(number=self._number - 1)
 
     async def show(self, partial: str) -> None:
@@ -83,20 +83,18 @@ class Streaming:
         self._shown_at = now
         message = OutboundMessage(text=partial)
         async with self._showing:
-            if not self._would_overtake_replies(
-                delivery
-            ):  # as something may have been said while this waited for it
+            if not self._would_overtake_replies(delivery):  # a message may have been sent meanwhile
                 await self._hints.call_platform(
                     delivery.adapter, self._target, lambda: self._show_on_platform(delivery, message)
                 )
 
     async def wait_until_shown(self) -> None:
-        """Wait until nothing is on its way that would be shown; not for long, as that is a hint."""
+        """Wait until no update is on its way to the platform; that is short, because an update is a hint."""
         async with self._showing:
             return
 
     def replace_shown(self, messages: Sequence[OutboundMessage]) -> Sequence[OutboundMessage]:
-        """What is said next, the first of it in the place of what is shown; what grows then is new."""
+        """Return the messages to send next, of which the first replaces the growing message."""
         if self._message_id is None or not messages:
             return messages
         first, *others = messages
@@ -106,15 +104,15 @@ class Streaming:
         return [first.instead_of(shown), *others]
 
     def restore_shown(self, messages: Sequence[OutboundMessage]) -> None:
-        """What was to be said next was not: whatever is said instead may have its place."""
+        """Let other messages replace the growing message, because these were not sent."""
         if self._message_id is None:
             self._message_id = next((one.replaces for one in messages), None)
 
     def unfinished_notice(self) -> Sequence[OutboundMessage]:
-        """What people are told in the place of what is shown, if no end comes to that; nothing if none is."""
+        """Return the message that ends a growing message without its end; none if none is shown."""
         if self._message_id is None:
             return ()
-        if self._text is None:  # an earlier try has shown it, and nobody knows how far it came
+        if self._text is None:  # shown by an earlier try, whose text is not known
             return self.replace_shown([OutboundMessage(text=UNFINISHED, is_notice=True)])
         return self.replace_shown([OutboundMessage(text=f"{self._text}\n\n{UNFINISHED}")])
 
@@ -132,14 +130,14 @@ class Streaming:
             await delivery.adapter.edit(self._target, self._message_id, message)
             self._text = message.text
         elif not await self._send_growing_message(delivery, message):
-            self._delivery = None  # without an id it could not be changed any more
+            self._delivery = None  # a message without an id cannot be changed
             return
         if not self._noted:
             await self._turn.note(Growing(number=self._number, message_id=self._message_id))
             self._noted = True
 
     async def _send_growing_message(self, delivery: Delivery, message: OutboundMessage) -> bool:
-        """Begin a message that can grow; whether the platform has told its id."""
+        """Send a message that can grow; return whether the platform has told its id."""
         key = f"{GROWING}{self._turn.session_key}:{self._turn.seq}:{self._number}"
         self._message_id = await delivery.adapter.send(self._target, message, idempotency_key=key)
         self._text = message.text

@@ -1,8 +1,8 @@
 """Signals to a running turn in this process or on another node: interrupt, roll back, steer.
 
-What comes in on one node may stop a turn that runs on another, or be said into it. That is asked for by
-signals, which is read within about a second. A turn that lost its lane is found out even if all signals are
-lost.
+A message that comes in on one node may stop or steer a turn that runs on another node. The first node writes
+a signal into the database, and the second one reads it within about a second. A turn that lost its lane is
+found even if all signals are lost.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from gateway_sessions.storage.tables.nodes import SignalRow
 logger: Final = logging.getLogger(__name__)
 
 UNHEARD_SECONDS: Final = 15.0
-"""As long as that, whoever has begun a turn may still be waiting to hear of it."""
+"""The time for which the begin of a turn may still be on its way to the task that asked for it."""
 
 
 class Signal(StrEnum):
-    """What one node asks another to do with the turn that it runs."""
+    """The request of one node to another about the turn that runs there."""
 
     INTERRUPT = "interrupt"  # end it; what it did stands
     ROLL_BACK = "roll_back"  # end it, and take it back
@@ -63,7 +63,7 @@ class _SignalBody(msgspec.Struct):
 
 
 class TurnSignals:
-    """Does to running turns what people ask for, wherever they run."""
+    """Applies new messages and edits to running turns, in this process or by signals."""
 
     def __init__(
         self,
@@ -76,13 +76,13 @@ class TurnSignals:
         self._lanes = lanes
         self._queue = queue
         self._unheard: dict[tuple[str, int], float] = {}
-        """Turns of this node that nobody here has, and since when that was seen."""
+        """By lane and token, leases of this node without a turn here, and since when that is so."""
         self._db = db
         self._cluster = cluster
         self._alarm = Alarm(clock)
 
     async def apply_to_running_turn(self, message: InboundMessage, receipt: Accepted) -> None:
-        """Do to the running turn what a message asks for that was taken in."""
+        """Interrupt, roll back or steer the running turn, as the receipt of a message says."""
         signal = _ASKED_BY.get(receipt.disposition)
         if signal is None:
             return
@@ -93,11 +93,11 @@ class TurnSignals:
             await self._send_signal(signal, receipt.session_key, message, receipt.seq)
 
     async def tell_of_edit(self, session_key: str, message: InboundMessage) -> None:
-        """Tell the turn of a lane what one of its messages says now; its agent need not listen."""
+        """Tell the turn of a lane of an edit of one of its messages; the agent may ignore it."""
         if (running := self._lanes.running.get(session_key)) is not None:
             await running.take_edit(message)
         elif (turn := self._queue.find_turn_on(session_key)) is not None:
-            turn.apply_edit(message)  # it was given out, and is about to run
+            turn.apply_edit(message)  # it was claimed and is about to run
         else:
             await self._send_signal(Signal.TELL, session_key, message)
 
@@ -118,7 +118,7 @@ class TurnSignals:
         self._alarm.reset()
 
     async def sweep(self) -> int:
-        """Find turns that lost their lanes, and obey the signals of others; return how many there were."""
+        """Stop turns that lost their lanes, and obey signals of other nodes; return the number of signals."""
         epoch, before = self._db.ownership.epoch, list(self._lanes.running.values())
         post = await self._db.read(partial(transactions.signals_and_leases, epoch))
         for one in before:
@@ -131,7 +131,7 @@ class TurnSignals:
         return len(post.signals)
 
     async def _take_back_unheard(self, leases: Collection[tuple[str, int]]) -> None:
-        """Let turns wait again that began in a commit of which nobody heard that it stands."""
+        """Release turns whose begin was committed without anybody hearing of it; they wait again."""
         now = anyio.current_time()
         unknown = [one for one in leases if not self._queue.has_turn(*one)]
         self._unheard = {one: self._unheard.get(one, now) for one in unknown}
@@ -146,7 +146,7 @@ class TurnSignals:
             running.stop(StopReason.OVERTAKEN)
 
     async def _obey_all(self, signals: Iterable[SignalRow]) -> None:
-        """Each lane's in its order; an agent that is slow to take a message keeps no other lane waiting."""
+        """Obey the signals of each lane in order, and of all lanes at once: a slow agent delays one lane."""
         lanes: defaultdict[str, list[SignalRow]] = defaultdict(list)
         for one in signals:
             lanes[one.session_key].append(one)
@@ -164,7 +164,7 @@ class TurnSignals:
             return
         try:
             said = decode_json("a signal", signals.body or "{}", _SignalBody)
-        except StorageCorruptError:  # it is thrown away like any other
+        except StorageCorruptError:  # the signal is removed like any other
             logger.exception("a signal could not be read", extra={"action": "signal_damaged"})
             return
         message = decode_message_or_none(signals.session_key, said.payload) if said.payload else None
@@ -183,7 +183,7 @@ class TurnSignals:
     async def _send_signal(
         self, signal: Signal, session_key: str, message: InboundMessage, seq: int = 0
     ) -> None:
-        """Ask the node that runs the lane's turn."""
+        """Write a signal for the node that runs the lane's turn."""
         if self._cluster is None:
             return
         lane = await self._db.read(partial(load_lane, session_key))

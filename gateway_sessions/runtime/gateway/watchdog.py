@@ -18,12 +18,12 @@ from gateway_sessions.runtime.duty import repeat
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
 
 TYPING: Final = timedelta(seconds=4)
-"""How often people are shown that an answer is being made."""
+"""The interval at which the typing indicator is shown again."""
 
 
 @dataclass(slots=True, eq=False)
 class _Watched:
-    """One turn, and what it is looked at for."""
+    """A watched turn, with its next times and its last sign of life."""
 
     running: RunningTurn
     context: TurnContext
@@ -34,7 +34,7 @@ class _Watched:
 
 
 class Watchdog:
-    """Looks after the turns that run."""
+    """Watches the turns that run."""
 
     def __init__(self, tasks: TaskGroup, clock: Clock, inactivity: timedelta | None, hints: Hints) -> None:
         self._tasks = tasks
@@ -44,12 +44,12 @@ class Watchdog:
         self._alarm = Alarm(clock)
         self._watched: dict[int, _Watched] = {}
         self._looks_at = NEVER
-        """When it looks by itself."""
+        """The time of the next sweep, unless somebody rings before."""
 
     def watch(
         self, running: RunningTurn, context: TurnContext, adapter: Adapter | None, target: ReplyTarget
     ) -> None:
-        """Look after a turn from now on."""
+        """Watch a turn from now on."""
         now = self._clock.now()
         types = adapter is not None and adapter.capabilities.typing
         watched = _Watched(
@@ -64,16 +64,16 @@ class Watchdog:
         self._show_typing(watched, now)
         next_look = self._next_check(watched)
         if next_look is not None and next_look < self._looks_at:
-            # Kept when the turn has ended: so there is one look for many short turns.
+            # Kept when the turn has ended, so that many short turns cost one sweep.
             self._looks_at = next_look
             self._alarm.ring()
 
     def unwatch(self, running: RunningTurn) -> None:
-        """The turn is over."""
+        """Watch a turn no more."""
         self._watched.pop(id(running), None)
 
     async def run(self) -> None:
-        """Look whenever something may be due, until cancelled."""
+        """Sweep whenever a turn may be due, until cancelled."""
         await repeat(self._sweep_if_due, self._alarm.wait_until)
 
     async def _sweep_if_due(self) -> datetime:
@@ -83,7 +83,7 @@ class Watchdog:
         return self._looks_at
 
     def sweep(self) -> datetime:
-        """Look at all turns; when to look again."""
+        """Check all turns; return when to check again."""
         now = self._clock.now()
         for watched in list(self._watched.values()):
             self._check_turn(watched, now)

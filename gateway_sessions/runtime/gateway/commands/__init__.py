@@ -20,7 +20,7 @@ from gateway_sessions.runtime.gateway.commands.protocol import Command
 
 
 def built_in_commands(compressor: Compressor | None = None) -> tuple[Command, ...]:
-    """All of them, in the order in which /help shows them. A *compressor* is what /compress needs."""
+    """Return the built-in commands in the order of /help. /compress needs a *compressor*."""
     return (
         *conversations.COMMANDS,
         *turns.COMMANDS,

@@ -26,11 +26,11 @@ from gateway_sessions.storage.transactions.sessions.find_or_create import IdTake
 from gateway_sessions.storage.transactions.sessions.switch_lane import Compression
 
 Compressor: TypeAlias = Callable[[list[Chat]], Awaitable[Iterable[Message | Mapping[str, Any]]]]
-"""Given a conversation as it goes to a model, the messages that it shall go on with."""
+"""Returns, for a conversation as a model gets it, the messages with which the conversation goes on."""
 
 
 def compress_command(compressor: Compressor | None) -> Command:
-    """The command; without a *compressor* it only says so."""
+    """Return the command; without a *compressor* it only says that it cannot compress."""
     if compressor is not None:
         check_function("compressor", compressor, "give an async function of a conversation")
     return Command(

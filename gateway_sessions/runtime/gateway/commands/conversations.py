@@ -34,20 +34,20 @@ from gateway_sessions.storage.transactions.sessions.session_rows import TOOL_SOU
 
 MOST_LISTED: Final = 10
 LISTS: Final = 1024
-"""Of so many lanes it is remembered what they were last shown."""
+"""The number of lanes whose last list of sessions is remembered."""
 
 T = TypeVar("T")
 
 
 async def current_or_new_session(call: CommandCall) -> SessionEntry:
-    """The session that the next message belongs to, begun now if it must be."""
+    """Return the lane's session; begin one if there is none or it has expired."""
     return await call.store.get_or_create_session(call.source)
 
 
 async def switch_session(
     call: CommandCall, transaction: Callable[[Change], Transaction[SessionEntry | None]]
 ) -> tuple[SessionEntry | None, str]:
-    """Lead the lane to another session, whatever runs or waits on it; the session, and what that ended."""
+    """Switch the lane to another session, whatever runs or waits; return the session and what ended."""
     entry, ended = await queue_of(call.store).overtake(
         call.session_key, transaction, by=f"/{call.command.name}"
     )
@@ -57,7 +57,7 @@ async def switch_session(
 async def switch_to_new_session(
     call: CommandCall, transaction: Callable[[Change, str], Transaction[SessionEntry | IdTaken | None]]
 ) -> tuple[SessionEntry | None, str]:
-    """The same, to one that begins with it."""
+    """Switch the lane in the same way to a new session, whose id is drawn here."""
     by = f"/{call.command.name}"
     for _ in range(MAX_TRIES):
         begin = partial(_give_new_id, transaction, queue_of(call.store).new_session_id())
@@ -125,7 +125,7 @@ async def _branch_session(call: CommandCall) -> str:
 
 
 class _ResumeCommand:
-    """Goes on with an earlier conversation; a number means the one of the list that was shown last."""
+    """Goes on with an earlier session; a number means that one of the list that was shown last."""
 
     def __init__(self) -> None:
         self._shown: LRUCache[str, tuple[str, ...]] = LRUCache(LISTS)
@@ -140,7 +140,7 @@ class _ResumeCommand:
             return f"You are in it already: {await _describe_session(call, here)}."
         switch = partial(lane_changes.switch, session_key=call.session_key, target_id=target, scope=call.own)
         entry, ended = await switch_session(call, switch)
-        if entry is None:  # somebody else has led the lane away just now
+        if entry is None:  # another command has switched the lane meanwhile
             raise SessionNotFoundError(wanted)
         return f"Back in {await _describe_session(call, entry)}.{ended}"
 

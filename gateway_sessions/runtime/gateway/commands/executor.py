@@ -1,7 +1,8 @@
 """Execution of slash commands: noted in the queue, run at once, and settled together with the answer.
 
-What was written down is known when the platform delivers it again, so nothing is done twice. What a crash cut
-off is not done again either: nobody knows how far it came, and people are told so at the next start.
+A noted command is a duplicate when the platform delivers it again, so no command is carried out twice. A
+command that a crash cut off is not repeated either, because nobody knows how far it came; people are told at
+the next start.
 """
 
 from __future__ import annotations
@@ -47,18 +48,18 @@ from gateway_sessions.storage.transactions.queue.admit import NotedItem
 logger: Final = logging.getLogger(__name__)
 
 SETTLE_BACKOFF: Final = Backoff(timedelta(seconds=0.5), timedelta(seconds=30))
-"""Between two tries to write down that a command was carried out."""
+"""The pauses between tries to store the end of a command."""
 
 
 LEAST_OF_ONE: Final = 8
-"""Who lets next to nothing wait on a lane has said nothing of commands, which are done in a moment."""
+"""The least limit by owner. A short queue limits turns; commands are done in a moment."""
 
 
 class CommandPlaces:
-    """Places for commands. Whoever gets one gives it back by closing it."""
+    """Counts the commands that run at the same time. A place is freed by closing it."""
 
     def __init__(self, most: int) -> None:
-        """*most* is how many there are for all owners together."""
+        """*most* is the number of places for all owners together."""
         self._most = most
         self._taken = 0
         self._of_owners: Counter[str] = Counter()
@@ -67,10 +68,10 @@ class CommandPlaces:
     def reserve_place(
         self, command: Command, session_key: str, owner: str, most_of_one: int
     ) -> ExitStack | None:
-        """A place for a command; None if that owner, or all together, have too many under way.
+        """Return a place for a command; None if too many of that owner, or of all owners, are under way.
 
-        That is more than *most_of_one*, and in any case more than `LEAST_OF_ONE`. Each lane has one place
-        more for each urgent command, as that may be what ends a flood.
+        An owner has *most_of_one* places, at least `LEAST_OF_ONE`. Each lane has one more place for each
+        urgent command, because that command may end a flood.
         """
         place = ExitStack()
         if self._taken < self._most and self._of_owners[owner] < max(most_of_one, LEAST_OF_ONE):
@@ -94,20 +95,20 @@ class CommandPlaces:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class _Job:
-    """A command that was written down."""
+    """A noted command, and what becomes of it."""
 
     command: Command
     message: InboundMessage
     noted: NotedItem
     aloud: bool
-    """Whether the answer is sent to where the command came from."""
+    """Whether the answer is sent to the place of the command."""
     answer: str | None = None
     problem: str | None = None
-    """Why it was not carried out, or not as it was meant."""
+    """Why the command was not carried out, or failed."""
     done: anyio.Event = field(default_factory=anyio.Event)
-    """Nobody need wait for it any more."""
+    """Set when nobody need wait for the command any more."""
     held: ExitStack = field(default_factory=ExitStack)
-    """Its place among those that are under way."""
+    """The place that the command takes."""
 
     @property
     def lane_and_command(self) -> tuple[str, str]:
@@ -116,12 +117,12 @@ class _Job:
 
     @property
     def asker(self) -> Asker:
-        """Who is told the answer."""
+        """The person who gets the answer."""
         noted = self.noted
         return Asker(message=self.message, session_key=noted.session_key, owner=noted.owner, seq=noted.seq)
 
     def log_facts(self, action: str) -> dict[str, object]:
-        """What a log says of it."""
+        """Return the facts of the command for the log."""
         return {"action": action, "command": self.command.name, "session_key": self.noted.session_key}
 
 
@@ -146,14 +147,14 @@ class CommandExecutor:
         self._places = CommandPlaces(host.config.gateway.max_waiting)
         self._in_background: set[tuple[str, str]] = set()
         self.under_way: int = 0
-        """How many are being written down or carried out."""
+        """The number of commands that are being noted or carried out."""
         self.draining = False
-        """Whether the gateway is about to end: no more are carried out."""
+        """Whether the gateway is about to end and carries out no more commands."""
         self._on_done = on_done
         self._busy = busy
 
     async def run_command(self, message: InboundMessage) -> Receipt:
-        """Carry a command out. It is done when this returns, unless it takes long; its answer is owed."""
+        """Carry a command out and owe its answer; return when it is done, or begun if it takes long."""
         command = self._host.commands[message.command or ""]
         if self.draining:
             return await self._refuse_command(message, DRAINING)
@@ -174,7 +175,7 @@ class CommandExecutor:
         return await self._receipt_of_job(job)
 
     async def run_for_program(self, source: SessionSource, text: str) -> str | None:
-        """Carry a command out for a program, as if that person had typed it; the answer is sent to nobody."""
+        """Carry a command out for a program, as if that person had typed it, and return the answer."""
         message = InboundMessage(source=source, text=text)
         if not self._host.commands.is_command(message):
             problem = f"{text[:80]!r} is no command"
@@ -195,13 +196,13 @@ class CommandExecutor:
         return job.answer
 
     async def _refuse_command(self, message: InboundMessage, why: Rejected) -> Receipt:
-        """Say why a command is not carried out, unless it was and comes again."""
+        """Refuse a command and tell the person, unless it is a duplicate of a command that was noted."""
         refused = await queue_of(self._host.store).answer_refusal(message, why)
         self._tell(message, refused)
         return refused
 
     def _reserve_place(self, command: Command, message: InboundMessage) -> ExitStack | None:
-        """A place for a command; None if too many are under way."""
+        """Return a place for a command; None if too many are under way."""
         store = self._host.store
         key = store.key_for(message.source)
         owner = queue_of(store).routing.owner_of_lane(key, message.source)
@@ -211,7 +212,7 @@ class CommandExecutor:
     # A message that a command brings
 
     async def _message_to_queue(self, command: Command, message: InboundMessage) -> InboundMessage | None:
-        """The message for the agent, if there is one and whoever sent it may do that."""
+        """Return the message that a command brings for the agent, if its sender may use the command."""
         queued = command.queued(message) if command.queued is not None else None
         if queued is None:
             return None
@@ -220,7 +221,7 @@ class CommandExecutor:
         return queued if allowed else None
 
     async def _queue_message(self, message: InboundMessage, queued: InboundMessage) -> Receipt:
-        """Take it in like any message, which is one step; a person who asked for that is always told."""
+        """Admit a message that a command brought, and tell its sender in any case what becomes of it."""
         receipt = await self._host.admit(queued, solo=True)
         if isinstance(receipt, Accepted) and (text := _acknowledgement_text(receipt)) is not None:
             _, owner = await queue_of(self._host.store).routing.lane_of(message.source)
@@ -234,7 +235,7 @@ class CommandExecutor:
     async def _note_command(
         self, command: Command, message: InboundMessage, *, aloud: bool
     ) -> _Job | Receipt:
-        # Of what a program asked for, nobody is told should a crash cut it off: the program knows.
+        # If a crash cuts a program's command off, no person is told: the program knows.
         stored = message if aloud else msgspec.structs.replace(message, internal=True)
         if self.draining:
             return DRAINING
@@ -252,11 +253,11 @@ class CommandExecutor:
                 self._count_as_done()
 
     def _start_job(self, job: _Job, place: ExitStack) -> None:
-        """Let the command be carried out, whatever becomes of whoever brought it."""
+        """Carry the command out in a task of its own, even if its sender is cancelled."""
         job.held = place.pop_all()
         try:
             start_in(self._tasks, "gateway", self._do_and_settle, job)
-        except StoreStoppedError:  # it has crashed: people are told at the next start
+        except StoreStoppedError:  # the gateway has crashed: people are told at the next start
             job.held.close()
             self._count_as_done()
             raise
@@ -280,14 +281,14 @@ class CommandExecutor:
             self._count_as_done()
 
     async def _carry_out_job(self, job: _Job) -> None:
-        """Run the handler; afterwards the job knows the answer."""
+        """Run the handler, in the background if the command takes long; the job gets the answer."""
         if job.command.begun is None:
             await self._run_in_time(job)
         elif job.lane_and_command in self._in_background:
             job.answer = job.command.begun
         else:
             self._in_background.add(job.lane_and_command)
-            job.held.close()  # there is one of these at a time, and others need not wait for it
+            job.held.close()  # only one of them runs at a time, so it need not take a place
             try:
                 if job.aloud:
                     told = partial(transactions.owe_answers, job.noted.session_key)
@@ -334,7 +335,7 @@ class CommandExecutor:
         )
 
     async def _is_permitted(self, call: CommandCall) -> bool:
-        """Whether whoever asks may; if that cannot be found out, they may not."""
+        """Return whether the person may use the command; False if `allowed` fails."""
         answers: list[bool] = []
 
         async def ask() -> None:
@@ -350,14 +351,14 @@ class CommandExecutor:
 
     async def _receipt_of_job(self, job: _Job) -> Accepted:
         key, session_id = job.noted.session_key, None
-        with suppress(StorageError):  # the command is written down, whatever can be read now
+        with suppress(StorageError):  # the command is noted, even if nothing can be read now
             session_id = await self._host.store.peek_session_id(key)
         return Accepted(
             seq=job.noted.seq, session_key=key, session_id=session_id, disposition=Disposition.COMMAND
         )
 
     async def _settle_job(self, job: _Job) -> None:
-        """Write down what came of it, and owe the answer, however long the database cannot be written."""
+        """Store the end of the command and owe the answer; try again as long as the database fails."""
         outcome = Outcome.COMMAND if job.problem is None else Outcome.CANCELLED
         settle = partial(transactions.settle_command, job.noted, outcome, job.problem)
         owe = partial(self._answers.owe, job.asker, job.answer if job.aloud else None, settle)
@@ -372,7 +373,7 @@ class CommandExecutor:
 
 
 def _acknowledgement_text(receipt: Receipt) -> str | None:
-    """What a person is told whose message was to wait."""
+    """Return the answer to a person whose message was to wait."""
     match receipt:
         case Accepted():
             return acknowledgement(receipt.disposition, receipt.depth)

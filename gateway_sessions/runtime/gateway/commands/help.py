@@ -32,4 +32,4 @@ COMMANDS: Final = (
     Command("start", _greet, summary="Say hello."),
 )
 UNKNOWN: Final = Command("unknown", _say_unknown, summary="Say that there is no such command.")
-"""Answers for names that no command has, where the configuration wants that."""
+"""The command that answers unknown names, if the configuration wants that."""

@@ -5,8 +5,8 @@
 
     Gateway(store, agent=answer, commands=[Command("ping", ping, summary="Say pong.")])
 
-A command is carried out at once, whatever runs on the lane; the gateway writes it down before and answers
-afterwards, so a handler does neither.
+A command is carried out at once, whatever runs on the lane. The gateway notes the command before and sends
+the answer afterwards, so a handler does neither.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.runtime.user_code import check_function, check_is, check_text, each_of
 
 AT_ONCE: Final = timedelta(seconds=10)
-"""How long a command may take while whoever brought it waits."""
+"""The time that a command may take while its sender waits."""
 IN_BACKGROUND: Final = timedelta(minutes=2)
 _NO_COMMANDS: Final = 'give a list, as in [Command("ping", ping)]'
 
 
 class CommandHost(Protocol):
-    """What a command can reach: the gateway that carries it out."""
+    """The part of a gateway that a command can use."""
 
     @property
     def store(self) -> SessionStore:
-        """The sessions."""
+        """The store."""
         ...
 
     @property
@@ -55,21 +55,21 @@ class CommandHost(Protocol):
 
     @property
     def agents(self) -> AgentCache:
-        """The agents that are kept warm."""
+        """The warm agents."""
         ...
 
     @property
     def events(self) -> Events:
-        """What happens."""
+        """The events of the gateway."""
         ...
 
     @property
     def commands(self) -> CommandSet:
-        """All commands there are."""
+        """All commands."""
         ...
 
     def running_turn(self, session_key: str) -> RunningTurn | None:
-        """The turn that runs on a lane."""
+        """Return the turn that runs on a lane; None if none runs."""
         ...
 
     async def admit(self, message: InboundMessage, *, solo: bool = False) -> Receipt:
@@ -79,76 +79,76 @@ class CommandHost(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandCall:
-    """Somebody uses a command."""
+    """One use of a command by a person."""
 
     gateway: CommandHost
     command: Command
     name: str
-    """The name that was typed, which may be another one for the command."""
+    """The name as it was typed: the command's own or an alias."""
     arguments: str
-    """What stands behind it."""
+    """The text behind the name."""
     message: InboundMessage
     session_key: str
-    """The lane of whoever asks: the only one that the command may touch."""
+    """The lane of the person, the only one that the command may touch."""
     owner: str
-    """Whose lane it is."""
+    """The owner of the lane."""
     entry: SessionEntry | None
     """The lane's session when the command came."""
     scope: Scope
-    """What the person who asks may see."""
+    """The sessions that the person may see."""
 
     @property
     def store(self) -> SessionStore:
-        """The sessions."""
+        """The store."""
         return self.gateway.store
 
     @property
     def source(self) -> SessionSource:
-        """Who asks, and where."""
+        """The person and the place."""
         return self.message.source
 
     @property
     def author(self) -> str | None:
-        """The person who asks, where the lane is not theirs but a room's; None if nobody can tell, too."""
+        """The person, if the lane is a room's and the person is known; else None."""
         return next(iter(self.scope.owners - {self.owner}), None) if is_room_owner(self.owner) else None
 
     @property
     def own(self) -> Scope:
-        """The sessions that may be led to this lane: a person's to their lanes, a room's to that room."""
+        """The sessions to which this lane may be switched: those of the lane's owner."""
         return Scope(owners=self.scope.owners & {self.owner})
 
     @property
     def shown(self) -> Scope:
-        """The sessions that may be listed here: among others, only those of this very place."""
+        """The sessions that may be listed here: outside of a direct chat, only those of this lane."""
         return self.own if self.source.chat_type == "dm" else Scope.lane(self.session_key)
 
 
 Handler: TypeAlias = Callable[[CommandCall], Awaitable[str | None]]
-"""Carries a command out and returns what people are told; None: nothing."""
+"""Carries a command out and returns the answer; None: no answer is sent."""
 Allowed: TypeAlias = Callable[[CommandCall], bool | Awaitable[bool]]
-"""Whether somebody may use a command."""
+"""Returns whether a person may use a command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Something that people can ask for with a slash and a name."""
+    """A slash command: a name, and the handler that carries it out."""
 
     name: str
     handler: Handler
     _: KW_ONLY
     summary: str = ""
-    """What it does, in one sentence."""
+    """What the command does, in one sentence, for /help."""
     usage: str = ""
-    """The arguments it takes, as people write them down: `[title]`."""
+    """The arguments as people write them down: `[title]`."""
     aliases: tuple[str, ...] = ()
     limit: timedelta = AT_ONCE
-    """It is cut off after so long."""
+    """The time after which the command is cut off."""
     begun: str | None = None
-    """For one that takes long: it is carried out in the background, and people are told this at once."""
+    """The text that people get at once from a command that takes long and runs in the background."""
     urgent: bool = False
-    """Whether there is room for it even when too many commands are under way: for one on a lane at a time."""
+    """Whether one such command of each lane runs even when too many commands are under way."""
     queued: Callable[[InboundMessage], InboundMessage | None] | None = None
-    """For one that may bring a message for the agent: that message, which gets a turn of its own."""
+    """Returns the message for the agent that a use of the command brings; it gets a turn of its own."""
 
     def __post_init__(self) -> None:
         check_text("the name of a command", self.name)
@@ -163,30 +163,30 @@ class Command:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that it is called."""
+        """The name and the aliases."""
         return (self.name, *self.aliases)
 
     @property
     def help(self) -> CommandHelp:
-        """What people are told of it."""
+        """The entry of the command in /help."""
         return CommandHelp(
             name=self.name, summary=self.summary, usage=self.usage, aliases=tuple(self.aliases)
         )
 
 
 class CommandSet:
-    """The commands of a gateway by name. A later one takes its names from those before it."""
+    """The commands of a gateway by name. A later command takes a name over from an earlier one."""
 
     def __init__(
         self, *several: Iterable[Command], allowed: Allowed | None = None, unknown: Command | None = None
     ) -> None:
-        """*unknown* answers for every name that no command has."""
+        """*unknown* answers every name that no command has."""
         if allowed is not None:
             check_function("allowed", allowed, "give a function of the call that returns a bool")
         self._allowed = allowed
         given = [one for commands in several for one in each_of("commands", commands, Command, _NO_COMMANDS)]
         self._by_name = {name: one for one in given for name in one.names}
-        for name, one in tuple(self._by_name.items()):  # as platforms can spell it, which know no hyphens
+        for name, one in tuple(self._by_name.items()):  # some platforms know no hyphens in commands
             self._by_name.setdefault(name.replace("-", "_"), one)
             self._by_name.setdefault(name.replace("_", "-"), one)
         self._unknown = unknown
@@ -201,17 +201,17 @@ class CommandSet:
         return found
 
     def __iter__(self) -> Iterator[Command]:
-        """Each command once that can still be called by its first name."""
+        """Yield each command that can be called by its own name."""
         return (one for name, one in self._by_name.items() if one.name == name)
 
     def is_command(self, message: InboundMessage) -> bool:
-        """Whether a message is a command. What the program says is none, whatever it begins with."""
+        """Return whether a message is a command; a message of the program never is."""
         if message.internal or message.command is None:
             return False
         return message.command in self._by_name or self._unknown is not None
 
     def edit_without_command(self, change: InboundMessage) -> InboundMessage:
-        """An edit of what a command brought for the agent, without the command."""
+        """Return an edit of a message that a command brought, without the command."""
         if change.kind is not MessageKind.EDIT or change.internal:
             return change
         message = msgspec.structs.replace(change, kind=MessageKind.NEW, revision=0)
@@ -221,16 +221,16 @@ class CommandSet:
 
     @property
     def names(self) -> frozenset[str]:
-        """All that they are called."""
+        """All names and aliases."""
         return frozenset(self._by_name)
 
     @property
     def help_entries(self) -> Sequence[CommandHelp]:
-        """What people are told of all of them."""
+        """The entries of all commands in /help."""
         return [one.help for one in self]
 
     async def is_permitted(self, call: CommandCall) -> bool:
-        """Whether that person may use that command here."""
+        """Return whether the person may use the command here."""
         if self._allowed is None:
             return True
         answer = self._allowed(call)

@@ -55,7 +55,7 @@ async def _retry_last_turn(call: CommandCall) -> str | None:
 
 
 def _let_retry_begin(call: CommandCall, lane: LaneRow) -> str | None:
-    """Let the turn begin that waits again; what to say, if others come before it."""
+    """Let the retried turn begin; return the answer if other turns come before it."""
     call.gateway.agents.evict(call.session_key)
     queue_of(call.store).note_lane(lane)
     return RETRIED_LATER if lane.running or lane.waiting > 1 else None
