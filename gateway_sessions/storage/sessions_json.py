@@ -185,7 +185,7 @@ class SessionsJson:
             after: str | None = ""
             damaged: list[str] = []
             while after is not None:
-                page = await reader.read(partial(expire.key_page, after, PAGE))
+                page = await reader.read(partial(expire.load_key_page, after, PAGE))
                 entries = await self._with_last_known(page) if page.damaged else page.entries
                 await in_thread(partial(_append, file, encoder, entries))
                 failpoint("snapshot_page")
@@ -214,7 +214,7 @@ class SessionsJson:
         if self._form.dialect is not Dialect.HERMES:
             return {}
         keys: list[str] = []
-        while page := await reader.read(partial(expire.keys_after, keys[-1] if keys else "", KEYS)):
+        while page := await reader.read(partial(expire.load_keys_after, keys[-1] if keys else "", KEYS)):
             keys += page
         spelling = await in_thread(partial(spell_for_hermes, keys))
         for key in spelling.taken:

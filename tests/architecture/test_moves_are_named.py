@@ -7,7 +7,7 @@ from gateway_sessions.storage.tables.statements import AS_THEY_WERE, FROM_NO_STA
 from tests.architecture.sources import Module, modules
 
 DECLARED = "storage/tables/statements.py"
-NAMING = {"move_statement", "move_items", "_move"}
+NAMING = {"move_statement", "move_items", "_run_moving"}
 
 
 def statements_in(module: Module, *, named: bool) -> Iterator[str]:

@@ -125,10 +125,10 @@ async def _simulate_resets(
 
     found: list[WouldReset] = []
     after, lanes = "", 0
-    while keys := await client.db.read(partial(activity.lanes_since, begin, after, LANES)):
+    while keys := await client.db.read(partial(activity.list_lanes_since, begin, after, LANES)):
         for key in keys:
             tried = _policy_of_lane(key, await client.get_session(key), book)
-            moments = await client.db.read(partial(activity.moments_on, key, begin))
+            moments = await client.db.read(partial(activity.list_moments_on, key, begin))
             found += resets_of(Activity(key, tried, moments))
         after, lanes = keys[-1], lanes + len(keys)
         report(lanes, None)

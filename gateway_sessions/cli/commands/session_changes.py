@@ -191,7 +191,7 @@ async def undo_reset(context: CommandContext, *, key: Key, dry_run: DryRun = Fal
         now = await client.get_session(key)
         if now is None:
             raise SessionNotFoundError(key)
-        before = await client.db.read(partial(lanes.before_reset, now))
+        before = await client.db.read(partial(lanes.session_before_reset, now))
         change = f"{key} go on with {before.session_id} in place of {now.session_id}"
         if dry_run:
             context.answer_text(f"Would let {change}.", before, dry_run=True)

@@ -195,10 +195,10 @@ async def count_all(context: CommandContext) -> None:
     from gateway_sessions.storage.transactions.upkeep import status
 
     async with context.open_client() as client:
-        platforms = await client.db.read(status.by_source)
+        platforms = await client.db.read(status.count_by_source)
         messages = await client.db.read(status.count_messages)
         lanes = await client.db.read(status.count_lanes)
-        to_do = await client.db.read(status.work)
+        to_do = await client.db.read(status.load_pending_work)
         size = client.db.path.stat().st_size if client.db.path.is_file() else None
         place = client.db.place
     facts = {

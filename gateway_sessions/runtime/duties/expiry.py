@@ -74,7 +74,9 @@ class ExpiryWatcher:
     async def next_due(self) -> datetime | None:
         """Return when the first entry is due; now while turns run, or while other nodes may write entries."""
         db = self._context.db
-        if db.ownership.shared is not None or await db.read(partial(expire.any_turn_of, db.ownership.epoch)):
+        if db.ownership.shared is not None or await db.read(
+            partial(expire.runs_any_turn, db.ownership.epoch)
+        ):
             return self._context.clock.now()
         return await db.read(expire.first_due)
 
@@ -84,7 +86,7 @@ class ExpiryWatcher:
         tally = _Tally(rescheduled=await self._reschedule_for_new_policies())
         position: EntryPosition | None = EntryPosition()
         while position is not None:
-            look = partial(expire.due_page, self._context.clock.now(), position)
+            look = partial(expire.load_due_page, self._context.clock.now(), position)
             page, position = await self._context.db.read(look)
             if not page:
                 continue
@@ -101,7 +103,7 @@ class ExpiryWatcher:
     async def _note_turns_alive(self) -> None:
         """While turns run, note when they did: after a kill nothing else may tell how old they are."""
         db = self._context.db
-        if await db.read(partial(expire.any_turn_of, db.ownership.epoch)):
+        if await db.read(partial(expire.runs_any_turn, db.ownership.epoch)):
             now = to_micros(self._context.clock.now())
             await db.write(partial(meta.set_fact, meta.LIVED_AT, now))
 
@@ -171,7 +173,7 @@ class Pruner:
         pruned = 0
         after: int | None = 0
         while after is not None:
-            page, after = await self._context.db.read(partial(expire.stale_page, before, after))
+            page, after = await self._context.db.read(partial(expire.load_stale_page, before, after))
             idle = [entry for entry in page if not await self._context.active_work(entry.session_key)]
             pruned += len(await self._context.apply(Actor.WATCHER, _prune_transaction(idle))) if idle else 0
         return pruned
@@ -201,7 +203,7 @@ class Retention:
 
     async def next_due(self) -> datetime | None:
         """Return when the first session is old enough."""
-        touched = await self._db.read(partial(remove.first_to_go, remove.PrunableKind()))
+        touched = await self._db.read(partial(remove.first_removal_due, remove.PrunableKind()))
         return touched + self._age if touched is not None and self._age is not None else None
 
     async def sweep(self, age: timedelta) -> int:
@@ -221,4 +223,4 @@ def _finalise_transaction(
 
 
 def _prune_transaction(entries: list[SessionEntry]) -> Callable[[Change], Transaction[list[SessionEntry]]]:
-    return lambda change: expire.prune(change, entries)
+    return lambda change: expire.prune_lanes(change, entries)

@@ -169,7 +169,9 @@ class RestartRecords:
         marked: list[SessionEntry] = []
         after: int | None = 0
         while after is not None:
-            mark = partial(expire.mark_recent, since=since, after=after, limit=self._context.restart_limit)
+            mark = partial(
+                expire.mark_recent_interrupted, since=since, after=after, limit=self._context.restart_limit
+            )
             page, after = await self._context.apply(Actor.RECOVERY, mark)
             marked += page
         await self.refresh()
@@ -178,7 +180,7 @@ class RestartRecords:
     async def refresh(self) -> None:
         """Bring `restart_counts.json` up to date. One at a time, or an earlier write might land later."""
         async with self._refreshing:
-            counts = await self._context.db.read(expire.tried_lanes)
+            counts = await self._context.db.read(expire.count_cut_off_tries)
             if counts == self._written:
                 return
             content = encode_restart_counts(counts) if counts else None

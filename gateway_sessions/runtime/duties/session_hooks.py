@@ -30,7 +30,7 @@ from gateway_sessions.runtime.user_code import problem_within
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.queue import clock_set_back
 from gateway_sessions.storage.transactions.sessions import hooks as transactions
-from gateway_sessions.storage.transactions.sessions.hooks import Capacity, HookCall
+from gateway_sessions.storage.transactions.sessions.hooks import HookCall, HookCapacity
 
 logger: Final = logging.getLogger(__name__)
 
@@ -120,11 +120,11 @@ class Hooks:
 
     async def dead_letters(self, limit: int = 100) -> list[HookCall]:
         """Calls that were given up, the newest first."""
-        return await self._db.read(partial(transactions.dead, limit))
+        return await self._db.read(partial(transactions.dead_hook_calls, limit))
 
     async def requeue(self, idempotency_key: str) -> None:
         """Try a given-up call again, with all its attempts."""
-        await self._db.write(partial(transactions.requeue, idempotency_key, self._clock.now()))
+        await self._db.write(partial(transactions.requeue_hook_call, idempotency_key, self._clock.now()))
         self.wake()
 
     async def run(self) -> None:
@@ -173,7 +173,7 @@ class Hooks:
             registered = dict(self._hooks)
             hooks = {name: self._capacity_of_hook(name, one.limits) for name, one in registered.items()}
             free = [one for one in hooks.values() if one.room > 0]
-            tries = await self._db.read(partial(transactions.next_tries, free))
+            tries = await self._db.read(partial(transactions.next_try_times, free))
             now = self._clock.now()
             due = [name for name, at in tries.items() if at <= now]
             if not due:
@@ -187,20 +187,26 @@ class Hooks:
                 return calls, None
 
     async def _claim_calls_of_hook(
-        self, capacity: Capacity, limits: HooksConfig, now: datetime
+        self, capacity: HookCapacity, limits: HooksConfig, now: datetime
     ) -> list[HookCall]:
         retry_at = now + limits.timeout + limits.retry
         claimed = await self._db.write(
-            partial(transactions.claim, capacity, now, retry_at=retry_at, max_attempts=limits.max_attempts)
+            partial(
+                transactions.claim_hook_calls,
+                capacity,
+                now,
+                retry_at=retry_at,
+                max_attempts=limits.max_attempts,
+            )
         )
         for call in claimed.given_up:
             _log_failed_call(call, call.attempts, "the process ended in the last attempt", again=False)
         self._running[capacity.hook].update(call.idempotency_key for call in claimed.calls)
         return claimed.calls
 
-    def _capacity_of_hook(self, name: str, limits: HooksConfig) -> Capacity:
+    def _capacity_of_hook(self, name: str, limits: HooksConfig) -> HookCapacity:
         running = self._running[name]
-        return Capacity(hook=name, room=limits.concurrency - len(running), running=tuple(running))
+        return HookCapacity(hook=name, room=limits.concurrency - len(running), running=tuple(running))
 
     async def _attempt_call(self, registered: _RegisteredHook, call: HookCall) -> bool:
         """Make a call whose attempt has been counted; tell whether it succeeded."""
@@ -230,16 +236,16 @@ class Hooks:
             if registered.once:
                 await self._note_outcome(registered, call, "the process ended meanwhile")
             else:
-                await self._db.write(partial(transactions.withdrawn, call, self._clock.now()))
+                await self._db.write(partial(transactions.withdraw_attempt, call, self._clock.now()))
 
     async def _note_outcome(self, registered: _RegisteredHook, call: HookCall, problem: str | None) -> None:
         if problem is None:
-            await self._db.write(partial(transactions.succeeded, call))
+            await self._db.write(partial(transactions.remove_made_call, call))
             return
         limits = registered.limits
         again = call.attempts + 1 < limits.max_attempts
         retry = self._clock.now() + limits.retry if again else None
-        await self._db.write(partial(transactions.failed, call, problem, retry))
+        await self._db.write(partial(transactions.note_failed_call, call, problem, retry))
         _log_failed_call(call, call.attempts + 1, problem, again=again)
 
 

@@ -139,7 +139,7 @@ class SnapshotRecovery:
         if content.rejected:
             await self._quarantine_rejected(content.rejected)
         failpoint("import_done")
-        await self.context.db.write(import_entries.import_done)
+        await self.context.db.write(import_entries.mark_import_done)
         if plan.entries:
             logger.info(
                 "an index was taken in", extra={"action": "index_imported", "entries": len(plan.entries)}

@@ -34,7 +34,7 @@ class UnfinishedErasures:
         if count:
             detail = f"{count} erasures were cut off; they are finished in the background"
             self._incidents.report("erasure_cut_off", detail)
-        leftovers = await self._db.read(remove.leftovers)
+        leftovers = await self._db.read(remove.removed_with_leftovers)
         if count or leftovers:
             self.wake()
 

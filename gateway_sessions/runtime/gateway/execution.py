@@ -371,7 +371,9 @@ class TurnExecution:
         """Count the use of a turn whose end is not stored, because it was spent all the same."""
         if self.settled or not self._usages:
             return
-        spent = partial(uses.record_spent, self._turn.entry.session_id, self._usages, self._parts.clock.now())
+        spent = partial(
+            uses.record_turn_usage, self._turn.entry.session_id, self._usages, self._parts.clock.now()
+        )
         try:
             await self._retry_until_done(lambda: self._parts.store.db.write(spent))
         except StorageError:

@@ -112,7 +112,7 @@ class Farewells:
                 self.cache.discard(agent)
             with anyio.CancelScope(shield=True):
                 for usage in used:
-                    await self.store.db.write(partial(usages.record, entry.session_id, usage, usage.at))
+                    await self.store.db.write(partial(usages.record_usage, entry.session_id, usage, usage.at))
         return "said"
 
     async def _agent_of(self, entry: SessionEntry, history: list[Chat]) -> Agent:

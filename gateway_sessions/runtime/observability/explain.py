@@ -49,8 +49,8 @@ class Rules:
 async def explain(db: Reader, session_key: str, rules: Rules, *, active_work: bool) -> Explanation:
     """Look at a lane without changing anything."""
     entry = await db.read(partial(entries.load, session_key))
-    lane = await db.read(partial(lists.lane, session_key))
-    history = await db.read(partial(lists.transitions, session_key, HISTORY))
+    lane = await db.read(partial(lists.lane_state, session_key))
+    history = await db.read(partial(lists.list_transitions, session_key, HISTORY))
     policy = policy_for(entry, rules.policies) if entry is not None else None
     due = next_reset(policy.policy, entry, policy.zone) if entry is not None and policy is not None else None
     return Explanation(

@@ -214,7 +214,7 @@ async def _check_content(client: StoreClient) -> AsyncIterator[Symptom]:
     yield Symptom("Queue", Health.GOOD, f"{counted(waiting, 'turn')} {'waits' if waiting == 1 else 'wait'}")
     letters = len(await read(partial(waiting_turns.dead_letters, MOST)))
     replies = len(await read(partial(outbox.dead_replies, MOST)))
-    calls = len(await read(partial(hooks.dead, MOST)))
+    calls = len(await read(partial(hooks.dead_hook_calls, MOST)))
     if letters or replies:
         told = f"{counted(letters, 'message')} and {counted(replies, 'reply', 'replies')}"
         yield Symptom("Given up", Health.WARNING, told, "gateway-sessions queue list --dead")

@@ -59,10 +59,10 @@ async def load_overview(client: StoreClient, policies: PolicyBook, now: datetime
         owner = await client.owner()
     except ControlError as error:
         problem = str(error)
-    running = await client.db.read(status.running_by_opening)
+    running = await client.db.read(status.count_running_turns)
     alive, own = await client.living(), None if owner is None else owner.epoch
     cut_off = sum(turns for epoch, turns in running.items() if is_cut_off(epoch, alive))
-    work = await client.db.read(status.work)
+    work = await client.db.read(status.load_pending_work)
     lanes = await client.db.read(partial(status.lanes_in_use, limit))
     return Overview(
         now=now,
@@ -80,7 +80,7 @@ async def load_overview(client: StoreClient, policies: PolicyBook, now: datetime
 async def _find_next_resets(client: StoreClient, policies: PolicyBook) -> list[NextReset]:
     """The earliest first."""
     found: list[NextReset] = []
-    for entry in await client.db.read(partial(status.first_due, LOOKED_AT)):
+    for entry in await client.db.read(partial(status.load_first_due, LOOKED_AT)):
         resolved = policy_for(entry, policies)
         due = next_reset(resolved.policy, entry, resolved.zone)
         if due is not None and entry.state in _GOING_ON:

@@ -98,7 +98,7 @@ class StoreClient:
     async def queued(self, session_key: str) -> list[QueuedMessage]:
         """Return what waits on a lane, what runs there, and what ran in a process that is gone."""
         listed = await self.db.read(partial(waiting.list_queue, session_key))
-        lane = await self.db.read(partial(lists.lane, session_key))
+        lane = await self.db.read(partial(lists.lane_state, session_key))
         if not is_cut_off(lane.epoch, await self.living()):
             return listed
         return [replace(one, running=False, cut_off=one.running) for one in listed]

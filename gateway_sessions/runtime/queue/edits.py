@@ -26,7 +26,7 @@ from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.transactions.queue import edits as transactions
 from gateway_sessions.storage.transactions.queue.admit import MessageRefusedError
 from gateway_sessions.storage.transactions.queue.edits import AppliedEdit
-from gateway_sessions.storage.transactions.sessions.find_or_create import AliasesFirst, SessionRequest
+from gateway_sessions.storage.transactions.sessions.find_or_create import AliasesUnknown, SessionRequest
 
 
 async def _tell_no_turn(session_key: str, edit: InboundMessage) -> None:
@@ -77,7 +77,7 @@ class MessageEdits:
         if isinstance(payload, Rejected):
             return payload
         routed = await self._routing.route_message(edit.source, touched=False)
-        transaction: Callable[[SessionRequest, Change], Transaction[AppliedEdit | Duplicate | AliasesFirst]]
+        transaction: Callable[[SessionRequest, Change], Transaction[AppliedEdit | Duplicate | AliasesUnknown]]
         transaction = partial(transactions.apply_edit, edit)
         try:
             applied: AppliedEdit | Duplicate = await self._routing.run_until_answered(routed, transaction)

@@ -77,7 +77,7 @@ from gateway_sessions.storage.transactions.queue.settle import (
 )
 from gateway_sessions.storage.transactions.queue.turn_rows import TurnLease
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
-    AliasesFirst,
+    AliasesUnknown,
     SessionRequest,
 )
 
@@ -288,7 +288,7 @@ class QueueOperations(WaitingTurns):
             return payload
         routed = await self.routing.route_message(message.source, touched=False)
         message, payload = self._name_speaker(message, payload, routed)
-        note: Callable[[SessionRequest, Change], Transaction[NotedItem | Duplicate | AliasesFirst]]
+        note: Callable[[SessionRequest, Change], Transaction[NotedItem | Duplicate | AliasesUnknown]]
         note = partial(admissions.note_command, message, payload, kind)
         try:
             noted: NotedItem | Duplicate = await self.routing.run_until_answered(routed, note)

@@ -31,14 +31,14 @@ from gateway_sessions.ports import AliasResolver, Transaction
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
-    AliasesFirst,
-    AskedFirst,
-    IdTaken,
+    ActiveWorkUnknown,
+    AliasesUnknown,
+    SessionIdTaken,
     SessionRequest,
-    access,
-    lane_and_owner,
-    only_clocks_move,
-    touching,
+    find_lane_and_owner,
+    find_or_create_session,
+    needs_only_touch,
+    touch_statement,
 )
 
 
@@ -147,7 +147,7 @@ class Routing:
         if (
             entry is not None
             and self._only_touches(entry, message, now)
-            and await self._context.db.change(touching(entry, now))
+            and await self._context.db.change(touch_statement(entry, now))
         ):
             entry = entry.evolve(now, last_interaction_at=now)
         else:
@@ -160,10 +160,10 @@ class Routing:
         if message.force_new or not message.touched:
             return False
         asks = (message.source, self._isolation, message.aliases)
-        return only_clocks_move(entry, asks, self._context.policy_of(entry), now)
+        return needs_only_touch(entry, asks, self._context.policy_of(entry), now)
 
     async def _find_or_create(self, message: RoutedMessage) -> SessionEntry:
-        return (await self.run_until_answered(message, access)).entry
+        return (await self.run_until_answered(message, find_or_create_session)).entry
 
     async def route_message(self, source: SessionSource, *, touched: bool) -> RoutedMessage:
         """A message of that origin, as `ask` takes it."""
@@ -174,10 +174,12 @@ class Routing:
     async def run_until_answered(
         self,
         message: RoutedMessage,
-        transaction: Callable[[SessionRequest, Change], Transaction[T | AskedFirst | AliasesFirst | IdTaken]],
+        transaction: Callable[
+            [SessionRequest, Change], Transaction[T | ActiveWorkUnknown | AliasesUnknown | SessionIdTaken]
+        ],
     ) -> T:
         """Ask until the database has an answer: it may first want to know something that only we can tell."""
-        asked: AskedFirst | None = None
+        asked: ActiveWorkUnknown | None = None
         active_work = False
         for _ in range(MAX_TRIES):
             change = self._context.change(Actor.POLICY)
@@ -195,13 +197,13 @@ class Routing:
             )
             outcome = await self._context.db.write(partial(transaction, request, change))
             match outcome:
-                case AskedFirst():
+                case ActiveWorkUnknown():
                     asked, active_work = outcome, await self._context.active_work(outcome.session_key)
-                case AliasesFirst(owner=owner):
+                case AliasesUnknown(owner=owner):
                     message = message._replace(
                         aliases={**message.aliases, **await self._resolve_aliases(owner)}
                     )
-                case IdTaken():
+                case SessionIdTaken():
                     continue
                 case _:
                     return outcome
@@ -227,7 +229,7 @@ class Routing:
     async def lane_of(self, source: SessionSource) -> tuple[str, str]:
         """Return the lane that a message of that origin belongs to, whichever name is used, and its owner."""
         found: tuple[str, str] = await self.run_until_answered(
-            await self.route_message(source, touched=False), lane_and_owner
+            await self.route_message(source, touched=False), find_lane_and_owner
         )
         return found
 

@@ -53,7 +53,7 @@ class AccountMethods(OpenStore):
         settled = await db.read(partial(transactions.settled_platforms, platforms))
         if not (new := [one for one in platforms if one not in settled]):
             return
-        if await db.read(erasure.unfinished):  # it knows its lanes by the keys that they have now
+        if await db.read(erasure.unfinished_erasures):  # it knows its lanes by the keys that they have now
             return
         fallback = {name: to for name, to in fallback_accounts(serving).items() if name in new}
         named = frozenset(platform for platform, account in serving if account and platform in new)
@@ -92,7 +92,7 @@ async def rehearse_lane_assignment(
     """Say what `SessionStore.assign_lanes` would do, in a store that is only read."""
     report = LanesReport(dry_run=True)
     for choice in await _choose_account_lanes(db, accounts, unnamed_too=unnamed_too):
-        report = report.joined_with(await db.read(partial(transactions.look_at_lane, choice)))
+        report = report.joined_with(await db.read(partial(transactions.plan_lane_assignment, choice)))
     return report
 
 

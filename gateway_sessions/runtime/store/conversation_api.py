@@ -27,10 +27,10 @@ from gateway_sessions.runtime.store.open_store import OpenStore
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.transactions.sessions import lane_changes
 from gateway_sessions.storage.transactions.sessions import switch_lane as transactions
-from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
+from gateway_sessions.storage.transactions.sessions.find_or_create import SessionIdTaken
 
 T = TypeVar("T")
-Found: TypeAlias = SessionEntry | IdTaken | None
+Found: TypeAlias = SessionEntry | SessionIdTaken | None
 
 
 class ConversationMethods(OpenStore):
@@ -44,7 +44,7 @@ class ConversationMethods(OpenStore):
         name = display_name if display_name is None else storable_name("display_name", display_name)
 
         def reset(change: Change, new_id: str) -> Transaction[Found]:
-            return lane_changes.reset(change, session_key, new_id, name)
+            return lane_changes.reset_lane(change, session_key, new_id, name)
 
         return await self._overtake_with_new_id(session_key, reset, "reset")
 
@@ -66,7 +66,7 @@ class ConversationMethods(OpenStore):
 
         def switch(change: Change, new_id: str) -> Transaction[Found]:
             if move:
-                return lane_changes.switch(change, session_key, target, scope)
+                return lane_changes.switch_session(change, session_key, target, scope)
             return lane_changes.switch_or_fork(change, session_key, target, scope, new_id)
 
         return await self._overtake_with_new_id(session_key, switch, "switch")
@@ -93,7 +93,7 @@ class ConversationMethods(OpenStore):
             model=model,
             system_prompt=system_prompt,
         )
-        return await self._write_with_new_id(partial(_call_with_request, transactions.split, asked))
+        return await self._write_with_new_id(partial(_call_with_request, transactions.continue_lane, asked))
 
     async def branch_session(
         self, session_key: str, *, at_message_id: int | str | None = None
@@ -101,7 +101,7 @@ class ConversationMethods(OpenStore):
         """Go on in a copy of the session, up to and with that message; the session can be resumed."""
         at = None if at_message_id is None else parse_row_id("at_message_id", at_message_id)
         asked = transactions.Branching(session_key=session_key, at_message_id=at)
-        branch = partial(_call_with_request, transactions.branch, asked)
+        branch = partial(_call_with_request, transactions.branch_lane, asked)
         return await self._overtake_with_new_id(session_key, branch, "branch")
 
     async def resume_session(
@@ -114,14 +114,14 @@ class ConversationMethods(OpenStore):
         """
 
         def resume(change: Change, new_id: str) -> Transaction[Found]:
-            return transactions.resume(change, session_key, text, scope, None if move else new_id)
+            return transactions.resume_on_lane(change, session_key, text, scope, None if move else new_id)
 
         return await self._overtake_with_new_id(session_key, resume, "resume")
 
     async def set_busy_mode(self, session_key: str, mode: BusyMode | None) -> SessionEntry | None:
         """Choose what a message does while a turn of this session runs; None: what the configuration says."""
         settings = {"busy_mode": None if mode is None else check_mode(mode)}
-        configure = partial(lane_changes.configure, session_key=session_key, settings=settings)
+        configure = partial(lane_changes.configure_session, session_key=session_key, settings=settings)
         return await self._write(Actor.PERSON, configure)
 
     async def append_to_transcript(
@@ -180,14 +180,14 @@ class ConversationMethods(OpenStore):
         transaction: Callable[[Change, str], Transaction[Found]],
         run: Callable[
             [Callable[[Change], Transaction[Found]]],
-            Awaitable[SessionEntry | IdTaken | None],
+            Awaitable[SessionEntry | SessionIdTaken | None],
         ],
     ) -> SessionEntry | None:
         """Run the transaction with one new id after another, until it meets one that is free."""
         for _ in range(MAX_TRIES):
             new_id = self._parts.context.new_session_id()
             outcome = await run(partial(_call_with_new_id, transaction, new_id))
-            if not isinstance(outcome, IdTaken):
+            if not isinstance(outcome, SessionIdTaken):
                 return outcome
         raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
 

@@ -29,7 +29,7 @@ from gateway_sessions.storage.hermes.rows import PROVENANCE, safe_id
 from gateway_sessions.storage.tables.change import Actor
 from gateway_sessions.storage.transactions.transfer import import_entries as transactions
 from gateway_sessions.storage.transactions.transfer.import_entries import KnownSession, LaneState
-from gateway_sessions.storage.transactions.transfer.import_session import Fate
+from gateway_sessions.storage.transactions.transfer.import_session import ImportFate
 from gateway_sessions.storage.transfer.import_files import Importer, SessionToImport
 
 PAGE: Final = 100
@@ -104,7 +104,7 @@ class HermesImport:
 
     async def _import_page(self, reader: SessionReader, rows: Sequence[Row]) -> None:
         ids = [safe_id(row["id"]) for row in rows]
-        known = await self.db.read(partial(transactions.known, ids, PROVENANCE))
+        known = await self.db.read(partial(transactions.load_known_sessions, ids, PROVENANCE))
         batch: list[SessionToImport] = []
         for session_id, row in zip(ids, rows, strict=True):
             here = known.get(session_id)
@@ -128,7 +128,7 @@ class HermesImport:
         await in_thread(reader.database.still_the_same)
         outcomes = await self._importer.take(batch)
         for one, outcome in zip(batch, outcomes, strict=True):
-            if outcome.fate is Fate.IMPORTED:
+            if outcome.fate is ImportFate.IMPORTED:
                 self._new.add(one.rows.session_id)
 
     async def _report_known_session(
@@ -156,9 +156,9 @@ class HermesImport:
         written = 0
         for start in range(0, len(lanes.entries), PAGE):
             page = lanes.entries[start : start + PAGE]
-            states = await self.db.read(partial(transactions.lane_states, page))
+            states = await self.db.read(partial(transactions.load_lane_states, page))
             free = [one.session_id for one, state in zip(page, states, strict=True) if state.free]
-            known = await self.db.read(partial(transactions.known, free, PROVENANCE))
+            known = await self.db.read(partial(transactions.load_known_sessions, free, PROVENANCE))
             self._begun += len({*free} - known.keys() - self._new)
             for entry, state in zip(page, states, strict=True):
                 written += state.free

@@ -29,7 +29,7 @@ from gateway_sessions.runtime.store.open_store import OpenStore
 from gateway_sessions.storage.tables import entries
 from gateway_sessions.storage.tables.change import Actor
 from gateway_sessions.storage.transactions.sessions import lane_changes, lists
-from gateway_sessions.storage.transactions.sessions.lane_changes import TurnEnd
+from gateway_sessions.storage.transactions.sessions.lane_changes import EndOfTurn
 
 PAGE: Final = 100
 
@@ -68,14 +68,14 @@ class SessionMethods(OpenStore):
         for the turn of a heartbeat or cron job, which answered nobody and must not keep a session alive.
         """
         tokens = last_prompt_tokens
-        turn = TurnEnd(
+        turn = EndOfTurn(
             session_key=session_key,
             session_id=session_id,
             last_prompt_tokens=tokens if tokens is None else check_tokens("last_prompt_tokens", tokens),
             touch=touch,
             known=self._cache.get(session_key),
         )
-        entry = await self._write(Actor.PERSON, partial(lane_changes.settle, turn=turn))
+        entry = await self._write(Actor.PERSON, partial(lane_changes.settle_clocks, turn=turn))
         if entry is not None:
             self._parts.titling.consider_session(entry.session_id)
         return entry
@@ -83,7 +83,7 @@ class SessionMethods(OpenStore):
     async def suspend_session(self, session_key: str, reason: str = "suspended") -> bool:
         """Make the next message start afresh, whatever the policy says; False if the lane has no session."""
         transaction = partial(
-            lane_changes.suspend, session_key=session_key, reason=check_one_line_reason(reason)
+            lane_changes.suspend_session, session_key=session_key, reason=check_one_line_reason(reason)
         )
         return await self._write(Actor.PERSON, transaction) is not None
 
@@ -202,5 +202,5 @@ class SessionMethods(OpenStore):
         return prompt if note is None else f"{prompt}\n\n{note}"
 
     async def _configure(self, session_key: str, name: str, value: object) -> SessionEntry | None:
-        configure = partial(lane_changes.configure, session_key=session_key, settings={name: value})
+        configure = partial(lane_changes.configure_session, session_key=session_key, settings={name: value})
         return await self._write(Actor.PERSON, configure)

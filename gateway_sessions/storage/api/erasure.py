@@ -35,7 +35,7 @@ from gateway_sessions.storage.transactions.queue import erasure
 from gateway_sessions.storage.transactions.upkeep import erasure as transactions
 from gateway_sessions.storage.transactions.upkeep import message_erasure
 from gateway_sessions.storage.transactions.upkeep.erasure import ErasurePlan
-from gateway_sessions.storage.transactions.upkeep.message_erasure import Said
+from gateway_sessions.storage.transactions.upkeep.message_erasure import MessagesOfPerson
 
 EXPORTS: Final = "exports"
 """The directory beside the database for the store's own exports: an erasure removes all files in it."""
@@ -86,14 +86,14 @@ class Eraser:
         async with self._erasing, self._overwriting():
             moment = self._clock.now()
             also = await self._other_ids(subject)
-            begin = partial(transactions.begin, subject, moment, self._change_ids)
+            begin = partial(transactions.begin_erasure, subject, moment, self._change_ids)
             begun = await self._db.write(partial(begin, keep_copies=keep_copies, known_as=also))
             return await self._carry_out(begun.plan, begun.rows, progress)
 
     async def finish_cut_off(self) -> int:
         """Finish the erasures that were cut off; return how many."""
         async with self._erasing, self._overwriting():
-            plans = await self._db.read(transactions.unfinished)
+            plans = await self._db.read(transactions.unfinished_erasures)
             for plan in plans:
                 await self._carry_out(plan, Counter(), _ignore_progress)
             return len(plans)
@@ -107,7 +107,7 @@ class Eraser:
         if subject.platform != Platform.WHATSAPP or subject.user_id is None:
             return ()
         found: list[str] = []
-        for user_id in await self._db.read(partial(transactions.ids_in_rooms, subject)):
+        for user_id in await self._db.read(partial(transactions.user_ids_in_rooms, subject)):
             bare = normalize_whatsapp_id(user_id)
             goes_by = await self._listener.resolve_alias(subject.platform, bare)
             found += [user_id] if goes_by == subject.user_id else []
@@ -160,7 +160,7 @@ class Eraser:
             if not await self._rewrite_database(self._upkeep):
                 name = f"{self._db.path.name}-wal"
                 kept.append(Kept(name, "a reader looks at an old moment; it is emptied once that has ended"))
-        await self._db.write(partial(transactions.finish, plan))
+        await self._db.write(partial(transactions.finish_erasure, plan))
         if plan.keep_copies:
             kept += [Kept(str(one), "the caller wanted to keep copies") for one in copies]
             copies = []
@@ -192,7 +192,9 @@ class Eraser:
             rows += removed
             progress(WorkProgress(doing="Removing sessions", done=rows["sessions"]))
         rows[MESSAGES] += await self._db.finish_removals()
-        said = partial(message_erasure.erase_some, transactions.said_before(subject, plan), self._change_ids)
+        said = partial(
+            message_erasure.erase_some, transactions.messages_to_erase(subject, plan), self._change_ids
+        )
         while removed := await self._db.write(said):
             rows += removed
         rows += await self._db.write(partial(message_erasure.forget_titles, subject.owner))
@@ -201,7 +203,7 @@ class Eraser:
             rows += removed
         for session_key in plan.lanes:
             rows += await self._db.write(partial(transactions.erase_lane, session_key, moment))
-        rows += await self._db.write(partial(transactions.scrub, subject, plan.ids))
+        rows += await self._db.write(partial(transactions.scrub_ids, subject, plan.ids))
         await self._index.forget_removed()  # even if no message was left
         return rows
 
@@ -228,7 +230,7 @@ class ErasureMethods(TransferMethods, RetentionMethods):
 
     async def unfinished_erasures(self) -> int:
         """Return the number of erasures that were begun and not finished."""
-        return len(await self.read(transactions.unfinished))
+        return len(await self.read(transactions.unfinished_erasures))
 
     async def finish_erasures(self) -> int:
         """Finish the erasures that were cut off; return how many. Messages sent since the erasure stay."""
@@ -258,24 +260,30 @@ class ErasureMethods(TransferMethods, RetentionMethods):
         async for elsewhere in self._said_elsewhere(subject.owner):
             yield elsewhere
         last = ""
-        while titles := await self.read(partial(message_erasure.titles_of, subject.owner, last, SESSIONS)):
+        while titles := await self.read(
+            partial(message_erasure.titles_given_by, subject.owner, last, SESSIONS)
+        ):
             for title in titles:
                 yield title
             last = titles[-1]["titled"]
 
     async def count_said_elsewhere(self, owner: str) -> int:
         """Return how many messages of an owner are in sessions of others."""
-        return await self.read(partial(message_erasure.count, Said(Subject.named(owner).owner)))
+        return await self.read(
+            partial(message_erasure.count_messages_of, MessagesOfPerson(Subject.named(owner).owner))
+        )
 
     async def erased_at(self, owner: str) -> datetime | None:
         """Return the time at which an owner was erased: messages sent until then must not be taken in."""
         return await self.read(partial(tombstones.erased_at, owner))
 
     async def _said_elsewhere(self, owner: str) -> AsyncIterator[dict[str, Any]]:
-        said, last = Said(owner), ""
+        said, last = MessagesOfPerson(owner), ""
         while found := await self.read(partial(message_erasure.sessions_with, said, last, SESSIONS)):
             for session_id, platform in found:
-                told = await self.read(partial(message_erasure.told, said, session_id, platform))
+                told = await self.read(
+                    partial(message_erasure.export_messages_of, said, session_id, platform)
+                )
                 if told is not None:
                     yield told
             last = found[-1][0]

@@ -14,9 +14,9 @@ class MetadataMethods(TransactionRunner):
 
     async def get_meta(self, key: str) -> str | None:
         """Return the text that was kept under that name; None if there is none."""
-        return await self.read(partial(metadata.get, check_word("key", key)))
+        return await self.read(partial(metadata.get_metadata, check_word("key", key)))
 
     async def set_meta(self, key: str, value: str | None) -> None:
         """Keep a text under that name, in place of an earlier one; None forgets it."""
         text = StorableEncoder().text("value", value)
-        await self.write(partial(metadata.put, check_word("key", key), text))
+        await self.write(partial(metadata.set_metadata, check_word("key", key), text))

@@ -40,7 +40,7 @@ class RetentionMethods(TransactionRunner):
         may be gone while messages of it are left in the file: a second call removes these and returns False.
         So does a store when it is opened.
         """
-        gone = await self.write(partial(transactions.delete, session_id, self._change_ids))
+        gone = await self.write(partial(transactions.delete_session, session_id, self._change_ids))
         await self.finish_removals()
         return bool(gone)
 
@@ -85,7 +85,7 @@ class RetentionMethods(TransactionRunner):
             unended=unended,
         )
         async with self.view() as reader:
-            plan = await reader.read(partial(transactions.plan, bounds, kind, limit))
+            plan = await reader.read(partial(transactions.plan_removal, bounds, kind, limit))
         removed = [one.session_id for one in plan.members]
         in_use: list[str] = []
         if not dry_run:
@@ -97,11 +97,11 @@ class RetentionMethods(TransactionRunner):
     async def finish_removals(self) -> int:
         """Remove the messages that are left of removed sessions, piece by piece; return how many."""
         messages = 0
-        for session_id in await self.read(transactions.leftovers):
+        for session_id in await self.read(transactions.removed_with_leftovers):
             removed = transactions.PIECE
             while removed == transactions.PIECE:
                 removed = await self.write(
-                    partial(transactions.remove_leftover, session_id, self._change_ids)
+                    partial(transactions.remove_leftover_messages, session_id, self._change_ids)
                 )
                 messages += removed
         return messages
@@ -160,7 +160,7 @@ class TransferMethods(TransactionRunner):
     ) -> dict[str, Any]:
         """Return a session with its messages; `SessionNotFoundError` if *scope* does not see it."""
         wanted = ExportQuery(scope=scope, include_hidden=include_hidden)
-        return await self.read(partial(export.whole, session_id, wanted))
+        return await self.read(partial(export.load_session, session_id, wanted))
 
     async def export_all(
         self, *, scope: Scope, source: str | None = None, include_hidden: bool = True
@@ -171,9 +171,9 @@ class TransferMethods(TransactionRunner):
         """
         wanted = ExportQuery(scope=scope, source=source, include_hidden=include_hidden)
         after = BEGINNING
-        while page := await self.read(partial(export.ids, wanted, after, PAGE)):
+        while page := await self.read(partial(export.list_exportable, wanted, after, PAGE)):
             for after, _ in page:
-                found = await self.read(partial(export.whole_if_there, after[1], wanted))
+                found = await self.read(partial(export.load_session_if_there, after[1], wanted))
                 if found is not None:
                     yield found
 

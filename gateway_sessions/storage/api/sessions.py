@@ -68,7 +68,7 @@ class SessionRowMethods(TransactionRunner):
             system_prompt=system_prompt,
             extra=extra,
         )
-        return await self.write(partial(session_rows.create, new, self._change_ids))
+        return await self.write(partial(session_rows.create_session, new, self._change_ids))
 
     async def ensure_session(
         self, session_id: str, source: str = UNKNOWN_SOURCE, model: str | None = None, **known: Any
@@ -78,18 +78,20 @@ class SessionRowMethods(TransactionRunner):
 
     async def get_session(self, session_id: str) -> SessionRecord | None:
         """Return the record of a session; None if there is none."""
-        return await self.read(partial(session_rows.get, session_id))
+        return await self.read(partial(session_rows.load_record, session_id))
 
     async def end_session(self, session_id: str, end_reason: str) -> bool:
         """End a session; False if it has ended already: the first reason stands.
 
         Raise `SessionOnLaneError` for the current session of a lane, which `reset_session` of the store ends.
         """
-        return await self.write(partial(session_rows.end_row, session_id, end_reason, self._clock.now()))
+        return await self.write(
+            partial(session_rows.end_session_row, session_id, end_reason, self._clock.now())
+        )
 
     async def reopen_session(self, session_id: str) -> bool:
         """Let an ended session go on; False if it has not ended. Not for the current session of a lane."""
-        return await self.write(partial(session_rows.reopen_row, session_id))
+        return await self.write(partial(session_rows.reopen_session_row, session_id))
 
     async def update_system_prompt(self, session_id: str, system_prompt: str | None) -> None:
         """Store the prompt that the model gets before all messages."""
@@ -100,7 +102,7 @@ class SessionRowMethods(TransactionRunner):
     async def note_system_prompt(self, session_id: str, system_prompt: str) -> bool:
         """Store the first prompt of a session; False if the session has one, or does not exist."""
         prompt = StorableEncoder().text("system_prompt", system_prompt) or ""
-        return await self.write(partial(session_rows.note_prompt, session_id, prompt))
+        return await self.write(partial(session_rows.store_first_prompt, session_id, prompt))
 
     async def update_session_model(
         self, session_id: str, model: str | None, model_config: Mapping[str, Any] | None = None
@@ -130,7 +132,7 @@ class SessionRowMethods(TransactionRunner):
     ) -> int:
         """Return the number of sessions that *scope* may see."""
         transaction = partial(
-            session_rows.count,
+            session_rows.count_sessions,
             scope,
             source=source,
             min_message_count=min_message_count,
@@ -139,7 +141,7 @@ class SessionRowMethods(TransactionRunner):
         return await self.read(transaction)
 
     async def _change(self, statement: str, session_id: str, *values: object) -> None:
-        await self.write(partial(session_rows.change, statement, session_id, *values))
+        await self.write(partial(session_rows.set_columns, statement, session_id, *values))
 
 
 class TitleMethods(TransactionRunner):
@@ -172,12 +174,12 @@ class TitleMethods(TransactionRunner):
 
     async def get_session_title(self, session_id: str) -> str | None:
         """Return the title of a session; None if it has no title, or there is no such session."""
-        return await self.read(partial(transactions.title_of, session_id))
+        return await self.read(partial(transactions.load_title, session_id))
 
     async def get_next_title_in_lineage(self, title: str, *, scope: Scope) -> str:
         """Return the title if *scope* sees none such, else with the next number: `Trip`, `Trip #2`."""
         cleaned = clean_title(title)
-        return await self.read(partial(transactions.next_in_lineage, cleaned, scope))
+        return await self.read(partial(transactions.next_visible_title, cleaned, scope))
 
     async def resolve_session_by_title(self, title: str, *, scope: Scope) -> str | None:
         """Return the tip of the newest session with that title and a number, else of the one with the title.
@@ -192,7 +194,7 @@ class TitleMethods(TransactionRunner):
         `AmbiguousSessionError` lists the candidates if there are several. `SessionNotFoundError` is raised if
         *scope* sees none.
         """
-        return await self.read(partial(transactions.resolve, text, scope))
+        return await self.read(partial(transactions.resolve_session, text, scope))
 
 
 class LineageMethods(TransactionRunner):
@@ -215,7 +217,7 @@ class LineageMethods(TransactionRunner):
         """
         descent = self._descent(session_id, new_session_id, model=model, system_prompt=system_prompt)
         summary = [message_from(one) for one in messages]
-        return await self.write(partial(split.split, descent, summary))
+        return await self.write(partial(split.continue_in_new_session, descent, summary))
 
     async def branch_session(
         self, session_id: str, new_session_id: str, *, at_message_id: int | str | None = None
@@ -223,7 +225,7 @@ class LineageMethods(TransactionRunner):
         """Copy a session, up to and with that message, to a new one; the old one goes on. Return its id."""
         descent = self._descent(session_id, new_session_id)
         at = None if at_message_id is None else parse_row_id("at_message_id", at_message_id)
-        return await self.write(partial(split.branch, descent, at))
+        return await self.write(partial(split.branch_session, descent, at))
 
     async def get_compression_tip(self, session_id: str) -> str:
         """Return the session in which a compressed one goes on today; any other session is its own tip."""
@@ -307,7 +309,7 @@ class ListingMethods(TransactionRunner):
             text=_looked_for(search_query),
             every_session=include_children,
         )
-        page = session_lists.recent if order_by_last_active else session_lists.begun
+        page = session_lists.list_recent if order_by_last_active else session_lists.list_by_beginning
         return await self.read(partial(page, wanted, after, _checked(limit)))
 
     async def recent_sessions(
@@ -323,7 +325,7 @@ class ListingMethods(TransactionRunner):
         self, text: str, *, scope: Scope, limit: int = PAGE
     ) -> list[SessionSummary]:
         """Return sessions whose id is that text, begins with it, or holds it, in this order; of any kind."""
-        return await self.read(partial(session_lists.by_id, text, scope, _checked(limit)))
+        return await self.read(partial(session_lists.list_by_id, text, scope, _checked(limit)))
 
 
 def _checked(limit: int) -> int:

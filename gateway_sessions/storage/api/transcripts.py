@@ -61,7 +61,9 @@ class TranscriptMethods(TransactionRunner):
         Raise `SentBeforeErasureError` for a message that was sent before an erasure of its author or owner.
         """
         given = await _taken(messages)
-        transaction = partial(transactions.append, session_id, given, self._clock.now(), self._change_ids)
+        transaction = partial(
+            transactions.append_messages, session_id, given, self._clock.now(), self._change_ids
+        )
         appended = await self.write(transaction)
         self._tell_of_replacements(session_id, appended.replaced)
         return appended.message_ids
@@ -82,7 +84,7 @@ class TranscriptMethods(TransactionRunner):
         asked = MessagePage(
             after_seq=after_seq, before_seq=before_seq, limit=limit, include_hidden=include_hidden
         )
-        return await self.read(partial(transactions.page, session_id, asked))
+        return await self.read(partial(transactions.load_page, session_id, asked))
 
     async def get_messages_as_conversation(
         self, session_id: str, *, include_ancestors: bool = False, limit: int | None = None
@@ -92,7 +94,9 @@ class TranscriptMethods(TransactionRunner):
         With *include_ancestors*, the messages before a compression are included. *limit* is the number of
         stored messages that are read, the latest ones.
         """
-        transaction = partial(messages.conversation, session_id, limit, include_ancestors=include_ancestors)
+        transaction = partial(
+            messages.load_conversation, session_id, limit, include_ancestors=include_ancestors
+        )
         return await self.read(transaction)
 
     async def get_messages_around(
@@ -108,7 +112,7 @@ class TranscriptMethods(TransactionRunner):
             window=window,
             include_hidden=include_hidden,
         )
-        return await self.read(partial(message_windows.around, anchor))
+        return await self.read(partial(message_windows.window_around, anchor))
 
     async def get_anchored_view(
         self,
@@ -132,7 +136,7 @@ class TranscriptMethods(TransactionRunner):
             keep_roles=None if keep_roles is None else tuple(map(str, keep_roles)),
             include_hidden=include_hidden,
         )
-        return await self.read(partial(message_windows.anchored, anchor))
+        return await self.read(partial(message_windows.window_with_ends, anchor))
 
     async def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
         """Return whether a message with that id of its platform was ever stored in the session."""
@@ -147,12 +151,14 @@ class TranscriptMethods(TransactionRunner):
 
         Their messages are hidden, and `restore_rewound` shows them again.
         """
-        return await self.write(partial(rewind.rewind, session_id, n, self._change_ids))
+        return await self.write(partial(rewind.rewind_turns, session_id, n, self._change_ids))
 
     async def rewind_to_message(self, session_id: str, message_id: int | str) -> Rewind:
         """Take back a message of a person, and all messages after it."""
         return await self.write(
-            partial(rewind.rewind_to, session_id, parse_row_id("message_id", message_id), self._change_ids)
+            partial(
+                rewind.rewind_to_message, session_id, parse_row_id("message_id", message_id), self._change_ids
+            )
         )
 
     async def restore_rewound(self, session_id: str) -> int:
@@ -160,7 +166,7 @@ class TranscriptMethods(TransactionRunner):
 
         Raise `NothingToUndoError` if the conversation has gone on since.
         """
-        return await self.write(partial(rewind.restore, session_id))
+        return await self.write(partial(rewind.restore_rewound, session_id))
 
     async def replace_messages(
         self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]
@@ -170,7 +176,9 @@ class TranscriptMethods(TransactionRunner):
         Hidden messages stay: the originals behind a summary, and rewound ones.
         """
         given = await _taken(messages)
-        transaction = partial(rewrite.replace, session_id, given, self._clock.now(), self._change_ids)
+        transaction = partial(
+            rewrite.replace_conversation, session_id, given, self._clock.now(), self._change_ids
+        )
         appended = await self.write(transaction)
         self._tell_of_replacements(session_id, appended.replaced)
         return appended.message_ids
@@ -183,20 +191,20 @@ class TranscriptMethods(TransactionRunner):
         Searches still find the originals; no model gets them.
         """
         given = await _taken(messages)
-        transaction = partial(rewrite.compact, session_id, given, self._clock.now(), self._change_ids)
+        transaction = partial(rewrite.compact_session, session_id, given, self._clock.now(), self._change_ids)
         hidden, appended = await self.write(transaction)
         self._tell_of_replacements(session_id, appended.replaced)
         return hidden
 
     async def clear_messages(self, session_id: str) -> int:
         """Delete all messages of a session, hidden ones too; return how many there were."""
-        return await self.write(partial(rewrite.clear, session_id, self._change_ids))
+        return await self.write(partial(rewrite.clear_session, session_id, self._change_ids))
 
     async def edit_message(self, session_id: str, platform_message_id: str, content: Content) -> bool:
         """Replace the content of an edited message and keep the old version; return whether they differ."""
         now = self._clock.now()
         transaction = partial(
-            rewrite.edit, session_id, plain_text(platform_message_id), content, now, self._change_ids
+            rewrite.edit_message, session_id, plain_text(platform_message_id), content, now, self._change_ids
         )
         changed, replaced = await self.write(transaction)
         self._tell_of_replacements(session_id, int(replaced))
@@ -206,13 +214,15 @@ class TranscriptMethods(TransactionRunner):
         """Hide a message that was deleted on its platform; False if no message with that id is visible."""
         now = self._clock.now()
         transaction = partial(
-            rewrite.retract, session_id, plain_text(platform_message_id), now, self._change_ids
+            rewrite.retract_message, session_id, plain_text(platform_message_id), now, self._change_ids
         )
         return await self.write(transaction)
 
     async def get_message_versions(self, session_id: str, message_id: int | str) -> list[MessageVersion]:
         """Return the earlier versions of a message, the first one first."""
-        return await self.read(partial(rewrite.versions, session_id, parse_row_id("message_id", message_id)))
+        return await self.read(
+            partial(rewrite.load_versions, session_id, parse_row_id("message_id", message_id))
+        )
 
     def _tell_of_replacements(self, session_id: str, messages: int) -> None:
         if messages:

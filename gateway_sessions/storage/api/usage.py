@@ -23,7 +23,7 @@ from gateway_sessions.core.usage.usage_events import (
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.transaction_runner import TransactionRunner
 from gateway_sessions.storage.transactions.transcripts import usage
-from gateway_sessions.storage.transactions.transcripts.usage import Question
+from gateway_sessions.storage.transactions.transcripts.usage import InsightQuery
 
 
 class UsageMethods(TransactionRunner):
@@ -44,7 +44,7 @@ class UsageMethods(TransactionRunner):
         """
         now = self._clock.now()
         event = make_usage(event_id, parse_instant("at", at) or now, **facts)
-        return await self.write(partial(usage.record, check_session_id(session_id), event, now))
+        return await self.write(partial(usage.record_usage, check_session_id(session_id), event, now))
 
     async def amend_usage(
         self,
@@ -63,7 +63,9 @@ class UsageMethods(TransactionRunner):
             check_optional_word("cost_source", cost_source),
             check_optional_word("pricing_version", pricing_version),
         )
-        transaction = partial(usage.amend, check_event_id(event_id), cost, source, self._clock.now())
+        transaction = partial(
+            usage.set_actual_cost, check_event_id(event_id), cost, source, self._clock.now()
+        )
         return await self.write(transaction)
 
     async def usage_of_session(self, session_id: str) -> SessionUsage:
@@ -73,7 +75,7 @@ class UsageMethods(TransactionRunner):
     async def spent(self, session_id: str, *, zone: str = "UTC") -> Spent:
         """Return the use that counts against the budgets of a session's next turn, today in *zone*."""
         day = day_around(self._clock.now(), zone_named(zone))
-        return await self.read(partial(usage.spent, check_session_id(session_id), day))
+        return await self.read(partial(usage.usage_for_budgets, check_session_id(session_id), day))
 
     async def insights(
         self, days: float = 30, *, scope: Scope, source: str | None = None, zone: str = "UTC"
@@ -84,9 +86,9 @@ class UsageMethods(TransactionRunner):
         if span <= timedelta(0):
             problem = "days must be more than 0"
             raise InvalidInputError(problem)
-        question = Question(
+        question = InsightQuery(
             since=until - span, until=until, scope=scope, source=source, zone=zone_named(zone)
         )
         # A reader of its own, because the report may take a second or two and other reads must not wait.
         async with self.view() as reader:
-            return await reader.read(partial(usage.insights, question))
+            return await reader.read(partial(usage.load_insights, question))

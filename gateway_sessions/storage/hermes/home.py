@@ -37,7 +37,7 @@ from gateway_sessions.storage.hermes.rows import (
     word,
 )
 from gateway_sessions.storage.sessions_json import FILE_NAME
-from gateway_sessions.storage.transactions.transfer.import_session import encoded
+from gateway_sessions.storage.transactions.transfer.import_session import encode_session
 from gateway_sessions.storage.transfer.import_files import SessionToImport
 
 DATABASE: Final = "state.db"
@@ -234,7 +234,7 @@ class SessionReader:
             problem = f"of {extent.messages} messages only {len(messages)} can be found by their session"
             raise StorageCorruptError(str(self.database.path), problem)
         given = session_from(row, messages, self.database.usage(row["id"]), self._place(row, extent))
-        rows = encoded(read_session(given), EPOCH)
+        rows = encode_session(read_session(given), EPOCH)
         return SessionToImport(rows, size=rows.totals.text_bytes)
 
     def _row(self, place: int) -> Row | StorageCorruptError:

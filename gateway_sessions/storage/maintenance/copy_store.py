@@ -197,28 +197,28 @@ class _Move:
         """Report what would be moved."""
         if stage is None:
             raise MigrationError(target, _OCCUPIED)
-        self._counts = await self._source.read(copy_store.counts)
+        self._counts = await self._source.read(copy_store.count_rows)
         return replace(self._report(target, stage), dry_run=True)
 
     async def run(self, target: Engine, identity: str) -> MigrationReport:
         """Copy the rows that the target lacks, and compare everything."""
-        stage = (await target.read(copy_store.look)).stage(identity)
+        stage = (await target.read(copy_store.load_move_state)).stage(identity)
         if stage is None:
             raise MigrationError(target.place, _OCCUPIED)
-        self._counts = await self._source.read(copy_store.counts)
+        self._counts = await self._source.read(copy_store.count_rows)
         if stage is not Stage.DONE:
-            await target.write(partial(copy_store.begin, identity))
-            there = await target.read(copy_store.counts)
+            await target.write(partial(copy_store.begin_move, identity))
+            there = await target.read(copy_store.count_rows)
             for table in BEGINNINGS:
                 await self._copy(table, target, there[table])
-            facts = await self._source.read(copy_store.facts)
-            await target.write(partial(copy_store.take_in_facts, facts))
+            facts = await self._source.read(copy_store.load_facts)
+            await target.write(partial(copy_store.store_facts, facts))
         await self._check(target)
         if stage is not Stage.DONE:
             if target.upkeep is not None:
                 await target.upkeep.optimise()
             await self._refuse_newcomers(identity)
-            await target.write(partial(copy_store.finish, identity))
+            await target.write(partial(copy_store.finish_move, identity))
         return self._report(target.place, stage)
 
     async def _refuse_newcomers(self, identity: str) -> None:
@@ -226,14 +226,14 @@ class _Move:
         living = await _living(self._source)
         if living is not None:
             raise StoreBusyError(self._source.place, living)
-        if await self._source.read(copy_store.identity) != identity:
+        if await self._source.read(copy_store.store_identity) != identity:
             raise MigrationError(self._source.place, _OPENED)
 
     async def _copy(self, table: str, target: Engine, rows: int) -> None:
         """Copy the rows of a table behind those that the target has."""
-        after = await target.read(partial(copy_store.reached, table))
+        after = await target.read(partial(copy_store.last_copied_key, table))
         async for one in _pages(self._source, table, after):
-            await target.write(partial(copy_store.take_in, table, one))
+            await target.write(partial(copy_store.store_table_page, table, one))
             rows += len(one.rows)
             self._tell(table, rows, checking=False)
 
@@ -247,7 +247,7 @@ class _Move:
             if sums[self._source] != sums[target]:
                 (expected, _), (found, _) = sums[self._source], sums[target]
                 raise MigrationError(target.place, _DIFFERENT.format(table, expected, found))
-        if await self._source.read(copy_store.facts) != await target.read(copy_store.facts):
+        if await self._source.read(copy_store.load_facts) != await target.read(copy_store.load_facts):
             raise MigrationError(target.place, _DIFFERENT.format("meta", "the facts", "others"))
 
     async def _add_up(self, side: Engine, table: str, sums: dict[Engine, tuple[int, int]]) -> None:
@@ -277,7 +277,7 @@ class _Move:
 async def _pages(side: Engine, table: str, after: Key) -> AsyncIterator[TablePage]:
     """Yield the rest of a table. Pages grow with small rows and shrink with large ones."""
     limit = FIRST_ROWS
-    while (one := await side.read(partial(copy_store.page, table, after, limit))).rows:
+    while (one := await side.read(partial(copy_store.load_table_page, table, after, limit))).rows:
         yield one
         after = one.last
         fitting = PAGE_BYTES * len(one.rows) // max(one.size, 1)
@@ -286,7 +286,7 @@ async def _pages(side: Engine, table: str, after: Key) -> AsyncIterator[TablePag
 
 async def _identity(source: Engine) -> str:
     """Return the identity of the opening of the store that is to be moved."""
-    here = await source.read(copy_store.look)
+    here = await source.read(copy_store.load_move_state)
     if here.moving is not None:
         raise MigrationError(source.place, "is only a part of a store: finish the move to it first")
     return here.identity
@@ -304,7 +304,7 @@ async def _look(target: str | Path, opening: EngineOpening) -> MoveState:
         return copy_store.NOTHING
     try:
         async with RunningEngine(opening.reading_engine(target)) as side:
-            return await side.engine.read(copy_store.look)
+            return await side.engine.read(copy_store.load_move_state)
     except NoStoreError:
         return copy_store.NOTHING
 

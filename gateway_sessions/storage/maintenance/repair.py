@@ -134,7 +134,7 @@ async def _check_server(address: str, opening: EngineOpening, progress: OnProgre
                 found += await reader.read(partial(unreadable.findings, table))
             for check in consistency.CHECKS:
                 steps.begin_step(COMPARING)
-                one = await reader.read(partial(consistency.finding, check))
+                one = await reader.read(partial(consistency.find_one, check))
                 found += [str(one)] if one is not None else []
     return CheckReport(found=tuple(found))
 
@@ -176,7 +176,7 @@ def _disagreements(connection: sqlite3.Connection, steps: ProgressSteps) -> list
         found += run_transaction(connection, queries, unreadable.findings(table))
     for check in consistency.CHECKS:
         steps.begin_step(COMPARING)
-        one = run_transaction(connection, queries, consistency.finding(check))
+        one = run_transaction(connection, queries, consistency.find_one(check))
         found += [str(one)] if one is not None else []
     return found
 
@@ -189,8 +189,8 @@ def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
     index, problem = IndexFile(path, read_only=True), None
     try:
         for _ in range(LOOKS):
-            index.connect(run_transaction(truth, queries, scan.identity()), IndexPosition())
-            samples = run_transaction(truth, queries, scan.samples(index.position.watermark, SAMPLES))
+            index.connect(run_transaction(truth, queries, scan.index_identity()), IndexPosition())
+            samples = run_transaction(truth, queries, scan.sample_messages(index.position.watermark, SAMPLES))
             problem = index.find_fault(samples)
             index.close()
             if problem is None:
@@ -281,8 +281,8 @@ def _mend_content(database: Path, now: datetime, progress: OnProgress | None) ->
             prepare_file(connection, database, load_migrations(_ENGINE), synchronous="FULL")
             connection.execute("BEGIN IMMEDIATE")
             mended = unreadable.mend(connection, queries, database.parent, now)
-            wrong = run_transaction(connection, queries, consistency.mend())
-            left = run_transaction(connection, queries, consistency.findings())
+            wrong = run_transaction(connection, queries, consistency.mend_all())
+            left = run_transaction(connection, queries, consistency.find_all())
             kept = mended.keep(database.with_name(QUARANTINE), stamp_of(now))
             connection.execute("COMMIT")
     except sqlite3.Error as error:

@@ -64,7 +64,7 @@ def findings(table: str) -> Transaction[list[str]]:
     """Return the rows of a table that cannot be decoded, on any engine."""
     if table == FACTS:
         return [_fact(name) for name in (yield from unreadable_rows.damaged_facts())]
-    return _told((yield from unreadable_rows.unreadable(table)))
+    return _told((yield from unreadable_rows.find_unreadable(table)))
 
 
 def text_findings(connection: sqlite3.Connection) -> list[str]:
@@ -80,11 +80,11 @@ def mend(connection: sqlite3.Connection, queries: Queries, home: Path, now: date
         _mend_texts(connection, texts, mended)
         guessed |= {one.name for one in texts if table == FACTS}
     _mend_facts(connection, queries, home, guessed, mended)
-    circumstances: unreadable_rows.Circumstances | None = None
+    circumstances: unreadable_rows.RepairContext | None = None
     for table in unreadable_rows.TABLES:
-        bad = run_transaction(connection, queries, unreadable_rows.unreadable(table))
+        bad = run_transaction(connection, queries, unreadable_rows.find_unreadable(table))
         if bad and circumstances is None:
-            circumstances = unreadable_rows.Circumstances(now=now, entries=_entries_in(home / FILE_NAME))
+            circumstances = unreadable_rows.RepairContext(now=now, entries=_entries_in(home / FILE_NAME))
         if circumstances is not None:
             _mend_rows(connection, bad, circumstances, mended)
     return mended
@@ -117,12 +117,12 @@ def _mend_facts(
 def _mend_rows(
     connection: sqlite3.Connection,
     bad: Sequence[unreadable_rows.Unreadable],
-    circumstances: unreadable_rows.Circumstances,
+    circumstances: unreadable_rows.RepairContext,
     mended: Mended,
 ) -> None:
     lost: list[unreadable_rows.Unreadable] = []
     for one in bad:
-        remedy = one.mended(circumstances)
+        remedy = one.remedy(circumstances)
         mended.rows.append({"table": one.table, "unreadable": one.columns, "row": one.values})
         lost += [one] if remedy.lost else []
         _change(connection, one, remedy.values)
@@ -136,7 +136,7 @@ def _change(
     connection: sqlite3.Connection, one: unreadable_rows.Unreadable, values: Mapping[str, Any]
 ) -> None:
     assigned = ", ".join(f"{quoted(name)} = ?" for name in values)
-    where = " AND ".join(f"{quoted(name)} = ?" for name in unreadable_rows.key_of(one.table))
+    where = " AND ".join(f"{quoted(name)} = ?" for name in unreadable_rows.key_columns(one.table))
     connection.execute(
         f"UPDATE {quoted(one.table)} SET {assigned} WHERE {where}",  # noqa: S608 -- names of our schema
         (*values.values(), *one.key),

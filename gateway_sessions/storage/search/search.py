@@ -22,7 +22,7 @@ from gateway_sessions.ports import Reader, Transaction
 from gateway_sessions.storage.transactions.search import hits as search_hits
 from gateway_sessions.storage.transactions.search import scan as message_scan
 from gateway_sessions.storage.transactions.search.hits import Order
-from gateway_sessions.storage.transactions.search.scan import BEYOND, Candidate, Scanned
+from gateway_sessions.storage.transactions.search.scan import BEYOND, Candidate, ScanResult
 
 STEP: Final = 500
 """The number of messages that are scanned in one transaction; then other readers and the loop have a turn."""
@@ -39,7 +39,7 @@ MOST_FOUND: Final = 50_000
 """The most candidates of the index that one search checks in the database."""
 NOT_ALL_CHANGED: Final = "the search index is behind; not all changed messages were looked at"
 
-ScanStep: TypeAlias = Callable[[int, int], Transaction[Scanned]]
+ScanStep: TypeAlias = Callable[[int, int], Transaction[ScanResult]]
 """Makes the transaction that scans so many messages before an id."""
 
 
@@ -98,7 +98,11 @@ async def check_candidates(
         if len(progress.candidates) >= enough:
             return
         transaction = partial(
-            message_scan.select, message_ids[at : at + step], request.wanted, request.shown, sure=sure
+            message_scan.check_candidates,
+            message_ids[at : at + step],
+            request.wanted,
+            request.shown,
+            sure=sure,
         )
         progress.add_matches(await truth.read(transaction))
 
@@ -111,7 +115,7 @@ async def scan_messages(truth: Reader, request: SearchRequest) -> SearchProgress
 
 
 async def scan_newer_than_index(
-    truth: Reader, progress: SearchProgress, request: SearchRequest, after: int, newest: Scanned
+    truth: Reader, progress: SearchProgress, request: SearchRequest, after: int, newest: ScanResult
 ) -> None:
     """Go on behind the *newest* messages after an id, until there are enough matches."""
     enough = request.enough_of_newest
@@ -124,7 +128,7 @@ async def scan_newest_first(
     progress: SearchProgress,
     look: ScanStep,
     *,
-    newest: Scanned | None = None,
+    newest: ScanResult | None = None,
     enough: int = BEYOND,
 ) -> None:
     """Scan messages, the newest first, until there are enough matches or `MOST_SCANNED` is reached."""
@@ -142,7 +146,7 @@ async def scan_newest_first(
     )
 
 
-def _next_scan_size(last: Scanned | None) -> int:
+def _next_scan_size(last: ScanResult | None) -> int:
     """Return how many messages to scan next, so that about `STEP` of them need a closer look."""
     if last is None or not last.light:
         return STEP
@@ -150,8 +154,8 @@ def _next_scan_size(last: Scanned | None) -> int:
 
 
 def _scan_after(after: int, request: SearchRequest) -> ScanStep:
-    def look(before: int, size: int) -> Transaction[Scanned]:
-        return message_scan.scan(after, before, request.wanted, request.shown, size)
+    def look(before: int, size: int) -> Transaction[ScanResult]:
+        return message_scan.scan_messages(after, before, request.wanted, request.shown, size)
 
     return look
 
@@ -191,7 +195,7 @@ class Search:
         request = SearchRequest(wanted, shown, order, max(WINDOW, offset + limit))
         progress, wanted, near = await self._search_with_near_words(request, wanted)
         found = list(progress.candidates.values())
-        hits = await self._truth.read(partial(search_hits.page_of, found, wanted, order, offset, limit))
+        hits = await self._truth.read(partial(search_hits.load_hits, found, wanted, order, offset, limit))
         return SearchResult(
             hits=tuple(hits),
             matches=len(found),
@@ -209,7 +213,9 @@ class Search:
             SearchRequest(wanted, shown, order, WINDOW), wanted
         )
         found = list(progress.candidates.values())
-        sessions = await self._truth.read(partial(search_hits.sessions_of, found, wanted, order, limit))
+        sessions = await self._truth.read(
+            partial(search_hits.load_session_matches, found, wanted, order, limit)
+        )
         return SessionSearchResult(
             sessions=tuple(sessions),
             ranked_among=len(found) if order is Order.BEST else None,

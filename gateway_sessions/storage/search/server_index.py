@@ -54,7 +54,7 @@ from gateway_sessions.storage.tables.statements import INDEX_LOCK
 from gateway_sessions.storage.transactions.search import scan as message_scan
 from gateway_sessions.storage.transactions.search import stemming
 from gateway_sessions.storage.transactions.search.hits import Order
-from gateway_sessions.storage.transactions.search.scan import BEYOND, Scanned
+from gateway_sessions.storage.transactions.search.scan import BEYOND, ScanResult
 
 PAGE: Final = 2_000
 """Candidates that are read from the index at once."""
@@ -83,10 +83,10 @@ async def search_index_and_rest(
 
 
 async def _scan_unindexed(truth: Reader, progress: SearchProgress, request: SearchRequest) -> None:
-    changed = await truth.read(partial(message_scan.changed, _ALL, request.wanted, request.shown))
+    changed = await truth.read(partial(message_scan.changed_matches, _ALL, request.wanted, request.shown))
     progress.add_matches(changed.candidates)
 
-    def look(before: int, size: int) -> Transaction[Scanned]:
+    def look(before: int, size: int) -> Transaction[ScanResult]:
         return message_scan.scan_without_tokens(before, request.wanted, request.shown, size)
 
     await scan_newest_first(truth, progress, look)
@@ -271,13 +271,13 @@ def are_tokens_current(stems: Stems) -> Transaction[bool]:
         yield from meta.get_fact(stemming.BEING_FORGOTTEN)
     ) is not None:
         return False
-    return (yield from stemming.in_the_database()) == stems.made_by
+    return (yield from stemming.database_stems()) == stems.made_by
 
 
 def note_tokens_current(stems: Stems) -> Transaction[None]:
     """Note that all tokens are as this program makes them."""
     yield from meta.set_fact(MADE_BY, OURS)
-    yield from stemming.only_these_are_in_the_database(stems)
+    yield from stemming.set_database_stems(stems)
     yield Statement("forget_meta", (stemming.BEING_FORGOTTEN,))
 
 

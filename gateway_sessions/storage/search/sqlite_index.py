@@ -122,7 +122,7 @@ async def _search_by_index(
         if found is None or not found.is_answer:
             return None
     # Notes of changes that were cleared meanwhile are missing in the tail: then all is asked again.
-    limits = await truth.read(message_scan.limits)
+    limits = await truth.read(message_scan.load_scan_limits)
     fits = found.position.changes == start.changes and limits.cleared <= start.changes
     return progress if fits else None
 
@@ -132,7 +132,9 @@ async def _scan_unindexed(
 ) -> tuple[SearchProgress, frozenset[int]]:
     """Return the matches that the index lacks, and the messages in it that have changed since."""
     progress = SearchProgress()
-    fresh = await truth.read(partial(message_scan.fresh, position, request.wanted, request.shown, STEP))
+    fresh = await truth.read(
+        partial(message_scan.matches_not_indexed, position, request.wanted, request.shown, STEP)
+    )
     progress.add_matches([*fresh.changed.candidates, *fresh.later.candidates])
     if not fresh.changed.complete:
         progress.problem = NOT_ALL_CHANGED
@@ -301,7 +303,7 @@ class SqliteSearchIndex:
         await self._wait_until_opened()
         if (file := self._file) is not None:
             watermark = file.position.watermark
-            sample = await self._truth.read(partial(message_scan.samples, watermark, SAMPLES))
+            sample = await self._truth.read(partial(message_scan.sample_messages, watermark, SAMPLES))
             if problem := await in_thread(partial(file.find_fault, sample)):
                 self._report_fault(file, UnusableIndexError(IndexFault.DAMAGED, problem))
         return self._report
@@ -371,11 +373,11 @@ class SqliteSearchIndex:
 
     async def _open_file(self) -> IndexFile | None:
         """Open the index, or create it; return None while there is no message."""
-        limits = await self._truth.read(message_scan.limits)
+        limits = await self._truth.read(message_scan.load_scan_limits)
         if not limits.highest and not await in_thread(self.path.exists):
             return None
         file = IndexFile(self.path, stems=self._stems)
-        identity = await self._truth.read(message_scan.identity)
+        identity = await self._truth.read(message_scan.index_identity)
         await in_thread(partial(file.connect, identity, IndexPosition(changes=limits.last_change)))
         if not file.is_new and (fault := self._mismatch_with_database(file.position, limits)):
             await in_thread(file.close)
@@ -400,7 +402,7 @@ class SqliteSearchIndex:
         if self._fault is not None:
             raise self._fault
         started = asyncio.get_running_loop().time()
-        work = await self._truth.read(partial(message_scan.work_after, file.position, self._size))
+        work = await self._truth.read(partial(message_scan.load_index_work, file.position, self._size))
         if work.position != file.position:
             await in_thread(partial(file.apply_work, work))
             self._step_seconds = asyncio.get_running_loop().time() - started
@@ -418,7 +420,7 @@ class SqliteSearchIndex:
                 IndexFault.OUTDATED, "most of it stands for text that is not there any more"
             )
         changes = file.position.changes
-        await self._truth.write(partial(message_scan.clear_changes, changes))
+        await self._truth.write(partial(message_scan.clear_index_notes, changes))
         self._cleared = changes
 
     async def _set_file_aside(self, error: UnusableIndexError) -> None:
@@ -496,7 +498,7 @@ class SqliteIndexReader(SqliteSearchIndex):
         self, match: Fts5Match, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> IndexMatches | None:
         """Return a page of candidates; None if the index cannot be used now."""
-        identity = await self._truth.read(message_scan.identity)
+        identity = await self._truth.read(message_scan.index_identity)
 
         def ask() -> IndexMatches:
             file = IndexFile(self.path, read_only=True)

@@ -12,7 +12,7 @@ from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.ownership import Ownership
 from gateway_sessions.storage.search.protocol import SearchIndex
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.transactions.search.stemming import stems_by, want
+from gateway_sessions.storage.transactions.search.stemming import change_stemming, load_stems
 
 logger: Final = logging.getLogger(__name__)
 
@@ -33,14 +33,14 @@ class StoreStems:
 
     def use_stems_of(self, opening: meta.StoreOpening) -> None:
         """Use the stems that a store was found to have."""
-        self._use(stems_by(opening.stemming, self._engine.place))
+        self._use(load_stems(opening.stemming, self._engine.place))
 
     async def choose_stems(self, ownership: Ownership) -> None:
         """Change the stems as asked for, unless other nodes have the store open: then use theirs."""
-        stems = stems_by(ownership.opening.stemming, self._engine.place)
+        stems = load_stems(ownership.opening.stemming, self._engine.place)
         asked = stems if self._asked is None else Stems(self._asked)
         if asked.made_by != ownership.opening.stemming:
-            change = partial(want, asked, ownership.living_nodes)
+            change = partial(change_stemming, asked, ownership.living_nodes)
             if await ownership.retry.run_with_retries(partial(self._engine.write, change)):
                 stems = asked
             else:
@@ -72,5 +72,5 @@ class ReadersStems(StoreStems):
         """Return the stems that the store has now."""
         rules = await self._engine.read(meta.stored_stemming)
         if rules != self._stems.made_by:
-            await self._load_and_use(stems_by(rules, self._engine.place))
+            await self._load_and_use(load_stems(rules, self._engine.place))
         return self._stems

@@ -33,7 +33,7 @@ from gateway_sessions.ports import Reader
 from gateway_sessions.storage.files.atomic_file import AtomicFile, followed
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.transactions.transfer import export
-from gateway_sessions.storage.transactions.transfer.export import BEGINNING, Beginning, ExportQuery
+from gateway_sessions.storage.transactions.transfer.export import BEGINNING, ExportQuery, SessionBeginning
 
 MAX_LINE_BYTES: Final = 256 << 20
 """Longer lines are not read: their decoded value would not fit into memory."""
@@ -169,10 +169,10 @@ class SessionWriter:
         self._pieces.append(self.renderer.begin_file)
         if session_id is not None:
             # A session outside the scope is an error, even if the rest of its conversation is inside.
-            await self.reader.read(partial(export.head, session_id, self.wanted.scope))
+            await self.reader.read(partial(export.load_head, session_id, self.wanted.scope))
             await self._sessions_of(await self._line(session_id) if logical else [session_id])
         else:
-            self._total = await self.reader.read(partial(export.count, self.wanted))
+            self._total = await self.reader.read(partial(export.count_exportable, self.wanted))
             some: list[str] = []
             async for one in self._all(logical=logical):
                 some.append(one)
@@ -187,7 +187,7 @@ class SessionWriter:
     async def _all(self, *, logical: bool) -> AsyncIterator[str]:
         """Yield the ids of all sessions; with *logical*, conversations one after another."""
         after = BEGINNING
-        while page := await self.reader.read(partial(export.ids, self.wanted, after, PAGE)):
+        while page := await self.reader.read(partial(export.list_exportable, self.wanted, after, PAGE)):
             for position, continues in page:
                 after = position
                 if not logical:
@@ -199,19 +199,19 @@ class SessionWriter:
                         yield one
 
     async def _line(self, session_id: str) -> list[str]:
-        return await self.reader.read(partial(export.logical_line, session_id, self.wanted.scope))
+        return await self.reader.read(partial(export.visible_line, session_id, self.wanted.scope))
 
     async def _sessions_of(self, session_ids: Sequence[str]) -> None:
         """Write sessions. Short ones are read many at a time, as each costs a query otherwise."""
         left = session_ids
         while left:
-            found = await self.reader.read(partial(export.beginnings, left, self.wanted))
+            found = await self.reader.read(partial(export.load_beginnings, left, self.wanted))
             for one in found:
                 await self._session(one)
             await self._write_down()
             left = left[len(found) :]
 
-    async def _session(self, first: Beginning) -> None:
+    async def _session(self, first: SessionBeginning) -> None:
         self._pieces.append(partial(self.renderer.begin_session, first.head.members))
         page, is_last = first.messages, first.whole
         while page:
@@ -220,7 +220,7 @@ class SessionWriter:
             if is_last:
                 break
             await self._write_down()
-            more = partial(export.messages, first.session_id, first.head, page[-1]["seq"], self.wanted)
+            more = partial(export.load_messages, first.session_id, first.head, page[-1]["seq"], self.wanted)
             page = await self.reader.read(more)
         self._pieces.append(self.renderer.end_session)
         self._sessions += 1

@@ -26,10 +26,10 @@ from gateway_sessions.storage.transaction_runner import TransactionRunner
 from gateway_sessions.storage.transactions.transfer import import_session
 from gateway_sessions.storage.transactions.transfer.import_session import (
     DryRun,
-    Encoded,
-    Fate,
+    EncodedSession,
     ImportedSession,
-    encoded,
+    ImportFate,
+    encode_session,
 )
 from gateway_sessions.storage.transfer.export_files import MAX_LINE_BYTES, TOO_LONG
 
@@ -47,7 +47,7 @@ MAX_FINDINGS: Final = 10_000
 class SessionToImport:
     """A session that is ready to import."""
 
-    rows: Encoded
+    rows: EncodedSession
     line: int | None = None
     size: int = 0
 
@@ -121,7 +121,10 @@ class Importer:
         """Import some sessions in their order, each in a transaction of its own."""
         ids = self.change_ids
         outcomes = await self._all(
-            [partial(import_session.take_in, one.rows, self._run, ids, fill=self.fill) for one in batch]
+            [
+                partial(import_session.import_session, one.rows, self._run, ids, fill=self.fill)
+                for one in batch
+            ]
         )
         for one, outcome in zip(batch, outcomes, strict=True):
             await self._settle(one, outcome)
@@ -170,10 +173,10 @@ class Importer:
 
     async def _settle(self, one: SessionToImport, outcome: ImportedSession) -> None:
         session_id = one.rows.session_id
-        if outcome.fate is Fate.CLASH:
+        if outcome.fate is ImportFate.CLASH:
             self.find(FindingKind.CLASH, outcome.problem or "", session_id, one.line)
             return
-        new = outcome.fate is Fate.IMPORTED
+        new = outcome.fate is ImportFate.IMPORTED
         self.imported += new
         self.skipped += not new
         self.messages += one.rows.message_count if new else 0
@@ -193,7 +196,7 @@ class Importer:
 
     async def _attach(self, child: ChildToImport, parent: str) -> None:
         attached = await self._one(
-            partial(import_session.attach, child.session_id, parent, child.relation, self._run)
+            partial(import_session.attach_to_parent, child.session_id, parent, child.relation, self._run)
         )
         if attached is None:
             self._detached(child, f"its parent {parent} comes from it")
@@ -212,7 +215,7 @@ class Importer:
 
     async def _all(self, transactions: Sequence[Callable[[], Transaction[T]]]) -> list[T]:
         if self.dry_run:
-            return await self.db.read(partial(import_session.one_after_another, transactions))
+            return await self.db.read(partial(import_session.run_in_one_commit, transactions))
         try:
             async with asyncio.TaskGroup() as tasks:
                 asked = [tasks.create_task(self.db.write(transaction)) for transaction in transactions]
@@ -241,7 +244,7 @@ def _candidate(number: int, line: object, owner: str | None) -> SessionToImport:
         problem = f"the line is longer than {MAX_LINE_BYTES} bytes"
         raise InvalidInputError(problem)
     given = _decoded(line) if isinstance(line, str | bytes) else line
-    rows = encoded(read_session(given, owner=owner), EPOCH)
+    rows = encode_session(read_session(given, owner=owner), EPOCH)
     return SessionToImport(rows, number, _length(line) or rows.totals.text_bytes)
 
 

@@ -248,13 +248,13 @@ async def test_what_cannot_be_removed_at_once_is_an_error_and_goes_with_the_next
     monkeypatch.setattr(remove, "PIECE", 2)
     driver.task = asyncio.current_task()
     await set_the_stage(db)
-    plain = remove.remove_leftover
-    monkeypatch.setattr(remove, "remove_leftover", lambda *_: _failing())
+    plain = remove.remove_leftover_messages
+    monkeypatch.setattr(remove, "remove_leftover_messages", lambda *_: _failing())
     with pytest.raises(StorageError):
         await db.delete_session("doomed")
     assert await db.get_session("doomed") is None
     assert [row for row in stored(tmp_path)["messages"] if row[1] == "doomed"]
-    monkeypatch.setattr(remove, "remove_leftover", plain)
+    monkeypatch.setattr(remove, "remove_leftover_messages", plain)
     assert not await db.delete_session("doomed")
     assert not [row for row in stored(tmp_path)["messages"] if row[1] == "doomed"]
 

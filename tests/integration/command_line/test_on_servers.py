@@ -64,7 +64,7 @@ def spoilt(address: str) -> Iterator[str]:
 
     asyncio.run(change(lambda: one_statement("delete_totals", ("s",))))
     yield address
-    asyncio.run(change(consistency.mend))
+    asyncio.run(change(consistency.mend_all))
 
 
 def health_of(gsess: Gsess, *arguments: str) -> dict[str, tuple[str, str, str | None]]:

@@ -24,7 +24,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.runtime.observability.event_stream import EventKind, GatewayEvent
 from gateway_sessions.storage.transactions.queue import settle
-from gateway_sessions.storage.transactions.sessions.session_transitions import logged
+from gateway_sessions.storage.transactions.sessions.session_transitions import log_statement
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, ScriptedAgents, answers, fails, waits_at
 from gateway_sessions.testing.fake_platform import FakePlatform
@@ -308,7 +308,7 @@ class TestCommits:
         async with SessionStore.open(tmp_path, QUICK, clock=FakeClock()) as store:
 
             def transaction(change_id: int) -> Transaction[None]:
-                yield logged(change_id, self.row("undone"))
+                yield log_statement(change_id, self.row("undone"))
                 raise ValueError(change_id)
 
             async with store.events.listen() as listener:
@@ -330,7 +330,7 @@ class TestCommits:
         begun, go_on = threading.Event(), threading.Event()
 
         def transaction() -> Transaction[None]:
-            yield logged(1, self.row("asked for"))
+            yield log_statement(1, self.row("asked for"))
             begun.set()
             go_on.wait()
 

@@ -269,7 +269,7 @@ async def finalize(store: SessionStore, key: str) -> None:
     if await store.watcher.sweep() and not (await store.get_session(key)).expiry_finalized:
         entry = await store.get_session(key)
         await store._parts.context.apply(  # noqa: SLF001 -- nobody else can end a session that is not due
-            Actor.WATCHER, partial(expire.finalise, planned=entry, reason=EndReason.IDLE)
+            Actor.WATCHER, partial(expire.finalise_session, planned=entry, reason=EndReason.IDLE)
         )
 
 

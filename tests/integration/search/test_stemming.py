@@ -130,7 +130,7 @@ async def test_an_index_that_has_other_stems_or_is_being_forgotten_is_not_relied
     async with open_db() as db:
         await db.catch_up_search_index()
         assert len(await found_snippets(db, "runs")) == 2
-        assert await db.read(stemming.in_the_database) == "english 3.1"
+        assert await db.read(stemming.database_stems) == "english 3.1"
         assert await db.read(partial(meta.get_fact, stemming.BEING_FORGOTTEN)) is None
 
 

@@ -69,7 +69,7 @@ def claim_lane(driver: ServerDriver) -> Transaction[ClaimedTurn | None]:
 
 def create_session(driver: ServerDriver, session_id: str) -> Transaction[str]:
     new = NewSession(session_id=session_id, source="cli", started_at=EPOCH)
-    return session_rows.create(new, driver.ids)
+    return session_rows.create_session(new, driver.ids)
 
 
 async def run_at_once(
@@ -141,7 +141,7 @@ class ConcurrentTransactions:
         assert ended == list(range(1, MANY + 1))
         assert all(isinstance(one, Admitted) for one in admitted), admitted
         session_id = admitted[0].receipt.session_id
-        said = await first.read(lambda: messages.page(session_id, messages.MessagePage(after_seq=0)))
+        said = await first.read(lambda: messages.load_page(session_id, messages.MessagePage(after_seq=0)))
         assert [one.seq for one in said] == list(range(1, 2 * MANY + 1))
 
     async def test_a_turn_that_was_ended_elsewhere_ends_once(self, drivers: list[ServerDriver]):
@@ -158,10 +158,12 @@ class ConcurrentTransactions:
         await drivers[0].write(lambda: create_session(drivers[0], "s"))
         appended = await run_at_once(
             drivers,
-            lambda driver, number: messages.append("s", [Message("user", str(number))], EPOCH, driver.ids),
+            lambda driver, number: messages.append_messages(
+                "s", [Message("user", str(number))], EPOCH, driver.ids
+            ),
         )
         assert not [one for one in appended if isinstance(one, BaseException)]
-        said = await drivers[0].read(lambda: messages.page("s", messages.MessagePage(after_seq=0)))
+        said = await drivers[0].read(lambda: messages.load_page("s", messages.MessagePage(after_seq=0)))
         assert [one.seq for one in said] == list(range(1, MANY + 1))
         assert sorted(one.text for one in said) == sorted(map(str, range(MANY)))
 
@@ -170,7 +172,7 @@ class ConcurrentTransactions:
 
         def splitting_it(driver: ServerDriver, number: int) -> Transaction[str]:
             descent = Descent(session_id="s", new_session_id=f"c{number}", now=EPOCH, ids=driver.ids)
-            return split.split(descent, [Message("system", "a summary")])
+            return split.continue_in_new_session(descent, [Message("system", "a summary")])
 
         children = await run_at_once(drivers, splitting_it)
         assert len(set(children)) == 1

@@ -273,7 +273,7 @@ class LongQueues:
         _, few, many = [await deed(bench, lane) for lane in lanes]
         # Servers keep versions of rows that nobody needs any more, and pass by some of them.
         assert 0 < many <= 2 * few
-        assert await bench.run(consistency.findings()) == []
+        assert await bench.run(consistency.find_all()) == []
 
 
 def _settled(lane: Lane) -> Transaction[None]:

@@ -52,7 +52,7 @@ async def change(store: SessionStore, session_id: str) -> list[str]:
     for one in (edit("m1", "Transfer 200 to Bob"), deletion("m2")):
         receipt: Receipt = await store.enqueue(one)
         assert isinstance(receipt, Accepted), receipt
-    assert await store.db.read(consistency.findings) == []
+    assert await store.db.read(consistency.find_all) == []
     return [one.text for one in await store.db.get_messages(session_id) if one.role == "user"]
 
 
@@ -130,7 +130,7 @@ async def test_a_row_of_an_earlier_version_is_told_apart_where_each_message_is_o
         pass
     add_as_before(tmp_path / "sessions.db", '["one","two","three"]', text)
     async with opened(tmp_path, fake_clock) as store:
-        assert await store.db.read(consistency.findings) == []
+        assert await store.db.read(consistency.find_all) == []
         receipt = await store.enqueue(edit("two", "better"))
         assert isinstance(receipt, Accepted if after_edit else Rejected)
         stored = await store.db.get_messages("s")
@@ -138,4 +138,4 @@ async def test_a_row_of_an_earlier_version_is_told_apart_where_each_message_is_o
         assert isinstance(await store.enqueue(deletion("two")), Accepted)
         stored = await store.db.get_messages("s")
         assert [one.text for one in stored] == ([after_deletion] if after_deletion else [])
-        assert await store.db.read(consistency.findings) == []
+        assert await store.db.read(consistency.find_all) == []

@@ -128,7 +128,7 @@ async def test_a_large_session_is_gone_at_once_and_its_messages_piece_by_piece(
 ):
     monkeypatch.setattr(transactions, "PIECE", 10)
     await begin(db, "large", days=3, messages=35)
-    gone = await db.write(lambda: transactions.delete("large", db.ownership.change_ids))
+    gone = await db.write(lambda: transactions.delete_session("large", db.ownership.change_ids))
     assert gone == ["large"]
     assert await db.get_session("large") is None
     assert orphans(db) == {"messages": 25, "leftovers": 1}
@@ -141,7 +141,7 @@ async def test_the_search_index_is_told_of_every_message(db: SessionDB):
     await begin(db, "a", days=3, messages=4)
     ids = {row[0] for row in rows(db, "SELECT message_id FROM messages")}
     before = len(rows(db, "SELECT 1 FROM index_changes"))
-    await db.write(lambda: transactions.delete("a", db.ownership.change_ids))
+    await db.write(lambda: transactions.delete_session("a", db.ownership.change_ids))
     changed = rows(db, "SELECT message_id FROM index_changes")
     assert before == 0
     assert {row[0] for row in changed} in (ids, set())  # an index that is quick has taken it in already

@@ -68,7 +68,7 @@ async def test_a_new_session_keeps_what_is_its_own_and_shows_nothing_else(
 async def test_one_that_removes_does_not_go_on_with_the_new_session(db: SessionDB):
     await in_the_middle(db)
     await made(db)
-    assert await db.write(lambda: remove.remove_leftover("big", db.ownership.change_ids)) == 0
+    assert await db.write(lambda: remove.remove_leftover_messages("big", db.ownership.change_ids)) == 0
     assert await db.message_count("big") == 1
 
 
@@ -95,6 +95,6 @@ async def test_a_removal_that_was_cut_off_is_finished_at_the_next_start(
     async with opened() as store:
         await in_the_middle(store.db)
     async with opened() as store:
-        while await store.db.read(remove.leftovers):
+        while await store.db.read(remove.removed_with_leftovers):
             await fake_clock.sleep(0)
         assert store.incidents == ()

@@ -84,7 +84,7 @@ async def test_what_is_told_of_an_import_is_what_is_counted_afterwards(
     store: SessionStore, tmp_path: Path, version: str
 ):
     told = await store.import_hermes(hermes_home(tmp_path / "hermes", version))
-    kept = await store.db.read(status.by_source)
+    kept = await store.db.read(status.count_by_source)
     assert sum(one.sessions for one in kept) == told.imported + told.begun
     assert await store.db.read(status.count_messages) == told.messages
     assert await store.db.read(status.count_lanes) == told.lanes

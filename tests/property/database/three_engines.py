@@ -195,6 +195,6 @@ async def _outcome_of(call: Coroutine[Any, Any, Any]) -> Any:
 
 async def _rows_of(store: SessionStore, table: str) -> list[tuple[Any, ...]]:
     page: Callable[[], Transaction[copy_store.TablePage]] = partial(
-        copy_store.page, table, copy_store.BEGINNINGS[table], MANY
+        copy_store.load_table_page, table, copy_store.BEGINNINGS[table], MANY
     )
     return [tuple(row) for row in (await store.db.read(page)).rows]

@@ -22,7 +22,7 @@ from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.runtime.user_code import check_function
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
 from gateway_sessions.storage.transactions.queue.slash_commands import CompressibleSession
-from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
+from gateway_sessions.storage.transactions.sessions.find_or_create import SessionIdTaken
 from gateway_sessions.storage.transactions.sessions.switch_lane import Compression
 
 Compressor: TypeAlias = Callable[[list[Chat]], Awaitable[Iterable[Message | Mapping[str, Any]]]]
@@ -69,6 +69,6 @@ async def _replace_by_summary(call: CommandCall, found: CompressibleSession, sum
             transactions.compress_lane, new_session_id=new_id, asked=asked, version=found.version
         )
         entry = await queue_of(call.store).apply(compress)
-        if not isinstance(entry, IdTaken):
+        if not isinstance(entry, SessionIdTaken):
             return entry is not None
     raise StorageError("ids", f"none was free in {MAX_TRIES} tries")

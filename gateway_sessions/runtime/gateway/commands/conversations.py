@@ -29,7 +29,7 @@ from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
 from gateway_sessions.storage.transactions.queue.waiting import Overtaken
 from gateway_sessions.storage.transactions.sessions import lane_changes
-from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
+from gateway_sessions.storage.transactions.sessions.find_or_create import SessionIdTaken
 from gateway_sessions.storage.transactions.sessions.session_rows import TOOL_SOURCE
 
 MOST_LISTED: Final = 10
@@ -55,14 +55,14 @@ async def switch_session(
 
 
 async def switch_to_new_session(
-    call: CommandCall, transaction: Callable[[Change, str], Transaction[SessionEntry | IdTaken | None]]
+    call: CommandCall, transaction: Callable[[Change, str], Transaction[SessionEntry | SessionIdTaken | None]]
 ) -> tuple[SessionEntry | None, str]:
     """Switch the lane in the same way to a new session, whose id is drawn here."""
     by = f"/{call.command.name}"
     for _ in range(MAX_TRIES):
         begin = partial(_give_new_id, transaction, queue_of(call.store).new_session_id())
         entry, ended = await queue_of(call.store).overtake(call.session_key, begin, by=by)
-        if not isinstance(entry, IdTaken):
+        if not isinstance(entry, SessionIdTaken):
             return entry, _evict_and_describe(call, ended)
     raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
 
@@ -138,7 +138,9 @@ class _ResumeCommand:
         here = await current_or_new_session(call)
         if target == here.session_id:
             return f"You are in it already: {await _describe_session(call, here)}."
-        switch = partial(lane_changes.switch, session_key=call.session_key, target_id=target, scope=call.own)
+        switch = partial(
+            lane_changes.switch_session, session_key=call.session_key, target_id=target, scope=call.own
+        )
         entry, ended = await switch_session(call, switch)
         if entry is None:  # another command has switched the lane meanwhile
             raise SessionNotFoundError(wanted)

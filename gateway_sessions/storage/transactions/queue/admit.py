@@ -62,15 +62,15 @@ from gateway_sessions.storage.transactions.queue.lane_and_queue_lookup import (
 )
 from gateway_sessions.storage.transactions.queue.outbox import owe_unfinished_notices
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
-    AliasesFirst,
-    AskedFirst,
-    Granted,
-    IdTaken,
+    ActiveWorkUnknown,
+    AliasesUnknown,
+    GrantedSession,
+    SessionIdTaken,
     SessionRequest,
-    access,
-    lane_of,
-    merely_goes_on,
-    touching,
+    find_lane_key,
+    find_or_create_session,
+    only_touches_session,
+    touch_statement,
 )
 
 _CALM: Final = LaneLoad()
@@ -148,7 +148,7 @@ class MessageRefusedError(GatewaySessionsError):
         super().__init__(f"a message for lane {session_key!r} was refused: {reason}")
 
 
-AdmissionResult: TypeAlias = Admitted | Duplicate | AskedFirst | AliasesFirst | IdTaken
+AdmissionResult: TypeAlias = Admitted | Duplicate | ActiveWorkUnknown | AliasesUnknown | SessionIdTaken
 
 
 def admit(admission: Admission, request: SessionRequest, change: Change) -> Transaction[AdmissionResult]:
@@ -171,7 +171,7 @@ def admit_keeping_result(
 
 def _find_session(
     admission: Admission, request: SessionRequest, change: Change
-) -> Transaction[_ArrivedMessage | Duplicate | AskedFirst | AliasesFirst | IdTaken]:
+) -> Transaction[_ArrivedMessage | Duplicate | ActiveWorkUnknown | AliasesUnknown | SessionIdTaken]:
     """Find the session for a message, unless the message is a duplicate."""
     message, sight = admission.message, None
     if admission.lane is None:
@@ -183,14 +183,14 @@ def _find_session(
         return known
     sender = canonical_sender(message, request)
     arrival = Arrival.of(message, at=change.now, sender=sender, solo=admission.solo)
-    if sight is not None and sight.entry is not None and merely_goes_on(request, change, sight.entry):
+    if sight is not None and sight.entry is not None and only_touches_session(request, change, sight.entry):
         if sight.erasures:
             yield from refuse_erased_sender(message, request, sight.entry.owner, sight.entry.session_id)
         touched = sight.entry.evolve(change.now, last_interaction_at=change.now)
-        moves = (touching(sight.entry, change.now, alone=False),)
+        moves = (touch_statement(sight.entry, change.now, alone=False),)
         return _ArrivedMessage(admission, arrival, touched, moves, sight.queue)
-    granted = yield from access(request, change, alone=False)
-    if not isinstance(granted, Granted):
+    granted = yield from find_or_create_session(request, change, alone=False)
+    if not isinstance(granted, GrantedSession):
         return granted
     yield from refuse_erased_sender(message, request, granted.entry.owner, granted.entry.session_id)
     return _ArrivedMessage(admission, arrival, granted.entry)
@@ -300,12 +300,12 @@ class NotedItem:
 
 def note_command(
     message: InboundMessage, payload: str, kind: ItemKind, request: SessionRequest, change: Change
-) -> Transaction[NotedItem | Duplicate | AliasesFirst]:
+) -> Transaction[NotedItem | Duplicate | AliasesUnknown]:
     """Write down a command or a change before it is carried out, so that a second delivery of it is known."""
     if (known := (yield from find_duplicate(message.idempotency_key, request.key))) is not None:
         return known
-    found = yield from lane_of(request)
-    if isinstance(found, AliasesFirst):
+    found = yield from find_lane_key(request)
+    if isinstance(found, AliasesUnknown):
         return found
     yield from refuse_erased_sender(message, request, request.owner, found)
     lane = yield from load_lane(found, locked=True)

@@ -36,10 +36,10 @@ from gateway_sessions.storage.transactions.queue.lane_and_queue_lookup import lo
 from gateway_sessions.storage.transactions.queue.outbox import decode_growing
 from gateway_sessions.storage.transactions.queue.turn_rows import TurnLease
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
-    Granted,
-    IdTaken,
+    GrantedSession,
+    SessionIdTaken,
     SessionRequest,
-    begin_anew,
+    begin_session,
 )
 
 T = TypeVar("T")
@@ -256,11 +256,11 @@ class _HeadMessage(NamedTuple):
 
 def _session_of_turn(
     starter: TurnStarter, lane: LaneRow, entry: SessionEntry | None, head: _HeadMessage, change: Change
-) -> Transaction[Granted]:
+) -> Transaction[GrantedSession]:
     """Return the session of the turn: the lane's, or a new one if that may not go on."""
     reason = _end_reason_of(entry) if entry is not None else None
     if entry is not None and reason is None:
-        return Granted(entry)
+        return GrantedSession(entry)
     request = SessionRequest(
         source=head.message.source,
         key=lane.session_key,
@@ -274,8 +274,8 @@ def _session_of_turn(
     ):  # after any other end, the tries of the turn count in the new session
         lane.attempts = 0
     lane.moved_session_id = None
-    granted = yield from begin_anew(request, change, entry, reason)
-    if isinstance(granted, IdTaken):
+    granted = yield from begin_session(request, change, entry, reason)
+    if isinstance(granted, SessionIdTaken):
         raise IdTakenError(lane.session_key, starter.new_session_id)
     return granted
 

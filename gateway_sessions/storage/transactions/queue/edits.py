@@ -55,12 +55,12 @@ from gateway_sessions.storage.transactions.queue.waiting import (
     withdraw_turn_rows,
 )
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
-    AliasesFirst,
+    AliasesUnknown,
     SessionRequest,
-    lane_of,
+    find_lane_key,
 )
 from gateway_sessions.storage.transactions.transcripts import rewrite
-from gateway_sessions.storage.transactions.transcripts.rewind import adjust
+from gateway_sessions.storage.transactions.transcripts.rewind import adjust_totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class AppliedEdit:
 
 def apply_edit(
     message: InboundMessage, request: SessionRequest, change: Change
-) -> Transaction[AppliedEdit | Duplicate | AliasesFirst]:
+) -> Transaction[AppliedEdit | Duplicate | AliasesUnknown]:
     """Carry out an edit or a deletion and write it down, both or nothing.
 
     Raise `MessageRefusedError` if no message is known to which it belongs: no row of it is kept, so it is no
@@ -103,8 +103,8 @@ def apply_edit(
     kept = yield from item_of_event(message.original_key)  # without a lock: it may concern any lane
     if (known := (yield from find_duplicate(_duplicate_key(message)))) is not None:
         return known
-    found = yield from lane_of(request)
-    if isinstance(found, AliasesFirst):
+    found = yield from find_lane_key(request)
+    if isinstance(found, AliasesUnknown):
         return found
     yield from refuse_erased_sender(message, request, request.owner, found)
     reworded = yield from _edit_everywhere(kept, message, found, "person", change)
@@ -132,7 +132,7 @@ def _edit_everywhere(
 ) -> Transaction[EditResult | None]:
     reworded = None if kept is None else (yield from _edit_queued_message(kept, message, by, change))
     said_on = session_key if kept is None else kept.session_key
-    effect = yield from rewrite.change_said(said_on, rewording_of(message), change)
+    effect = yield from rewrite.edit_in_all_sessions(said_on, rewording_of(message), change)
     if reworded is not None:
         return reworded
     if effect is Effect.NONE:
@@ -278,7 +278,7 @@ def _count_edit(session_key: str) -> Transaction[None]:
     """Count an edit in the version of the transcript, so that the running turn notices it."""
     entry = yield from load(session_key)
     if entry is not None:
-        yield from adjust(entry.session_id, edits=1)
+        yield from adjust_totals(entry.session_id, edits=1)
 
 
 def _append_turn_messages(turn: _TurnMessages, change: Change) -> Transaction[None]:

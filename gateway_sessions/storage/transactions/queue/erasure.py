@@ -150,7 +150,7 @@ def _delete_unattributed_rows(item: ItemOfPerson, ids: Iterator[int]) -> Transac
     for row_id, session_id in rows:
         found[session_id].add(row_id)
     for session_id, chosen in found.items():
-        yield from rewrite.remove(session_id, chosen, ids)
+        yield from rewrite.remove_messages(session_id, chosen, ids)
     return sum(map(len, found.values()))
 
 

@@ -50,7 +50,7 @@ from gateway_sessions.storage.transactions.queue.turn_rows import (
     requeue_turn,
     turn_items,
 )
-from gateway_sessions.storage.transactions.sessions.lane_changes import cut_off
+from gateway_sessions.storage.transactions.sessions.lane_changes import mark_cut_off
 
 TOO_OLD: Final = "its turn was cut off too long ago to begin again by itself"
 TRIED: Final = "its turn was cut off {attempts} times"
@@ -261,7 +261,7 @@ def _mark_interrupted(
     if entry is None or not allows(entry.state, Event.INTERRUPTED):
         return None
     since = end.last_alive(change, lane, entry)
-    return (yield from cut_off(change, entry, lane.attempts + 1, end.limit, end.reason, since=since))
+    return (yield from mark_cut_off(change, entry, lane.attempts + 1, end.limit, end.reason, since=since))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

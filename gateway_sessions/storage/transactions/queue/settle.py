@@ -50,9 +50,12 @@ from gateway_sessions.storage.transactions.queue.claim import (
 )
 from gateway_sessions.storage.transactions.queue.outbox import Owed, note_growing_statement, owe_replies
 from gateway_sessions.storage.transactions.queue.turn_rows import MessageAuthor, TurnLease, turn_items
-from gateway_sessions.storage.transactions.sessions.find_or_create import merely_answered, touching
-from gateway_sessions.storage.transactions.sessions.lane_changes import answered, worked
-from gateway_sessions.storage.transactions.sessions.session_transitions import move_to
+from gateway_sessions.storage.transactions.sessions.find_or_create import only_touches_at_end, touch_statement
+from gateway_sessions.storage.transactions.sessions.lane_changes import (
+    settle_answered_turn,
+    settle_internal_turn,
+)
+from gateway_sessions.storage.transactions.sessions.session_transitions import apply_event
 from gateway_sessions.storage.transactions.transcripts import messages as conversations
 from gateway_sessions.storage.transactions.transcripts import usage as uses
 
@@ -144,7 +147,9 @@ def turn_conversation(held: TurnLease, session_id: str, limit: int | None) -> Tr
     """Return the conversation in the form that a model gets, with the messages of the turn at its end."""
     pending = yield from turn_rows.missing_rows(held)
     return (
-        yield from conversations.conversation(session_id, limit, include_ancestors=False, pending=pending)
+        yield from conversations.load_conversation(
+            session_id, limit, include_ancestors=False, pending=pending
+        )
     )
 
 
@@ -255,7 +260,7 @@ def _write_to_session(
         return None, []
     session_id = yield from _session_to_write(held, entry)
     ids = yield from _write_transcript_rows(settlement, session_id, change)
-    yield from uses.record_spent(session_id, settlement.usages, change.now)
+    yield from uses.record_turn_usage(session_id, settlement.usages, change.now)
     if settlement.usages:  # an entry counts tokens as well
         entry = (yield from load(held.session_key, entry)) or entry
     return (yield from _settle_entry(settlement, entry, session_id, change)), ids
@@ -271,9 +276,9 @@ def _touch_known_entry(
         return None
     if settlement.held.session_id not in ("", entry.session_id):
         return None
-    if not merely_answered(change, entry, settlement.last_prompt_tokens):
+    if not only_touches_at_end(change, entry, settlement.last_prompt_tokens):
         return None
-    ((moved,),) = yield touching(entry, change.now, alone=False)
+    ((moved,),) = yield touch_statement(entry, change.now, alone=False)
     return entry.evolve(change.now, last_interaction_at=change.now) if moved else None
 
 
@@ -358,7 +363,7 @@ def _settle_entry(
     if session_id != entry.session_id:
         return entry
     if settlement.outcome is not Outcome.ROLLED_BACK:
-        ended = worked if settlement.internal else answered
+        ended = settle_internal_turn if settlement.internal else settle_answered_turn
         entry = yield from ended(change, entry, settlement.last_prompt_tokens)
     return (yield from clear_entry_interruption(change, entry))
 
@@ -374,4 +379,4 @@ def clear_entry_interruption(change: Change, entry: SessionEntry) -> Transaction
     """Return the entry without the mark of an interruption."""
     if not allows(entry.state, Event.RECOVERED):
         return entry
-    return (yield from move_to(change, entry, Event.RECOVERED, None))
+    return (yield from apply_event(change, entry, Event.RECOVERED, None))

@@ -19,7 +19,7 @@ from gateway_sessions.storage.transactions.queue.claim import TranscriptVersion,
 from gateway_sessions.storage.transactions.queue.outbox import Owed, owe_replies
 from gateway_sessions.storage.transactions.queue.undo_and_retry import entry_without_turn
 from gateway_sessions.storage.transactions.sessions import lane_changes, switch_lane, titles
-from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
+from gateway_sessions.storage.transactions.sessions.find_or_create import SessionIdTaken
 from gateway_sessions.storage.transactions.sessions.switch_lane import Branching, Compression
 from gateway_sessions.storage.transactions.transcripts import messages
 
@@ -47,23 +47,23 @@ def owe_answers(session_key: str, owed: Sequence[Owed], change: Change) -> Trans
 
 def begin_new_session(
     change: Change, new_session_id: str, session_key: str, title: str | None, scope: Scope, author: str | None
-) -> Transaction[SessionEntry | IdTaken | None]:
+) -> Transaction[SessionEntry | SessionIdTaken | None]:
     """Begin a new session with that title; if the title is taken, no row is changed."""
-    entry = yield from lane_changes.reset(change, session_key, new_session_id, None)
+    entry = yield from lane_changes.reset_lane(change, session_key, new_session_id, None)
     return (yield from _with_title(entry, title, scope, author))
 
 
 def branch_session(
     change: Change, new_session_id: str, session_key: str, title: str | None, scope: Scope, author: str | None
-) -> Transaction[SessionEntry | IdTaken | None]:
+) -> Transaction[SessionEntry | SessionIdTaken | None]:
     """Switch the lane to a copy of its session with that title; if the title is taken, no row is changed."""
-    entry = yield from switch_lane.branch(change, new_session_id, Branching(session_key=session_key))
+    entry = yield from switch_lane.branch_lane(change, new_session_id, Branching(session_key=session_key))
     return (yield from _with_title(entry, title, scope, author))
 
 
 def _with_title(
-    entry: SessionEntry | IdTaken | None, title: str | None, scope: Scope, author: str | None
-) -> Transaction[SessionEntry | IdTaken | None]:
+    entry: SessionEntry | SessionIdTaken | None, title: str | None, scope: Scope, author: str | None
+) -> Transaction[SessionEntry | SessionIdTaken | None]:
     if title is not None and isinstance(entry, SessionEntry):
         yield from titles.set_title(entry.session_id, title, scope, author)
     return entry
@@ -84,13 +84,13 @@ def load_compressible(session_key: str) -> Transaction[CompressibleSession | Non
     if entry is None:
         return None
     version = yield from transcript_version(entry.session_id)
-    chats = yield from messages.conversation(entry.session_id, None, include_ancestors=False)
+    chats = yield from messages.load_conversation(entry.session_id, None, include_ancestors=False)
     return CompressibleSession(entry.session_id, version, chats) if chats else None
 
 
 def compress_lane(
     change: Change, new_session_id: str, asked: Compression, version: TranscriptVersion
-) -> Transaction[SessionEntry | IdTaken | None]:
+) -> Transaction[SessionEntry | SessionIdTaken | None]:
     """Let the lane go on with a summary; None if anything was written since the summary was made."""
     entry = yield from load(asked.session_key)
     unchanged = entry is not None and entry.session_id == asked.session_id
@@ -98,4 +98,4 @@ def compress_lane(
         return None
     if (yield from transcript_version(asked.session_id)) != version:
         return None
-    return (yield from switch_lane.split(change, new_session_id, asked))
+    return (yield from switch_lane.continue_lane(change, new_session_id, asked))

@@ -23,7 +23,7 @@ from gateway_sessions.storage.tables.statements import move_items, move_statemen
 from gateway_sessions.storage.transactions.queue.outbox import forget_growing
 from gateway_sessions.storage.transactions.transcripts import messages as transcripts
 from gateway_sessions.storage.transactions.transcripts import rewrite
-from gateway_sessions.storage.transactions.transcripts.rewind import adjust, hide_from
+from gateway_sessions.storage.transactions.transcripts.rewind import adjust_totals, hide_from
 
 
 class TurnLease(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ def append_known_rows(
     noted: bool,
 ) -> Transaction[list[int]]:
     """Append the rows *said*, which the caller knows to be missing, and *messages*, as `record` does."""
-    appended = yield from transcripts.append(
+    appended = yield from transcripts.append_messages(
         session_id, [*said, *messages], change.now, change.ids, copied=True
     )
     if said and noted:
@@ -92,7 +92,9 @@ def append_waiting_rows(
     """Append the messages of a waiting turn that have no row: the turn may never begin."""
     rows = _row_of_items(session_key, items)
     if rows:
-        appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
+        appended = yield from transcripts.append_messages(
+            session_id, rows, change.now, change.ids, copied=True
+        )
         fresh = [one.item_id for one in items if one.transcript_id is None]
         yield Statement("note_row", many=[(appended.message_ids[0], item_id) for item_id in fresh])
 
@@ -108,7 +110,7 @@ def append_steered_row(
         author=item.author, from_lane=held.session_key
     )
     rows = [*before, _with_time(steered, from_micros(item.admitted_at))]
-    appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
+    appended = yield from transcripts.append_messages(session_id, rows, change.now, change.ids, copied=True)
     yield Statement("note_row", (appended.message_ids[-1], item.item_id))
     if before:
         yield Statement("note_rows", (appended.message_ids[0], held.session_key, held.token))
@@ -122,7 +124,7 @@ def hide_turn_rows(held: TurnLease, session_id: str, ids: Iterator[int]) -> Tran
     if seq is not None:
         hidden = yield from hide_from(session_id, seq, Hidden.REWOUND, ids)
         calls = sum(one.calls for one in hidden)
-        yield from adjust(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
+        yield from adjust_totals(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
     # A message edited during a turn of over a day may stand in the session that replaced the turn's own.
     yield from withdraw_rows((yield from turn_items(held)))
 
@@ -134,7 +136,7 @@ def withdraw_rows(items: Iterable[QueuedItem]) -> Transaction[None]:
         rows = yield Statement("message_that_stands", (message_id,))
         for session_id, calls in rows:
             yield Statement("withdraw_message", (message_id,))
-            yield from adjust(session_id, messages=-1, calls=-calls)
+            yield from adjust_totals(session_id, messages=-1, calls=-calls)
     yield Statement("note_row", many=[(None, one.item_id) for one in recorded])
 
 
@@ -150,7 +152,7 @@ def rewrite_row(
         ordered = sorted(items, key=lambda one: one.seq)
         said = [decode_message(session_key, one.payload) for one in ordered]
         told = user_row(said, shared=is_room_owner(ordered[0].owner))
-    yield from rewrite.reword(message_id, told, change.now, change.ids, keep=keep)
+    yield from rewrite.rewrite_row_of_messages(message_id, told, change.now, change.ids, keep=keep)
 
 
 def are_rows_visible_in(items: Sequence[QueuedItem], session_id: str) -> Transaction[bool]:

@@ -33,7 +33,7 @@ from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.tables.statements import move_statement
 from gateway_sessions.storage.transactions.queue import waiting
 from gateway_sessions.storage.transactions.transcripts import rewind as rewinds
-from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING, MessagePage, page
+from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING, MessagePage, load_page
 
 HEADS: Final = 32
 """The number of turns read by one query."""
@@ -88,8 +88,8 @@ def undo_turns(session_key: str, turns: int, change: Change) -> Transaction[Undo
         return None
     head = heads[-1]
     until = heads[-2].seq if len(heads) > 1 else EVERYTHING
-    rows = yield from page(entry.session_id, MessagePage(after_seq=head.seq - 1, before_seq=until))
-    rewind = yield from rewinds.rewind_to(entry.session_id, head.message_id, change.ids)
+    rows = yield from load_page(entry.session_id, MessagePage(after_seq=head.seq - 1, before_seq=until))
+    rewind = yield from rewinds.rewind_to_message(entry.session_id, head.message_id, change.ids)
     return UndoneTurns(entry.session_id, len(heads), rewind, rows)
 
 
@@ -102,7 +102,7 @@ def retry_failed_turn(session_key: str, change: Change) -> Transaction[LaneRow |
     entry = yield from load(session_key)
     heads = (yield from _last_turn_heads(entry.session_id, 1)) if entry is not None else []
     if entry is not None and heads:
-        (last,) = yield from page(entry.session_id, MessagePage(after_seq=heads[0].seq - 1, limit=1))
+        (last,) = yield from load_page(entry.session_id, MessagePage(after_seq=heads[0].seq - 1, limit=1))
         message = decode_message(session_key, items[0].payload)
         own = _is_made_of(last, message)
         if (
@@ -112,7 +112,7 @@ def retry_failed_turn(session_key: str, change: Change) -> Transaction[LaneRow |
         ):
             return None
         if own and not (yield from is_running(session_key)):
-            yield from rewinds.rewind_to(entry.session_id, heads[0].message_id, change.ids)
+            yield from rewinds.rewind_to_message(entry.session_id, heads[0].message_id, change.ids)
     for one in items:
         if one.merged_into is None:
             yield from waiting.requeue_dead_letter(one.item_id, change)
@@ -131,13 +131,15 @@ def retry_answered_turn(
     if entry is None or not heads:
         return None
     head = heads[0]
-    said = asked_again((yield from page(entry.session_id, MessagePage(after_seq=head.seq - 1))), asked, entry)
+    said = asked_again(
+        (yield from load_page(entry.session_id, MessagePage(after_seq=head.seq - 1))), asked, entry
+    )
     if not said:
         return None
     lane = yield from load_lane(session_key)
     if (yield from _is_waiting_already(said)):  # the turn was cut off, and is tried again by itself
         return lane
-    yield from rewinds.rewind_to(entry.session_id, head.message_id, change.ids)
+    yield from rewinds.rewind_to_message(entry.session_id, head.message_id, change.ids)
     yield Statement("hand_over_event", many=[(one.idempotency_key,) for one in said if one.message_id])
     first_seq = lane.next_seq
     rows = [

@@ -91,29 +91,29 @@ class _Group:
     found: list[FoundMessage]
 
 
-def page_of(
+def load_hits(
     found: Sequence[Candidate], wanted: Criterion, order: Order, offset: int, limit: int
 ) -> Transaction[list[SearchHit]]:
     """Return the hits of one page."""
-    page = list(islice(_in_order(found, order), offset, offset + limit))
-    return (yield from _shown(page, wanted))
+    page = list(islice(_ordered(found, order), offset, offset + limit))
+    return (yield from _load_shown_hits(page, wanted))
 
 
-def sessions_of(
+def load_session_matches(
     found: Sequence[Candidate], wanted: Criterion, order: Order, limit: int
 ) -> Transaction[list[SessionMatch]]:
     """Return the conversations of the best hits, each with its best hit."""
     groups: dict[str, _Group] = {}
     roots: dict[str, str] = {}
-    for placed in _in_order(found, order):
+    for placed in _ordered(found, order):
         one = placed.candidate
         if one.session_id not in roots:
-            roots[one.session_id] = yield from _root(one)
+            roots[one.session_id] = yield from _conversation_root(one)
         group = groups.setdefault(roots[one.session_id], _Group(placed, {}, []))
         group.session_ids[one.session_id] = None
         group.found.append(FoundMessage(one.session_id, one.message_id))
     chosen = list(groups.items())[:limit]
-    hits = yield from _shown([group.best for _, group in chosen], wanted)
+    hits = yield from _load_shown_hits([group.best for _, group in chosen], wanted)
     best = {hit.id: hit for hit in hits}
     return [
         SessionMatch(
@@ -128,16 +128,16 @@ def sessions_of(
     ]
 
 
-def _root(candidate: Candidate) -> Transaction[str]:
+def _conversation_root(candidate: Candidate) -> Transaction[str]:
     """Return the session in which a conversation began; a reset begins a new conversation."""
     if candidate.alone or candidate.relation in {None, Relation.SUCCESSION}:
         return candidate.session_id
     return (yield from lineage.root(candidate.session_id))
 
 
-def _in_order(found: Sequence[Candidate], order: Order) -> Iterator[MessagePlace]:
+def _ordered(found: Sequence[Candidate], order: Order) -> Iterator[MessagePlace]:
     if order is Order.BEST:
-        scored = _below_exact(found, bm25_scores([one.features for one in found]))
+        scored = _rank_near_below_exact(found, bm25_scores([one.features for one in found]))
         exact = [not one.near for one in found]
         ids = [one.message_id for one in found]
         for _, score, _, one in sorted(zip(exact, scored, ids, found, strict=True), reverse=True):
@@ -148,7 +148,7 @@ def _in_order(found: Sequence[Candidate], order: Order) -> Iterator[MessagePlace
             yield MessagePlace(one, None)
 
 
-def _below_exact(found: Sequence[Candidate], scored: Sequence[float]) -> Sequence[float]:
+def _rank_near_below_exact(found: Sequence[Candidate], scored: Sequence[float]) -> Sequence[float]:
     """Return the scores, with those of near misses below all others."""
     if not any(one.near for one in found):
         return scored
@@ -158,29 +158,29 @@ def _below_exact(found: Sequence[Candidate], scored: Sequence[float]) -> Sequenc
     ]
 
 
-def _shown(placed: Sequence[MessagePlace], wanted: Criterion) -> Transaction[list[SearchHit]]:
+def _load_shown_hits(placed: Sequence[MessagePlace], wanted: Criterion) -> Transaction[list[SearchHit]]:
     ids = msgspec.json.encode([one.candidate.message_id for one in placed]).decode()
     rows = yield Statement("search_hits", (ids,))
     around = yield Statement("said_around", (CONTEXT_CHARACTERS, CONTEXT_CHARACTERS, ids))
     by_id = {one.message_id: one for one in map(HitRow._make, rows)}
     near = {one.message_id: one for one in map(Surroundings._make, around)}
     return [
-        _hit(by_id[one.candidate.message_id], one, wanted, near[one.candidate.message_id])
+        _hit_from_row(by_id[one.candidate.message_id], one, wanted, near[one.candidate.message_id])
         for one in placed
         if one.candidate.message_id in by_id.keys() & near.keys()
     ]
 
 
-def _hit(row: HitRow, placed: MessagePlace, wanted: Criterion, around: Surroundings) -> SearchHit:
+def _hit_from_row(row: HitRow, placed: MessagePlace, wanted: Criterion, around: Surroundings) -> SearchHit:
     try:
         if placed.candidate.alone:
-            return _alone(_made_of(row, placed.score, wanted, None), row.from_lane)
-        return _made_of(row, placed.score, wanted, around)
+            return _without_session_facts(_build_hit(row, placed.score, wanted, None), row.from_lane)
+        return _build_hit(row, placed.score, wanted, around)
     except DAMAGE as error:
         raise_damaged(f"message {row.message_id} of session {row.session_id!r}", error)
 
 
-def _made_of(row: HitRow, score: float | None, wanted: Criterion, around: Surroundings | None) -> SearchHit:
+def _build_hit(row: HitRow, score: float | None, wanted: Criterion, around: Surroundings | None) -> SearchHit:
     fields = searched_texts(row.content, row.tool_name, row.tool_calls)
     lines = [(row.role, fields[0][:CONTEXT_CHARACTERS] if fields else "")]
     if around is not None and around.role_before is not None:
@@ -193,7 +193,7 @@ def _made_of(row: HitRow, score: float | None, wanted: Criterion, around: Surrou
         session_key=row.session_key,
         seq=row.seq,
         role=row.role,
-        snippet=_snippet(fields, wanted),
+        snippet=_snippet_of(fields, wanted),
         context=tuple(ContextLine(who, said) for who, said in lines),
         timestamp=from_micros(row.sent_at),
         tool_name=row.tool_name,
@@ -206,12 +206,12 @@ def _made_of(row: HitRow, score: float | None, wanted: Criterion, around: Surrou
     )
 
 
-def _alone(hit: SearchHit, from_lane: str | None) -> SearchHit:
+def _without_session_facts(hit: SearchHit, from_lane: str | None) -> SearchHit:
     """Return a hit in another owner's session without the facts of that session."""
     return replace(hit, session_key=from_lane, title=None, model=None)
 
 
-def _snippet(fields: Sequence[str], wanted: Criterion) -> str:
+def _snippet_of(fields: Sequence[str], wanted: Criterion) -> str:
     """Return a snippet of the first text with a match; without one, the beginning of the first text."""
     for field in fields:
         if found := snippet(field, wanted.finder, wanted.hints):

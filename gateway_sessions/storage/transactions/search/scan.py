@@ -120,7 +120,7 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
+class ScanResult:
     """The matches of a scan of messages."""
 
     candidates: list[Candidate]
@@ -144,14 +144,14 @@ class ChangedMessages:
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
+class NotIndexed:
     """The matches among messages that the index has not read, or not in their present version."""
 
     changed: ChangedMessages
-    later: Scanned
+    later: ScanResult
 
 
-def limits() -> Transaction[ScanLimits]:
+def load_scan_limits() -> Transaction[ScanLimits]:
     """Return the latest rows of the database, as far as the search index is concerned."""
     (row,) = yield Statement("index_limits")
     message_id, change_id, cleared = (int(one or 0) for one in IndexLimitsRow._make(row))
@@ -159,7 +159,7 @@ def limits() -> Transaction[ScanLimits]:
     return ScanLimits(max(message_id, last_change), cleared, last_change)
 
 
-def identity() -> Transaction[str]:
+def index_identity() -> Transaction[str]:
     """Return the identity of an index of this store, made by this program: another one is made again."""
     secret = yield from meta.install_secret()
     store = sha256(b"search index of " + secret).hexdigest()
@@ -168,11 +168,11 @@ def identity() -> Transaction[str]:
     return own if rules == NO_STEMS.made_by else f"{own} {rules}"
 
 
-def work_after(position: IndexPosition, size: int) -> Transaction[IndexWork]:
+def load_index_work(position: IndexPosition, size: int) -> Transaction[IndexWork]:
     """Return what an index has to read next: all changed messages before any new one, as they are now."""
     changes = yield Statement("index_changes_after", (position.changes, size))
     latest = {message_id: change_id for change_id, message_id in changes if message_id <= position.watermark}
-    now = {one.message_id: one for one in (yield from _by_id(latest))}
+    now = {one.message_id: one for one in (yield from _messages_by_id(latest))}
     changed = tuple((change, message, now.get(message)) for message, change in latest.items())
     seen = max((change_id for change_id, _ in changes), default=position.changes)
     if len(changes) == size:
@@ -183,7 +183,7 @@ def work_after(position: IndexPosition, size: int) -> Transaction[IndexWork]:
     return IndexWork(IndexPosition(watermark, seen), messages, changed, complete=len(messages) < size)
 
 
-def samples(watermark: int, size: int) -> Transaction[list[IndexedMessage]]:
+def sample_messages(watermark: int, size: int) -> Transaction[list[IndexedMessage]]:
     """Return messages that an index has to find: the first ones and the last ones."""
     oldest = yield Statement("messages_to_index", (LONGEST_INDEXED, 0, size))
     newest = yield Statement("unindexed_messages", (0, watermark + 1, size))
@@ -194,14 +194,14 @@ def samples(watermark: int, size: int) -> Transaction[list[IndexedMessage]]:
     return [one for message_id, one in by_id.items() if message_id not in changed]
 
 
-def clear_changes(last: int) -> Transaction[None]:
+def clear_index_notes(last: int) -> Transaction[None]:
     """Remove the notes of changes up to that one, which the index has read."""
     yield Statement("clear_index_changes", (last,))
     if last > (yield from meta.get_number(meta.CLEARED)):
         yield from meta.set_fact(meta.CLEARED, last)
 
 
-def changed(
+def changed_matches(
     position: IndexPosition, wanted: Criterion | Vocabulary, shown: SearchFilter
 ) -> Transaction[ChangedMessages]:
     """Return the messages that changed since an index at that position read them."""
@@ -210,60 +210,64 @@ def changed(
     found: Rows = ()
     if stale:
         found = yield Statement("changed_messages", (position.changes, position.watermark, MOST_PENDING))
-    return ChangedMessages(_matching(found, wanted, shown), stale, len(stale) <= MOST_PENDING)
+    return ChangedMessages(_matching_rows(found, wanted, shown), stale, len(stale) <= MOST_PENDING)
 
 
-def fresh(
+def matches_not_indexed(
     position: IndexPosition, wanted: Criterion | Vocabulary, shown: SearchFilter, size: int
-) -> Transaction[Fresh]:
+) -> Transaction[NotIndexed]:
     """Return the messages that an index at that position lacks: later ones, and those changed since."""
-    known = yield from changed(position, wanted, shown)
-    scanned = yield from scan(position.watermark, BEYOND, wanted, shown, size)
-    return Fresh(known, scanned)
+    known = yield from changed_matches(position, wanted, shown)
+    scanned = yield from scan_messages(position.watermark, BEYOND, wanted, shown, size)
+    return NotIndexed(known, scanned)
 
 
-def scan(
+def scan_messages(
     after: int, before: int, wanted: Criterion | Vocabulary, shown: SearchFilter, size: int
-) -> Transaction[Scanned]:
+) -> Transaction[ScanResult]:
     """Search a page of messages themselves, the newest first.
 
     Only the texts are read at first, because few messages match.
     """
     rows = [TextRow._make(row) for row in (yield Statement("texts_between", (after, before, size)))]
     texts = [searched_text(one.content, one.tool_name, one.tool_calls) for one in rows]
-    near = [rows[at].message_id for at in _promising(texts, wanted)]
+    near = [rows[at].message_id for at in _promising_texts(texts, wanted)]
     found: list[Candidate] = []
     if near:
         ids = msgspec.json.encode(near).decode()
-        found = _matching((yield Statement("whole_search_candidates", (ids, *shown.span))), wanted, shown)
+        found = _matching_rows(
+            (yield Statement("whole_search_candidates", (ids, *shown.span))), wanted, shown
+        )
     light = sum(map(len, texts)) <= LIGHT * len(rows)
-    return Scanned(found, _last(rows, size), light, len(near) / max(len(rows), 1))
+    return ScanResult(found, _last_id(rows, size), light, len(near) / max(len(rows), 1))
 
 
 def scan_without_tokens(
     before: int, wanted: Criterion | Vocabulary, shown: SearchFilter, size: int
-) -> Transaction[Scanned]:
+) -> Transaction[ScanResult]:
     """Search a page of messages for which the index in the database has no tokens."""
     rows = yield Statement("without_tokens", (before, size))
-    return Scanned(_matching(rows, wanted, shown), _last(list(map(CandidateRow._make, rows)), size))
+    return ScanResult(
+        _matching_rows(rows, wanted, shown), _last_id(list(map(CandidateRow._make, rows)), size)
+    )
 
 
-def _last(rows: Sequence[TextRow | CandidateRow], size: int) -> int | None:
+def _last_id(rows: Sequence[TextRow | CandidateRow], size: int) -> int | None:
     return rows[-1].message_id if len(rows) == size else None
 
 
-def select(
+def check_candidates(
     message_ids: Sequence[int], wanted: Criterion | Vocabulary, shown: SearchFilter, *, sure: bool = True
 ) -> Transaction[list[Candidate]]:
     """Return those of the messages that match and may be shown; *sure*, the index has checked the words."""
     ids = msgspec.json.encode(message_ids).decode()
     if not sure or not isinstance(wanted, Words):
-        return _matching((yield Statement("whole_search_candidates", (ids, *shown.span))), wanted, shown)
+        return _matching_rows((yield Statement("whole_search_candidates", (ids, *shown.span))), wanted, shown)
     rows = yield Statement("search_candidates", (READ_CHARACTERS, ids, *shown.span))
-    return _candidates(_showable(list(map(CandidateRow._make, rows)), shown), wanted)
+    return _candidates(_visible_rows(list(map(CandidateRow._make, rows)), shown), wanted)
 
 
-def _by_id(message_ids: Iterable[int]) -> Transaction[list[IndexedMessage]]:
+def _messages_by_id(message_ids: Iterable[int]) -> Transaction[list[IndexedMessage]]:
     ids = sorted(message_ids)
     if not ids:
         return []
@@ -271,22 +275,24 @@ def _by_id(message_ids: Iterable[int]) -> Transaction[list[IndexedMessage]]:
     return [IndexedMessage._make(row) for row in (yield Statement("messages_to_index_again", which))]
 
 
-def _matching(rows: Rows, wanted: Criterion | Vocabulary, shown: SearchFilter) -> list[Candidate]:
+def _matching_rows(rows: Rows, wanted: Criterion | Vocabulary, shown: SearchFilter) -> list[Candidate]:
     messages = [CandidateRow._make(row) for row in rows]
-    near = [messages[at] for at in _promising([searched_text(*one.fields) for one in messages], wanted)]
-    found = [one for one in _showable(near, shown) if wanted.matches_fields(searched_texts(*one.row.fields))]
+    near = [messages[at] for at in _promising_texts([searched_text(*one.fields) for one in messages], wanted)]
+    found = [
+        one for one in _visible_rows(near, shown) if wanted.matches_fields(searched_texts(*one.row.fields))
+    ]
     return _candidates(found, wanted)
 
 
-def _promising(texts: Sequence[str], wanted: Criterion | Vocabulary) -> list[int]:
+def _promising_texts(texts: Sequence[str], wanted: Criterion | Vocabulary) -> list[int]:
     """Return the places of texts that may match."""
     found: list[int] = []
-    for places in _together(texts):
+    for places in _batches_of_texts(texts):
         found += [places[at] for at in wanted.preselect([texts[place] for place in places])]
     return sorted(found)
 
 
-def _together(texts: Sequence[str]) -> Iterator[list[int]]:
+def _batches_of_texts(texts: Sequence[str]) -> Iterator[list[int]]:
     """Yield the places of texts that are searched as one text, up to a size.
 
     A single character that is not ASCII makes the whole search take ten times as long, so texts with such a
@@ -312,7 +318,7 @@ def _candidates(found: Sequence[ShownRow], wanted: Criterion | Vocabulary) -> li
     ]
 
 
-def _showable(rows: Sequence[CandidateRow], shown: SearchFilter) -> list[ShownRow]:
+def _visible_rows(rows: Sequence[CandidateRow], shown: SearchFilter) -> list[ShownRow]:
     """Return the rows that may be shown, each with a flag that its session may not be."""
     sessions = {row.session_id: row for row in rows}
     whole = {
@@ -323,12 +329,12 @@ def _showable(rows: Sequence[CandidateRow], shown: SearchFilter) -> list[ShownRo
     return [
         ShownRow(row, row.session_id not in whole)
         for row in rows
-        if (row.session_id in whole or _is_theirs(row, shown))
+        if (row.session_id in whole or _is_callers_own(row, shown))
         and shown.admits(role=row.role, sent_at=row.sent_at, hidden_because=row.hidden_because)
     ]
 
 
-def _is_theirs(row: CandidateRow, shown: SearchFilter) -> bool:
+def _is_callers_own(row: CandidateRow, shown: SearchFilter) -> bool:
     """Return whether a message is the caller's, in another owner's session."""
     return shown.scope.sees_message(author=row.author, from_lane=row.from_lane) and shown.covers(
         session_key=row.session_key, session_id=row.session_id, source=row.source

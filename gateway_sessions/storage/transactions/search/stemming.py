@@ -19,7 +19,7 @@ OF_THE_INDEX: Final = (IN_THE_DATABASE, BEING_FORGOTTEN)
 UNKNOWN: Final = "finds words by the rules {!r}, which this version does not know; open it with a newer one"
 
 
-def want(stems: Stems, census: LivingQuery) -> Transaction[bool]:
+def change_stemming(stems: Stems, census: LivingQuery) -> Transaction[bool]:
     """Change the stemming of the store, unless other nodes have it open; return whether it was changed.
 
     The other nodes would go on making the old stems.
@@ -30,18 +30,18 @@ def want(stems: Stems, census: LivingQuery) -> Transaction[bool]:
     return True
 
 
-def in_the_database() -> Transaction[str]:
+def database_stems() -> Transaction[str]:
     """Return the rules by which the stems in the database were made."""
     return str((yield from meta.get_fact(IN_THE_DATABASE)) or NO_STEMS.made_by)
 
 
-def only_these_are_in_the_database(stems: Stems) -> Transaction[None]:
+def set_database_stems(stems: Stems) -> Transaction[None]:
     """Store that the database has no other stems any more."""
-    if (yield from in_the_database()) != stems.made_by:
+    if (yield from database_stems()) != stems.made_by:
         yield from meta.set_fact(IN_THE_DATABASE, stems.made_by)
 
 
-def stems_by(rules: str, place: str) -> Stems:
+def load_stems(rules: str, place: str) -> Stems:
     """Return the stems for these rules; `UnsupportedStorageError` if this version does not know them."""
     try:
         return Stems(Stemming(rules.partition(" ")[0]))

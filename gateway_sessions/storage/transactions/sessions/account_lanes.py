@@ -26,7 +26,7 @@ from gateway_sessions.storage.tables.entries import load, put
 from gateway_sessions.storage.tables.index_notes import note_moved_session
 from gateway_sessions.storage.tables.lanes import load_lane
 from gateway_sessions.storage.transactions.sessions import titles
-from gateway_sessions.storage.transactions.sessions.session_transitions import transition
+from gateway_sessions.storage.transactions.sessions.session_transitions import transition_statement
 
 PAGE: Final = 1000
 """The number of lanes read in one page."""
@@ -76,16 +76,16 @@ def lanes_of_platforms(platforms: list[str]) -> Transaction[list[str]]:
     return found
 
 
-def look_at_lane(choice: LaneChoice) -> Transaction[LanesReport]:
+def plan_lane_assignment(choice: LaneChoice) -> Transaction[LanesReport]:
     """Return the report of `give_lane` without changing anything."""
     old, account = choice.session_key, choice.account
     now = key_at_account(old, account)
-    if (yield from _is_free(old)):
+    if (yield from _is_lane_unused(old)):
         return LanesReport()  # another node has done it meanwhile
     if (yield from load_lane(old)).running:
-        return _left(choice, "a turn runs on it", busy=True)
-    if account and not (yield from _is_free(now)):
-        return _left(choice, f"{now} was begun meanwhile, and goes on by itself")
+        return _report_left_lane(choice, "a turn runs on it", busy=True)
+    if account and not (yield from _is_lane_unused(now)):
+        return _report_left_lane(choice, f"{now} was begun meanwhile, and goes on by itself")
     entry = yield from load(old)
     session_id = None if entry is None else entry.session_id
     moved: tuple[MovedLane, ...] = ()
@@ -97,7 +97,7 @@ def look_at_lane(choice: LaneChoice) -> Transaction[LanesReport]:
         if session_id is None:
             break
         key = key_at_account(old, other)
-        if key == old or (yield from _is_free(key)):
+        if key == old or (yield from _is_lane_unused(key)):
             linked.append(LinkedLane(session_key=key, account=other, session_id=session_id, kept_by=now))
     return LanesReport(moved=moved, linked=tuple(linked))
 
@@ -112,11 +112,11 @@ def give_lanes(change: Change, choices: Sequence[LaneChoice]) -> Transaction[Lan
 
 def give_lane(change: Change, choice: LaneChoice) -> Transaction[LanesReport]:
     """Give a lane to its account, and link the lanes of all other accounts to its session."""
-    report = yield from look_at_lane(choice)
+    report = yield from plan_lane_assignment(choice)
     if report.moved or report.linked:
         yield from _give_replies(choice.session_key)
     for lane in report.moved:
-        yield from _rename(change, lane.session_key, lane.account)
+        yield from _rename_lane(change, lane.session_key, lane.account)
     for link in report.linked:
         yield Statement("mark_moved", (link.session_key, link.session_id))
     return report
@@ -130,7 +130,7 @@ def _give_replies(old: str) -> Transaction[None]:
             yield Statement("give_replies", (*there, old, owner, account))
 
 
-def _rename(change: Change, old: str, account: str) -> Transaction[None]:
+def _rename_lane(change: Change, old: str, account: str) -> Transaction[None]:
     now, entry = key_at_account(old, account), (yield from load(old))
     for session_id, owner in (yield Statement("sessions_of_lane", (old,))):
         yield from _give_session(change, session_id, (old, owner), account)
@@ -148,13 +148,13 @@ def _rename(change: Change, old: str, account: str) -> Transaction[None]:
         version=entry.version + 1,
     )
     yield Statement("give_entry", (now, entry.entry_id))
-    yield transition(change, (yield from put(given)), LaneEvent.ASSIGNED)
+    yield transition_statement(change, (yield from put(given)), LaneEvent.ASSIGNED)
 
 
 def _give_session(change: Change, session_id: str, was: tuple[str, str], account: str) -> Transaction[None]:
     old, owner = was
     now, given = key_at_account(old, account), owner_at_account(owner, account)
-    yield from titles.make_room(session_id, given)
+    yield from titles.number_if_taken(session_id, given)
     yield from note_moved_session(session_id, now, given, change.ids)
     for (author,) in (yield Statement("authors_on_lane", (session_id, old))):
         yield Statement("give_author", (owner_at_account(author, account), session_id, old, author))
@@ -166,14 +166,14 @@ def _give_session(change: Change, session_id: str, was: tuple[str, str], account
     yield Statement("give_session", (now, given, given, session_id))
 
 
-def _is_free(session_key: str) -> Transaction[bool]:
+def _is_lane_unused(session_key: str) -> Transaction[bool]:
     """Return whether a lane was never used."""
     if (yield Statement("entry_by_key", (session_key,))):
         return False
     return not (yield Statement("get_lane", (session_key,)))
 
 
-def _left(choice: LaneChoice, problem: str, *, busy: bool = False) -> LanesReport:
+def _report_left_lane(choice: LaneChoice, problem: str, *, busy: bool = False) -> LanesReport:
     lane = LeftLane(session_key=choice.session_key, account=choice.account, problem=problem, busy=busy)
     return LanesReport(left=(lane,))
 

@@ -40,10 +40,10 @@ from gateway_sessions.storage.tables.index_notes import note_moved_session
 from gateway_sessions.storage.tables.lanes import is_busy, lane_lease
 from gateway_sessions.storage.tables.statements import lane_lock
 from gateway_sessions.storage.transactions.sessions.session_transitions import (
-    begin,
+    begin_entry,
     interaction_at,
-    succeed,
-    transition,
+    replace_entry,
+    transition_statement,
 )
 
 
@@ -78,14 +78,14 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class GrantedSession:
     """The session that the message belongs to, as it is stored now."""
 
     entry: SessionEntry
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFirst:
+class ActiveWorkUnknown:
     """A reset is due: ask whether work is running on the lane, then come again."""
 
     session_key: str
@@ -93,84 +93,88 @@ class AskedFirst:
 
 
 @dataclass(frozen=True, slots=True)
-class AliasesFirst:
+class AliasesUnknown:
     """The lane's owner may be the same person by another name: look its names up, then come again."""
 
     owner: SessionSource
 
 
 @dataclass(frozen=True, slots=True)
-class IdTaken:
+class SessionIdTaken:
     """The new session's id exists already: come again with another one."""
 
 
-Outcome: TypeAlias = Granted | AskedFirst | AliasesFirst | IdTaken
+AccessOutcome: TypeAlias = GrantedSession | ActiveWorkUnknown | AliasesUnknown | SessionIdTaken
 
 
-def access(request: SessionRequest, change: Change, *, alone: bool = True) -> Transaction[Outcome]:
+def find_or_create_session(
+    request: SessionRequest, change: Change, *, alone: bool = True
+) -> Transaction[AccessOutcome]:
     """Return the session that goes on, or the new one that answers the message.
 
     *Alone*, the caller yields no statement after this one, so the statement may be sent by itself.
     """
     known = request.known
-    if known is not None and merely_goes_on(request, change, known):
-        ((moved,),) = yield touching(known, change.now, alone=alone)
+    if known is not None and only_touches_session(request, change, known):
+        ((moved,),) = yield touch_statement(known, change.now, alone=alone)
         if moved:
-            return Granted(known.evolve(change.now, last_interaction_at=change.now))
+            return GrantedSession(known.evolve(change.now, last_interaction_at=change.now))
         known = None
     holder = yield from load(request.key, known, locked=True)
-    if holder is not None and holder is not known and merely_goes_on(request, change, holder):
-        yield touching(holder, change.now, alone=alone)
-        return Granted(holder.evolve(change.now, last_interaction_at=change.now))
-    return (yield from _decide(request, change, holder))
+    if holder is not None and holder is not known and only_touches_session(request, change, holder):
+        yield touch_statement(holder, change.now, alone=alone)
+        return GrantedSession(holder.evolve(change.now, last_interaction_at=change.now))
+    return (yield from _decide_by_policy(request, change, holder))
 
 
-def _decide(request: SessionRequest, change: Change, holder: SessionEntry | None) -> Transaction[Outcome]:
-    if holder is not None and (owner := _nameless_owner(holder, request)):
-        return AliasesFirst(owner)
-    key, entry = yield from _lane_of(request, holder)
+def _decide_by_policy(
+    request: SessionRequest, change: Change, holder: SessionEntry | None
+) -> Transaction[AccessOutcome]:
+    if holder is not None and (owner := _owner_with_unknown_aliases(holder, request)):
+        return AliasesUnknown(owner)
+    key, entry = yield from _find_lane_and_entry(request, holder)
     if entry is None:
-        return (yield from _create(request, change, key))
+        return (yield from _create_first_session(request, change, key))
     if request.force_new:
-        return (yield from _replace(request, change, entry, EndReason.SESSION_RESET, told=True))
-    rules = _rules(request, change, entry)
+        return (yield from _replace_session(request, change, entry, EndReason.SESSION_RESET, told=True))
+    rules = _access_rules(request, change, entry)
     plan = plan_access(entry, rules)
     if not isinstance(plan, Keep) and (yield from is_busy(key)):
         plan = plan_access(entry, replace(rules, active_work=True))
     match plan:
         case Keep():
-            return Granted((yield from _keep(request, change, entry, plan)))
+            return GrantedSession((yield from _keep_session(request, change, entry, plan)))
         case Replace(reason=reason):
-            return (yield from _replace(request, change, entry, reason))
+            return (yield from _replace_session(request, change, entry, reason))
         case AskActiveWork():
-            return AskedFirst(key, entry.version)
+            return ActiveWorkUnknown(key, entry.version)
     assert_never(plan)
 
 
-def lane_of(request: SessionRequest) -> Transaction[str | AliasesFirst]:
+def find_lane_key(request: SessionRequest) -> Transaction[str | AliasesUnknown]:
     """Return the key of the lane that the message belongs to, whether or not the lane has a session."""
     holder = yield from load(request.key, locked=True)
-    if holder is not None and (owner := _nameless_owner(holder, request)):
-        return AliasesFirst(owner)
-    key, _ = yield from _lane_of(request, holder)
+    if holder is not None and (owner := _owner_with_unknown_aliases(holder, request)):
+        return AliasesUnknown(owner)
+    key, _ = yield from _find_lane_and_entry(request, holder)
     return key
 
 
-def lane_and_owner(request: SessionRequest, _: Change) -> Transaction[tuple[str, str] | AliasesFirst]:
+def find_lane_and_owner(request: SessionRequest, _: Change) -> Transaction[tuple[str, str] | AliasesUnknown]:
     """Return the lane of a source and its owner, or that aliases have to be loaded first."""
-    key = yield from lane_of(request)
-    return key if isinstance(key, AliasesFirst) else (key, request.owner)
+    key = yield from find_lane_key(request)
+    return key if isinstance(key, AliasesUnknown) else (key, request.owner)
 
 
-def merely_goes_on(request: SessionRequest, change: Change, holder: SessionEntry) -> bool:
+def only_touches_session(request: SessionRequest, change: Change, holder: SessionEntry) -> bool:
     """Return whether the lane's session goes on, and only its clocks move."""
     if request.force_new or not request.touch:
         return False
     asks = (request.source, request.flags, request.aliases)
-    return only_clocks_move(holder, asks, policy_for(holder, change.policies), change.now)
+    return needs_only_touch(holder, asks, policy_for(holder, change.policies), change.now)
 
 
-def merely_answered(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> bool:
+def only_touches_at_end(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> bool:
     """Return whether the end of a turn of that session moves only the entry's clocks."""
     same = last_prompt_tokens is None or last_prompt_tokens == entry.last_prompt_tokens
     return (
@@ -180,7 +184,7 @@ def merely_answered(change: Change, entry: SessionEntry, last_prompt_tokens: int
     )
 
 
-def only_clocks_move(
+def needs_only_touch(
     entry: SessionEntry,
     asks: tuple[SessionSource, Isolation, Mapping[str, str]],
     policy: ResolvedPolicy,
@@ -191,7 +195,7 @@ def only_clocks_move(
     return origin is not None and nothing_passed(entry, policy, now) and same_conversation(origin, *asks)
 
 
-def _rules(request: SessionRequest, change: Change, entry: SessionEntry) -> AccessRules:
+def _access_rules(request: SessionRequest, change: Change, entry: SessionEntry) -> AccessRules:
     answered = request.asked_version == entry.version
     return AccessRules(
         now=interaction_at(entry, change),
@@ -201,7 +205,7 @@ def _rules(request: SessionRequest, change: Change, entry: SessionEntry) -> Acce
     )
 
 
-def _lane_of(
+def _find_lane_and_entry(
     request: SessionRequest, holder: SessionEntry | None
 ) -> Transaction[tuple[str, SessionEntry | None]]:
     """Return the lane's key and entry: the full identity if another origin has the plain key."""
@@ -212,7 +216,7 @@ def _lane_of(
     return (exact, other) if other is not None or holder is not None else (request.key, None)
 
 
-def _nameless_owner(holder: SessionEntry, request: SessionRequest) -> SessionSource | None:
+def _owner_with_unknown_aliases(holder: SessionEntry, request: SessionRequest) -> SessionSource | None:
     """Return the plain key's owner if only the owner's aliases tell whether the message is theirs."""
     owner = holder.origin
     if owner is None or not request.aliases or request.aliases.keys() >= set(aliased_ids(owner)):
@@ -225,12 +229,12 @@ def _same_origin(entry: SessionEntry, request: SessionRequest) -> bool:
     return origin is None or same_conversation(origin, request.source, request.flags, request.aliases)
 
 
-def _keep(
+def _keep_session(
     request: SessionRequest, change: Change, entry: SessionEntry, plan: Keep
 ) -> Transaction[SessionEntry]:
     advance(entry.state, Event.KEPT)
     if entry.origin is None:
-        entry = yield from _claim(request, change, entry)
+        entry = yield from _claim_ownerless_lane(request, change, entry)
     if not request.touch:
         return entry
     touched = entry.evolve(
@@ -240,11 +244,13 @@ def _keep(
     )
     if not plan.fast or touched.last_interaction_at != change.now:
         return (yield from put(change.with_due_instant(touched)))
-    yield touching(entry, change.now, alone=False)
+    yield touch_statement(entry, change.now, alone=False)
     return touched
 
 
-def _claim(request: SessionRequest, change: Change, entry: SessionEntry) -> Transaction[SessionEntry]:
+def _claim_ownerless_lane(
+    request: SessionRequest, change: Change, entry: SessionEntry
+) -> Transaction[SessionEntry]:
     """Store the owner of a lane whose imported entry named none: from now on no one else gets the lane."""
     claimed = entry.evolve(change.now, origin=request.source.lasting, owner=request.owner)
     yield from note_moved_session(claimed.session_id, claimed.session_key, claimed.owner, change.ids)
@@ -252,7 +258,7 @@ def _claim(request: SessionRequest, change: Change, entry: SessionEntry) -> Tran
     return (yield from put(change.with_due_instant(claimed)))
 
 
-def touching(entry: SessionEntry, now: datetime, *, alone: bool = True) -> Statement:
+def touch_statement(entry: SessionEntry, now: datetime, *, alone: bool = True) -> Statement:
     """Return the statement that moves the clocks of a session; it changes nothing if the entry was replaced.
 
     Nearly every message needs only this statement, so it can also be sent by itself.
@@ -261,35 +267,37 @@ def touching(entry: SessionEntry, now: datetime, *, alone: bool = True) -> State
     return Statement("touch_entry", which, alone=alone, lock=lane_lock(entry.session_key))
 
 
-def begin_anew(
+def begin_session(
     request: SessionRequest, change: Change, entry: SessionEntry | None, reason: EndReason | None
-) -> Transaction[Granted | IdTaken]:
+) -> Transaction[GrantedSession | SessionIdTaken]:
     """Begin the lane's first session, or for *reason* another one in place of the current one."""
     if entry is None or reason is None:
-        return (yield from _create(request, change, request.key))
-    return (yield from _replace(request, change, entry, reason))
+        return (yield from _create_first_session(request, change, request.key))
+    return (yield from _replace_session(request, change, entry, reason))
 
 
-def _create(request: SessionRequest, change: Change, key: str) -> Transaction[Granted | IdTaken]:
+def _create_first_session(
+    request: SessionRequest, change: Change, key: str
+) -> Transaction[GrantedSession | SessionIdTaken]:
     if (yield Statement("session_exists", (request.new_session_id,))):
-        return IdTaken()
+        return SessionIdTaken()
     lane = yield from lane_lease(key)
     moved = lane.moved_session_id if lane is not None else None
     new = _new_entry(request, change, key)
     if moved:
         new = new.altered(opened_by=EndReason.MOVED, previous_session_id=moved)
         yield Statement("forget_moved", (key,))
-    written = yield from begin(change, new, parent=moved)
+    written = yield from begin_entry(change, new, parent=moved)
     why = EndReason.MOVED if moved else None
-    yield transition(change, written, LaneEvent.CREATED, reason=why, replaced=moved)
-    return Granted(written)
+    yield transition_statement(change, written, LaneEvent.CREATED, reason=why, replaced=moved)
+    return GrantedSession(written)
 
 
-def _replace(
+def _replace_session(
     request: SessionRequest, change: Change, entry: SessionEntry, reason: EndReason, *, told: bool = False
-) -> Transaction[Granted | IdTaken]:
+) -> Transaction[GrantedSession | SessionIdTaken]:
     if (yield Statement("session_exists", (request.new_session_id,))):
-        return IdTaken()
+        return SessionIdTaken()
     new = _new_entry(request, change, entry.session_key).altered(
         entry_id=entry.entry_id,
         version=entry.version + 1,
@@ -298,7 +306,7 @@ def _replace(
         previous_session_id=entry.session_id,
         zone=entry.zone,
     )
-    return Granted((yield from succeed(change, entry, new, reason)))
+    return GrantedSession((yield from replace_entry(change, entry, new, reason)))
 
 
 def _new_entry(request: SessionRequest, change: Change, key: str) -> SessionEntry:

@@ -17,7 +17,7 @@ from gateway_sessions.storage.tables.sql_files import row_of
 
 
 @row_of("owed_hook_calls", "dead_hook_calls")
-class StoredCall(NamedTuple):
+class HookCallRow(NamedTuple):
     """A call of a hook as it is stored."""
 
     idempotency_key: str
@@ -48,7 +48,7 @@ class HookCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Capacity:
+class HookCapacity:
     """The number of calls of one hook that may begin."""
 
     hook: str
@@ -70,7 +70,7 @@ class ClaimedCalls:
     given_up: list[HookCall]
 
 
-def next_tries(hooks: Sequence[Capacity]) -> Transaction[dict[str, datetime]]:
+def next_try_times(hooks: Sequence[HookCapacity]) -> Transaction[dict[str, datetime]]:
     """Return the instant of the next call of each hook that owes one."""
     found: dict[str, datetime] = {}
     for one in hooks:
@@ -80,8 +80,8 @@ def next_tries(hooks: Sequence[Capacity]) -> Transaction[dict[str, datetime]]:
     return found
 
 
-def claim(
-    capacity: Capacity, now: datetime, *, retry_at: datetime, max_attempts: int
+def claim_hook_calls(
+    capacity: HookCapacity, now: datetime, *, retry_at: datetime, max_attempts: int
 ) -> Transaction[ClaimedCalls]:
     """Count an attempt of each due call; if the process dies, the call is due again at *retry_at*.
 
@@ -92,9 +92,9 @@ def claim(
         "owed_hook_calls", (capacity.hook, to_micros(now), capacity.excluded, capacity.room)
     )
     owed: list[HookCall] = []
-    for row in (StoredCall(*row) for row in rows):
+    for row in (HookCallRow(*row) for row in rows):
         try:
-            owed.append(_call(row))
+            owed.append(_call_from_row(row))
         except StorageCorruptError as error:  # the others do not wait for it
             yield Statement("fail_hook_call", ("dead", 0, str(error), row.idempotency_key))
     calls = [call for call in owed if call.attempts < max_attempts]
@@ -105,43 +105,43 @@ def claim(
     return ClaimedCalls(calls, given_up)
 
 
-def succeeded(call: HookCall) -> Transaction[None]:
+def remove_made_call(call: HookCall) -> Transaction[None]:
     """Remove a call that was made."""
     yield Statement("delete_hook_call", (call.idempotency_key,))
 
 
-def withdrawn(call: HookCall, now: datetime) -> Transaction[None]:
+def withdraw_attempt(call: HookCall, now: datetime) -> Transaction[None]:
     """Take an attempt back that the program itself broke off: it does not count."""
     yield Statement("withdraw_hook_call", (to_micros(now), call.idempotency_key))
 
 
-def failed(call: HookCall, error: str, retry_at: datetime | None) -> Transaction[None]:
+def note_failed_call(call: HookCall, error: str, retry_at: datetime | None) -> Transaction[None]:
     """Let a call be tried again at *retry_at*; without an instant, give it up and keep it for operators."""
     state = "dead" if retry_at is None else "owed"
     when = to_micros(retry_at) if retry_at is not None else 0
     yield Statement("fail_hook_call", (state, when, error, call.idempotency_key))
 
 
-def dead(limit: int) -> Transaction[list[HookCall]]:
+def dead_hook_calls(limit: int) -> Transaction[list[HookCall]]:
     """Return calls that were given up, the newest first."""
     rows = yield Statement("dead_hook_calls", (limit,))
-    return [_given_up(StoredCall(*row)) for row in rows]
+    return [_given_up_call(HookCallRow(*row)) for row in rows]
 
 
-def requeue(idempotency_key: str, now: datetime) -> Transaction[None]:
+def requeue_hook_call(idempotency_key: str, now: datetime) -> Transaction[None]:
     """Owe a given-up call again, with all its attempts."""
     yield Statement("requeue_hook_call", (to_micros(now), idempotency_key))
 
 
-def _given_up(row: StoredCall) -> HookCall:
+def _given_up_call(row: HookCallRow) -> HookCall:
     """Return a call that was given up; of a damaged one, the fields that can be read."""
     try:
-        return _call(row)
+        return _call_from_row(row)
     except StorageCorruptError:
-        return _call(row, payload={})
+        return _call_from_row(row, payload={})
 
 
-def _call(row: StoredCall, payload: dict[str, Any] | None = None) -> HookCall:
+def _call_from_row(row: HookCallRow, payload: dict[str, Any] | None = None) -> HookCall:
     """Return the call in a row; a *payload* takes the place of the stored one."""
     if payload is None:
         payload = decode_json(f"hook call {row.idempotency_key!r}", row.payload, dict[str, Any])

@@ -30,23 +30,23 @@ from gateway_sessions.storage.tables.index_notes import note_moved_session
 from gateway_sessions.storage.tables.lanes import lane_lease
 from gateway_sessions.storage.tables.sessions import StoredSession, stored_session
 from gateway_sessions.storage.transactions.sessions import split, titles
-from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
+from gateway_sessions.storage.transactions.sessions.find_or_create import SessionIdTaken
 from gateway_sessions.storage.transactions.sessions.session_transitions import (
-    displaced,
-    end,
+    apply_event,
+    end_entry,
     interaction_at,
-    move_to,
-    succeed,
-    transition,
+    replace_entry,
+    take_from_lane,
+    transition_statement,
 )
 from gateway_sessions.storage.transactions.sessions.split import Descent
-from gateway_sessions.storage.transactions.transcripts.authors import hand_over
+from gateway_sessions.storage.transactions.transcripts.authors import note_authors
 
 CRASH_LOOP = "crash_loop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnEnd:
+class EndOfTurn:
     """The end of a turn, as the session's clocks need it."""
 
     session_key: str
@@ -58,23 +58,25 @@ class TurnEnd:
     known: SessionEntry | None = None
 
 
-def settle(change: Change, turn: TurnEnd) -> Transaction[SessionEntry | None]:
+def settle_clocks(change: Change, turn: EndOfTurn) -> Transaction[SessionEntry | None]:
     """Move the clocks of the lane's entry after a turn, unless the lane has another session by now."""
     entry = yield from load(turn.session_key, turn.known, locked=True)
     if entry is None or turn.session_id not in (None, entry.session_id):
         return entry
-    ended = answered if turn.touch else worked
+    ended = settle_answered_turn if turn.touch else settle_internal_turn
     return (yield from ended(change, entry, turn.last_prompt_tokens))
 
 
-def worked(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> Transaction[SessionEntry]:
+def settle_internal_turn(
+    change: Change, entry: SessionEntry, last_prompt_tokens: int | None
+) -> Transaction[SessionEntry]:
     """Return the entry after a turn that answered nobody; people hear of a reset when they come back."""
     if last_prompt_tokens in (None, entry.last_prompt_tokens):
         return entry
-    return (yield from _put(change, entry.evolve(change.now, last_prompt_tokens=last_prompt_tokens)))
+    return (yield from _put_settled(change, entry.evolve(change.now, last_prompt_tokens=last_prompt_tokens)))
 
 
-def answered(
+def settle_answered_turn(
     change: Change, entry: SessionEntry, last_prompt_tokens: int | None
 ) -> Transaction[SessionEntry]:
     """Return the entry after a turn that answered a person; the entry was read in this transaction."""
@@ -89,51 +91,51 @@ def answered(
         opened_by=None,
         deferred_boundary=boundary,
     )
-    return (yield from _put(change, settled))
+    return (yield from _put_settled(change, settled))
 
 
-def _put(change: Change, settled: SessionEntry) -> Transaction[SessionEntry]:
+def _put_settled(change: Change, settled: SessionEntry) -> Transaction[SessionEntry]:
     if settled.policy_fingerprint != policy_for(settled, change.policies).fingerprint:
         # The watcher may be about to store new instants, and leaves out what was written meanwhile.
         return (yield from put(change.with_due_instant(settled)))
     return (yield from put_record_and_clocks(settled))
 
 
-def reset(
+def reset_lane(
     change: Change, session_key: str, new_session_id: str, display_name: str | None
-) -> Transaction[SessionEntry | IdTaken | None]:
+) -> Transaction[SessionEntry | SessionIdTaken | None]:
     """End the lane's session and begin a new one, as a person asked for."""
     old = yield from load(session_key)
     if old is None:
         return None
     if (yield Statement("session_exists", (new_session_id,))):
-        return IdTaken()
-    new = _blank(change, old).altered(
+        return SessionIdTaken()
+    new = _blank_entry(change, old).altered(
         session_id=new_session_id,
         display_name=display_name if display_name is not None else old.display_name,
         opened_by=EndReason.SESSION_RESET,
         reset_had_activity=old.had_activity,
         previous_session_id=old.session_id,
     )
-    return (yield from succeed(change, old, new, EndReason.SESSION_RESET))
+    return (yield from replace_entry(change, old, new, EndReason.SESSION_RESET))
 
 
 def switch_or_fork(
     change: Change, session_key: str, target_id: str, scope: Scope, fork_id: str
-) -> Transaction[SessionEntry | IdTaken | None]:
+) -> Transaction[SessionEntry | SessionIdTaken | None]:
     """Switch the lane to another session, or to a fork of it if that session has another owner."""
     old = yield from load(session_key)
     target = yield from stored_session(target_id)
-    if old is None or target is None or target.owner == old.owner or not _sees(scope, target):
-        return (yield from switch(change, session_key, target_id, scope))
+    if old is None or target is None or target.owner == old.owner or not _can_see(scope, target):
+        return (yield from switch_session(change, session_key, target_id, scope))
     if (yield Statement("session_exists", (fork_id,))):
-        return IdTaken()
+        return SessionIdTaken()
     descent = Descent(session_id=target_id, new_session_id=fork_id, now=change.now, ids=change.ids)
-    yield from split.branch(descent, None)
-    return (yield from _take_over(change, old, _blank(change, old), fork_id))
+    yield from split.branch_session(descent, None)
+    return (yield from _take_over_session(change, old, _blank_entry(change, old), fork_id))
 
 
-def switch(
+def switch_session(
     change: Change, session_key: str, target_id: str, scope: Scope
 ) -> Transaction[SessionEntry | None]:
     """Move another existing session here, whoever owns it; a lane that holds it now loses it."""
@@ -141,16 +143,16 @@ def switch(
     if old is None or old.session_id == target_id:
         return old
     target = yield from stored_session(target_id)
-    if target is None or not _sees(scope, target):
+    if target is None or not _can_see(scope, target):
         raise SessionNotFoundError(target_id)
     holder = yield from load_by_session(target_id)
     if holder is not None:
         lane = yield from lane_lease(holder.session_key)
         if lane is not None and lane.lease_epoch is not None:
             raise SessionBusyError(holder.session_key, target_id)
-        yield from displaced(change, holder)
-    was = holder or (decode_archive(target.entry) if target.entry is not None else _blank(change, old))
-    return (yield from _take_over(change, old, was, target_id))
+        yield from take_from_lane(change, holder)
+    was = holder or (decode_archive(target.entry) if target.entry is not None else _blank_entry(change, old))
+    return (yield from _take_over_session(change, old, was, target_id))
 
 
 def undo_reset(change: Change, session_key: str) -> Transaction[SessionEntry | None]:
@@ -158,11 +160,11 @@ def undo_reset(change: Change, session_key: str) -> Transaction[SessionEntry | N
     current = yield from load(session_key)
     if current is None:
         return None
-    was = yield from before_reset(current)
-    yield from end(change, current, EndReason.RESET_UNDONE)
+    was = yield from session_before_reset(current)
+    yield from end_entry(change, current, EndReason.RESET_UNDONE)
     for last_seq, *_ in (yield Statement("transcript_version", (current.session_id,))):
         if not last_seq:  # perhaps it has the title from the one that comes back
-            yield from titles.hand_on(current.session_id, was.session_id)
+            yield from titles.hand_on_title(current.session_id, was.session_id)
     back = was.altered(
         entry_id=current.entry_id,
         session_key=session_key,
@@ -180,7 +182,7 @@ def undo_reset(change: Change, session_key: str) -> Transaction[SessionEntry | N
     return (yield from _reopen(change, current, back, Event.UNDONE, EndReason.RESET_UNDONE))
 
 
-def before_reset(current: SessionEntry) -> Transaction[SessionEntry]:
+def session_before_reset(current: SessionEntry) -> Transaction[SessionEntry]:
     """Return the session that the lane's last reset ended; `NothingToUndoError` if it cannot come back."""
     key, target_id = current.session_key, current.previous_session_id
     if target_id is None:
@@ -191,12 +193,12 @@ def before_reset(current: SessionEntry) -> Transaction[SessionEntry]:
     return decode_archive(target.entry)
 
 
-def suspend(change: Change, session_key: str, reason: str) -> Transaction[SessionEntry | None]:
+def suspend_session(change: Change, session_key: str, reason: str) -> Transaction[SessionEntry | None]:
     """Let the next message start afresh, whatever the policy says."""
     entry = yield from load(session_key)
     if entry is None or entry.suspended:
         return entry
-    return (yield from move_to(change, entry, Event.SUSPENDED, reason))
+    return (yield from apply_event(change, entry, Event.SUSPENDED, reason))
 
 
 def mark_resume_pending(change: Change, session_key: str, reason: str) -> Transaction[SessionEntry | None]:
@@ -204,7 +206,7 @@ def mark_resume_pending(change: Change, session_key: str, reason: str) -> Transa
     entry = yield from load(session_key)
     if entry is None or not allows(entry.state, Event.INTERRUPTED):
         return None
-    return (yield from move_to(change, entry, Event.INTERRUPTED, reason))
+    return (yield from apply_event(change, entry, Event.INTERRUPTED, reason))
 
 
 def clear_resume_pending(change: Change, session_key: str) -> Transaction[SessionEntry | None]:
@@ -213,10 +215,10 @@ def clear_resume_pending(change: Change, session_key: str) -> Transaction[Sessio
     entry = yield from load(session_key)
     if entry is None or not allows(entry.state, Event.RECOVERED):
         return None
-    return (yield from move_to(change, entry, Event.RECOVERED, None))
+    return (yield from apply_event(change, entry, Event.RECOVERED, None))
 
 
-def cut_off(
+def mark_cut_off(
     change: Change,
     entry: SessionEntry,
     attempts: int,
@@ -232,11 +234,11 @@ def cut_off(
     """
     yield Statement("set_attempts", (entry.session_key, attempts))
     if plan_recovery(attempts, limit) is Recovery.SUSPEND:
-        return (yield from move_to(change, entry, Event.SUSPENDED, CRASH_LOOP))
-    return (yield from move_to(change, entry, Event.INTERRUPTED, reason, since=since))
+        return (yield from apply_event(change, entry, Event.SUSPENDED, CRASH_LOOP))
+    return (yield from apply_event(change, entry, Event.INTERRUPTED, reason, since=since))
 
 
-def configure(
+def configure_session(
     change: Change, session_key: str, settings: Mapping[str, object]
 ) -> Transaction[SessionEntry | None]:
     """Set fields of the entry by name, as a person or an operator chose them for this session or chat."""
@@ -246,7 +248,7 @@ def configure(
     return (yield from put(change.with_due_instant(entry.evolve(change.now, **settings))))
 
 
-def _blank(change: Change, old: SessionEntry) -> SessionEntry:
+def _blank_entry(change: Change, old: SessionEntry) -> SessionEntry:
     """Return the lane's next entry: the lane's fields stay, the fields of the session start over."""
     return SessionEntry(
         entry_id=old.entry_id,
@@ -265,15 +267,15 @@ def _blank(change: Change, old: SessionEntry) -> SessionEntry:
     )
 
 
-def _sees(scope: Scope, session: StoredSession) -> bool:
+def _can_see(scope: Scope, session: StoredSession) -> bool:
     return scope.sees(owner=session.owner, session_key=session.session_key)
 
 
-def _take_over(
+def _take_over_session(
     change: Change, old: SessionEntry, was: SessionEntry, target_id: str
 ) -> Transaction[SessionEntry]:
-    yield from end(change, old, EndReason.SESSION_SWITCH)
-    here = _blank(change, old).altered(
+    yield from end_entry(change, old, EndReason.SESSION_SWITCH)
+    here = _blank_entry(change, old).altered(
         session_id=target_id,
         previous_session_id=was.previous_session_id,
         input_tokens=was.input_tokens,
@@ -291,12 +293,12 @@ def _take_over(
 def _reopen(
     change: Change, old: SessionEntry, entry: SessionEntry, event: Event, reason: EndReason
 ) -> Transaction[SessionEntry]:
-    yield from titles.make_room(entry.session_id, entry.owner)
-    yield from hand_over(entry.session_id, entry.session_key, entry.owner)
+    yield from titles.number_if_taken(entry.session_id, entry.owner)
+    yield from note_authors(entry.session_id, entry.session_key, entry.owner)
     yield from note_moved_session(entry.session_id, entry.session_key, entry.owner, change.ids)
     yield Statement("reopen_session", (entry.session_key, entry.owner, entry.session_id))
     yield Statement("clear_attempts", (entry.session_key,))
     written = yield from put(change.with_due_instant(entry))
     replaced = old.session_id
-    yield transition(change, written, event, came_from=old.state, reason=reason, replaced=replaced)
+    yield transition_statement(change, written, event, came_from=old.state, reason=reason, replaced=replaced)
     return written

@@ -32,7 +32,7 @@ from gateway_sessions.storage.tables.entries import EntryRow, decode_archive, de
 from gateway_sessions.storage.tables.lanes import load_lane
 from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.tables.sql_files import row_of
-from gateway_sessions.storage.transactions.sessions.titles import in_scope
+from gateway_sessions.storage.transactions.sessions.titles import scope_params
 
 BEFORE_ALL: Final = (1 << 62, "")
 """A position before every session, because lists begin with the latest."""
@@ -85,13 +85,13 @@ class SessionListQuery:
     """True if each session of a line is listed by itself."""
 
     @property
-    def seen(self) -> tuple[Any, ...]:
+    def scope_params(self) -> tuple[Any, ...]:
         """Return the parameters that choose sessions by scope."""
-        scope = in_scope(self.scope)
+        scope = scope_params(self.scope)
         return (*scope, int(self.every_session), *scope)
 
     @property
-    def says(self) -> tuple[Any, ...]:
+    def filter_params(self) -> tuple[Any, ...]:
         """Return the parameters that choose sessions by their own columns."""
         archived = None if self.archived is None else int(self.archived)
         excluded = msgspec.json.encode(self.exclude_sources).decode()
@@ -99,20 +99,20 @@ class SessionListQuery:
         return (*kind, self.min_message_count, int(self.text is not None), *_patterns(self.text or ""))
 
 
-def recent(
+def list_recent(
     wanted: SessionListQuery, after: SessionSummary | None, limit: int
 ) -> Transaction[list[SessionSummary]]:
     """Return conversations, the latest active first, behind the last one of the page before."""
-    drivers = yield from _few(wanted)
+    drivers = yield from _params_if_few(wanted)
     name = "list_recent" if drivers is None else "list_recent_of_few"
     found: list[SessionSummary] = []
     position = (to_micros(after.last_active), after.session_id) if after is not None else BEFORE_ALL
     while len(found) < limit:
-        chosen = (*(drivers or ()), *position, *wanted.seen, *wanted.says)
+        chosen = (*(drivers or ()), *position, *wanted.scope_params, *wanted.filter_params)
         room = limit - len(found)
         rows = yield Statement(name, (*chosen, room))
         for row in map(ListedSession._make, rows):
-            shown = yield from _if_readable(row, _at_root, wanted)
+            shown = yield from _skip_if_damaged(row, _show_from_root, wanted)
             if shown is not None:
                 found.append(shown)
             position = (row.last_active, row.session_id)
@@ -121,21 +121,21 @@ def recent(
     return found
 
 
-def begun(
+def list_by_beginning(
     wanted: SessionListQuery, after: SessionSummary | None, limit: int
 ) -> Transaction[list[SessionSummary]]:
     """Return conversations, the latest begun first, behind the last one of the page before."""
-    drivers = yield from _few(wanted)
+    drivers = yield from _params_if_few(wanted)
     if drivers is not None:
         return (yield from _sorted_by_beginning(wanted, drivers, after))[:limit]
     found: list[SessionSummary] = []
     position = (to_micros(after.started_at), after.lineage_root) if after is not None else BEFORE_ALL
     while len(found) < limit:
-        chosen = (*position, *wanted.seen, int(wanted.every_session), *wanted.says)
+        chosen = (*position, *wanted.scope_params, int(wanted.every_session), *wanted.filter_params)
         room = limit - len(found)
         rows = yield Statement("list_begun", (*chosen, room))
         for row in map(ListedSession._make, rows):
-            shown = yield from _if_readable(row, _at_tip, wanted)
+            shown = yield from _skip_if_damaged(row, _show_at_tip, wanted)
             if shown is not None:
                 found.append(shown)
             position = (row.started_at, row.session_id)
@@ -147,37 +147,37 @@ def begun(
 def _sorted_by_beginning(
     wanted: SessionListQuery, drivers: tuple[Any, ...], after: SessionSummary | None
 ) -> Transaction[list[SessionSummary]]:
-    chosen = (*drivers, *BEFORE_ALL, *wanted.seen, *wanted.says)
+    chosen = (*drivers, *BEFORE_ALL, *wanted.scope_params, *wanted.filter_params)
     rows = yield Statement("list_recent_of_few", (*chosen, MORE_THAN_FEW))
     found: list[SessionSummary] = []
     for row in map(ListedSession._make, rows):
-        shown = yield from _if_readable(row, _at_root, wanted)
-        if shown is not None and (after is None or _beginning(shown) < _beginning(after)):
+        shown = yield from _skip_if_damaged(row, _show_from_root, wanted)
+        if shown is not None and (after is None or _start_of(shown) < _start_of(after)):
             found.append(shown)
-    return sorted(found, key=_beginning, reverse=True)
+    return sorted(found, key=_start_of, reverse=True)
 
 
-def _beginning(summary: SessionSummary) -> tuple[datetime, str]:
+def _start_of(summary: SessionSummary) -> tuple[datetime, str]:
     return summary.started_at, summary.lineage_root
 
 
-def by_id(text: str, scope: Scope, limit: int) -> Transaction[list[SessionSummary]]:
+def list_by_id(text: str, scope: Scope, limit: int) -> Transaction[list[SessionSummary]]:
     """Return sessions whose id is the text, begins with it, or holds it, in this order."""
     wanted = text.strip()
     if not wanted:
         return []
     middle, beginning = f"%{escape_like_pattern(wanted)}%", f"{escape_like_pattern(wanted)}%"
-    rows = yield Statement("list_by_id", (middle, *in_scope(scope), wanted, beginning, limit))
+    rows = yield Statement("list_by_id", (middle, *scope_params(scope), wanted, beginning, limit))
     found: list[SessionSummary] = []
     for row in map(ListedSession._make, rows):
-        shown = yield from _at_root(row, SessionListQuery(scope=scope))
-        found.append(shown or _summary(row))
+        shown = yield from _show_from_root(row, SessionListQuery(scope=scope))
+        found.append(shown or _summary_or_error(row))
     return found
 
 
-def _few(wanted: SessionListQuery) -> Transaction[tuple[Any, ...] | None]:
+def _params_if_few(wanted: SessionListQuery) -> Transaction[tuple[Any, ...] | None]:
     """Return the parameters that find the few sessions which may match; None if there are many."""
-    for question, answer in _guesses(wanted):
+    for question, answer in _questions_for_few(wanted):
         ((count,),) = yield question
         if count < FEW:
             return answer
@@ -188,9 +188,9 @@ def _few(wanted: SessionListQuery) -> Transaction[tuple[Any, ...] | None]:
     return None
 
 
-def _guesses(wanted: SessionListQuery) -> Iterator[tuple[Statement, tuple[Any, ...]]]:
+def _questions_for_few(wanted: SessionListQuery) -> Iterator[tuple[Statement, tuple[Any, ...]]]:
     """Yield questions that may show that few sessions match, with the parameters that find these."""
-    _, owners, session_key = in_scope(wanted.scope)
+    _, owners, session_key = scope_params(wanted.scope)
     if not wanted.scope.sees_everything:
         question = Statement("few_of_owners", (owners, FEW, session_key, FEW))
         yield question, (owners, session_key, None, 0, NOBODY)
@@ -201,7 +201,7 @@ def _guesses(wanted: SessionListQuery) -> Iterator[tuple[Statement, tuple[Any, .
         yield question, (NOBODY, None, wanted.source, 0, NOBODY)
 
 
-def _if_readable(
+def _skip_if_damaged(
     row: ListedSession,
     look: Callable[[ListedSession, SessionListQuery], Transaction[SessionSummary | None]],
     wanted: SessionListQuery,
@@ -214,35 +214,35 @@ def _if_readable(
         return None
 
 
-def _at_root(row: ListedSession, wanted: SessionListQuery) -> Transaction[SessionSummary | None]:
+def _show_from_root(row: ListedSession, wanted: SessionListQuery) -> Transaction[SessionSummary | None]:
     """Return the session with the start of its conversation; None for the session of a sub-agent."""
-    before = yield from _line_before(row)
+    before = yield from _ancestors_of(row)
     if any(link.relation == Relation.DELEGATE for link in before):
         return None
     if wanted.every_session:
-        return _summary(row)
+        return _summary_or_error(row)
     root = None
     for link in reversed(before):
         if not link.visible(wanted.scope):
             break
         root = link
-    return _summary(row, root)
+    return _summary_or_error(row, root)
 
 
-def _at_tip(row: ListedSession, wanted: SessionListQuery) -> Transaction[SessionSummary | None]:
+def _show_at_tip(row: ListedSession, wanted: SessionListQuery) -> Transaction[SessionSummary | None]:
     """Return the session in which a conversation goes on today, if it matches the filters."""
-    begun = yield from _at_root(row, wanted)
+    begun = yield from _show_from_root(row, wanted)
     if begun is None or wanted.every_session or row.end_reason != EndReason.COMPRESSION:
         return begun
     tip = yield from lineage.visible_tip(row.session_id, wanted.scope)
-    rows = yield Statement("list_one", (tip, *wanted.says))
+    rows = yield Statement("list_one", (tip, *wanted.filter_params))
     if not rows:
         return None
     root = lineage.LineageLink(row.session_id, started_at=row.started_at)
-    return _summary(ListedSession._make(rows[0]), root)
+    return _summary_or_error(ListedSession._make(rows[0]), root)
 
 
-def _line_before(row: ListedSession) -> Transaction[list[lineage.LineageLink]]:
+def _ancestors_of(row: ListedSession) -> Transaction[list[lineage.LineageLink]]:
     """Return the sessions that a session continues."""
     if row.relation != Relation.CONTINUATION:
         return []
@@ -250,7 +250,7 @@ def _line_before(row: ListedSession) -> Transaction[list[lineage.LineageLink]]:
     return line[: [link.session_id for link in line].index(row.session_id)]
 
 
-def _summary(row: ListedSession, root: lineage.LineageLink | None = None) -> SessionSummary:
+def _summary_or_error(row: ListedSession, root: lineage.LineageLink | None = None) -> SessionSummary:
     try:
         return _read_summary(row, root)
     except DAMAGE as error:
@@ -369,7 +369,7 @@ def ended_entry(session_id: str) -> Transaction[SessionEntry | None]:
     return decode_archive(session.entry)
 
 
-def lane(session_key: str) -> Transaction[Lane]:
+def lane_state(session_key: str) -> Transaction[Lane]:
     """Return whether a turn runs and by which lease, its failed tries, and the session that moved away."""
     row = yield from load_lane(session_key)
     known = Lane(running=row.running, attempts=row.attempts, moved_session_id=row.moved_session_id)
@@ -379,7 +379,7 @@ def lane(session_key: str) -> Transaction[Lane]:
     return replace(known, epoch=row.lease_epoch, token=row.lease_token, running_since=since)
 
 
-def transitions(session_key: str, limit: int) -> Transaction[list[SessionTransition]]:
+def list_transitions(session_key: str, limit: int) -> Transaction[list[SessionTransition]]:
     """Return the latest transitions of a lane, the newest first."""
     rows = yield Statement("transitions_of_lane", (session_key, limit))
     return [SessionTransition(from_micros(at), *what) for at, *what in rows]
@@ -390,13 +390,13 @@ def any_session() -> Transaction[bool]:
     return bool((yield Statement("any_session")))
 
 
-def lanes_since(since: datetime, after: str, limit: int) -> Transaction[list[str]]:
+def list_lanes_since(since: datetime, after: str, limit: int) -> Transaction[list[str]]:
     """Return lanes with messages since then, in the order of their keys, behind the key *after*."""
     rows = yield Statement("lanes_in_use_since", (after, to_micros(since), limit))
     return [session_key for (session_key,) in rows]
 
 
-def moments_on(session_key: str, since: datetime) -> Transaction[list[datetime]]:
+def list_moments_on(session_key: str, since: datetime) -> Transaction[list[datetime]]:
     """Return the instants at which people wrote on a lane since then, in their order."""
     rows = yield Statement("moments_on_lane", (session_key, to_micros(since)))
     return [from_micros(sent_at) for (sent_at,) in rows]

@@ -80,7 +80,7 @@ class PrunableKind:
 
 
 @dataclass(slots=True)
-class Removed:
+class RemovedSessions:
     """The sessions that one step has removed."""
 
     session_ids: list[str] = field(default_factory=list[str])
@@ -88,22 +88,22 @@ class Removed:
     """The sessions that were planned for removal and have been used again since."""
 
 
-def plan(bounds: Bounds, kind: PrunableKind, limit: int | None = None) -> Transaction[PrunePlan]:
+def plan_removal(bounds: Bounds, kind: PrunableKind, limit: int | None = None) -> Transaction[PrunePlan]:
     """Return the sessions to remove to keep the bounds, the oldest first: all, or the first *limit*."""
     ((count, text_bytes),) = yield Statement("size_of_sessions_to_prune", kind.params)
     made = PrunePlan(bounds, count=count, text_bytes=text_bytes, limit=limit)
-    yield from _offer_to(made, kind)
+    yield from _offer_groups(made, kind)
     return made
 
 
-def first_to_go(kind: PrunableKind) -> Transaction[datetime | None]:
+def first_removal_due(kind: PrunableKind) -> Transaction[datetime | None]:
     """Return when the session was touched that grows too old before all others; None if none ever does."""
     found = FirstToGo()
-    yield from _offer_to(found, kind)
+    yield from _offer_groups(found, kind)
     return found.last_active
 
 
-def _offer_to(taker: PrunePlan | FirstToGo, kind: PrunableKind) -> Transaction[None]:
+def _offer_groups(taker: PrunePlan | FirstToGo, kind: PrunableKind) -> Transaction[None]:
     """Offer sessions with their sub-agents, the oldest first, until the taker wants no more."""
     position = _BEGINNING
     while True:
@@ -111,14 +111,14 @@ def _offer_to(taker: PrunePlan | FirstToGo, kind: PrunableKind) -> Transaction[N
         for one in map(PrunableSession._make, rows):
             if not taker.wants_more(from_micros(one.last_active)):
                 return
-            group = (yield from group_of(one.session_id, unended=kind.unended)) if one.has_others else None
-            taker.offer(group or _alone(one))
+            group = (yield from load_group(one.session_id, unended=kind.unended)) if one.has_others else None
+            taker.offer(group or _single_group(one))
             position = (one.last_active, one.session_id)
         if len(rows) < PAGE:
             return
 
 
-def group_of(session_id: str, *, unended: bool) -> Transaction[SessionGroup | None]:
+def load_group(session_id: str, *, unended: bool) -> Transaction[SessionGroup | None]:
     """Return a session with its sub-agents, and whether one of these, or its continuation, is in use.
 
     Unless *unended*, a session that has not ended stays, and so do the sessions that it continues.
@@ -127,7 +127,7 @@ def group_of(session_id: str, *, unended: bool) -> Transaction[SessionGroup | No
     if not rows:
         return None
     head = RemovableSession._make(rows[0])
-    members, latest, protected = [_member(head)], head.last_active, bool(head.is_kept)
+    members, latest, protected = [_group_member(head)], head.last_active, bool(head.is_kept)
     protected = protected or not (unended or head.has_ended)
     seen, waiting = {session_id}, [(session_id, True)]
     while waiting:
@@ -139,7 +139,7 @@ def group_of(session_id: str, *, unended: bool) -> Transaction[SessionGroup | No
             goes = removed and not (parent == session_id and one.relation == Relation.CONTINUATION)
             seen.add(one.session_id)
             waiting.append((one.session_id, goes))
-            members += [_member(one)] if goes else []
+            members += [_group_member(one)] if goes else []
             goes_on = not (goes or unended or one.has_ended)
             latest, protected = max(latest, one.last_active), protected or bool(one.is_kept) or goes_on
     return SessionGroup(members=tuple(members), last_active=from_micros(latest), protected=protected)
@@ -147,41 +147,41 @@ def group_of(session_id: str, *, unended: bool) -> Transaction[SessionGroup | No
 
 def remove_groups(
     groups: Sequence[SessionGroup], ids: Iterator[int], *, unended: bool
-) -> Transaction[Removed]:
+) -> Transaction[RemovedSessions]:
     """Remove the planned sessions, except those that have been used since."""
-    removed = Removed()
+    removed = RemovedSessions()
     for planned in groups:
         head = planned.members[0].session_id
-        group = yield from group_of(head, unended=unended)
+        group = yield from load_group(head, unended=unended)
         if group is not None and not group.is_still(planned):
             removed.in_use.append(head)
             continue
         for member in group.members if group is not None else ():
-            yield from remove(member.session_id, ids)
+            yield from remove_session(member.session_id, ids)
             removed.session_ids.append(member.session_id)
     return removed
 
 
 def check_deletable(session_id: str) -> Transaction[None]:
     """Raise the error that a deletion would raise, if any."""
-    group = yield from group_of(session_id, unended=True)
+    group = yield from load_group(session_id, unended=True)
     for member in group.members if group is not None else ():
-        yield from _is_on_no_lane(member.session_id)
+        yield from _require_no_lane(member.session_id)
 
 
-def delete(session_id: str, ids: Iterator[int]) -> Transaction[list[str]]:
+def delete_session(session_id: str, ids: Iterator[int]) -> Transaction[list[str]]:
     """Remove a session with its sub-agents; return their ids. Raise an error if one of them is on a lane."""
-    group = yield from group_of(session_id, unended=True)
+    group = yield from load_group(session_id, unended=True)
     if group is None:
         return []
     for member in group.members:
-        yield from _is_on_no_lane(member.session_id)
+        yield from _require_no_lane(member.session_id)
     for member in group.members:
-        yield from remove(member.session_id, ids)
+        yield from remove_session(member.session_id, ids)
     return [member.session_id for member in group.members]
 
 
-def remove(session_id: str, ids: Iterator[int]) -> Transaction[Counter[str]]:
+def remove_session(session_id: str, ids: Iterator[int]) -> Transaction[Counter[str]]:
     """Remove and count every row of a session; sessions that came from it stay, without a parent."""
     one = (session_id,)
     yield Statement("detach_children", one)
@@ -203,13 +203,13 @@ def remove(session_id: str, ids: Iterator[int]) -> Transaction[Counter[str]]:
     return removed
 
 
-def leftovers() -> Transaction[list[str]]:
+def removed_with_leftovers() -> Transaction[list[str]]:
     """Return the removed sessions of which some messages are left."""
     rows = yield Statement("leftovers", (LEFT_OVER, _BEHIND))
     return [name.removeprefix(LEFT_OVER) for (name,) in rows]
 
 
-def remove_leftover(session_id: str, ids: Iterator[int]) -> Transaction[int]:
+def remove_leftover_messages(session_id: str, ids: Iterator[int]) -> Transaction[int]:
     """Remove some messages of a removed session; return how many. Fewer than `PIECE` were the last."""
     if (yield from meta.get_fact(f"{LEFT_OVER}{session_id}")) is None:
         return 0  # somebody else has, and by now there may be a new session of that name
@@ -219,9 +219,9 @@ def remove_leftover(session_id: str, ids: Iterator[int]) -> Transaction[int]:
     return removed
 
 
-def make_way(session_id: str, ids: Iterator[int]) -> Transaction[None]:
+def remove_earlier_session(session_id: str, ids: Iterator[int]) -> Transaction[None]:
     """Remove all that is left of an earlier session with this id, before a new one begins."""
-    while (yield from remove_leftover(session_id, ids)):
+    while (yield from remove_leftover_messages(session_id, ids)):
         pass
 
 
@@ -234,7 +234,7 @@ def _remove_messages(session_id: str, ids: Iterator[int]) -> Transaction[int]:
     return len(gone)
 
 
-def _is_on_no_lane(session_id: str) -> Transaction[None]:
+def _require_no_lane(session_id: str) -> Transaction[None]:
     for (session_key,) in (yield Statement("lane_of_session", (session_id,))):
         lane = yield from lane_lease(session_key)
         if lane is not None and lane.lease_epoch is not None:
@@ -242,10 +242,10 @@ def _is_on_no_lane(session_id: str) -> Transaction[None]:
         raise SessionOnLaneError(session_key, session_id)
 
 
-def _member(one: AnySession) -> GroupMember:
+def _group_member(one: AnySession) -> GroupMember:
     return GroupMember(one.session_id, messages=one.last_seq, text_bytes=one.text_bytes)
 
 
-def _alone(one: PrunableSession) -> SessionGroup:
+def _single_group(one: PrunableSession) -> SessionGroup:
     latest = from_micros(one.last_active)
-    return SessionGroup(members=(_member(one),), last_active=latest, protected=bool(one.is_kept))
+    return SessionGroup(members=(_group_member(one),), last_active=latest, protected=bool(one.is_kept))

@@ -29,7 +29,7 @@ from gateway_sessions.storage.tables.index_notes import note_new_lane
 from gateway_sessions.storage.tables.sessions import ancestor
 from gateway_sessions.storage.tables.sql_files import record_of, row_of
 from gateway_sessions.storage.tables.statements import session_lock
-from gateway_sessions.storage.transactions.sessions.remove import make_way
+from gateway_sessions.storage.transactions.sessions.remove import remove_earlier_session
 
 UNKNOWN_SOURCE: Final = "unknown"
 TOOL_SOURCE: Final = "tool"
@@ -67,7 +67,7 @@ class NewSession:
         return f"{self._platform}:user:{encode_part(self.user_id)}" if self.user_id else None
 
     @property
-    def nobodys(self) -> str:
+    def owner_without_user(self) -> str:
         """Return the owner of sessions that name no user."""
         return f"{self._platform}:local"
 
@@ -83,7 +83,7 @@ class NewSession:
         ]
         return self.relation or next(iter(marked), None)
 
-    def settings(self) -> tuple[str | None, ...]:
+    def encoded_settings(self) -> tuple[str | None, ...]:
         """Return the model, its settings, the prompt and the extra fields as they are stored."""
         intake = StorableEncoder()
         return (
@@ -112,7 +112,7 @@ class NewSessionRow(NamedTuple):
     extra: str | None = None
 
 
-def add_row(
+def add_session_row(
     entry: SessionEntry, started_at: datetime, parent: str | None, relation: Relation = Relation.SUCCESSION
 ) -> Transaction[None]:
     """Add the row of a lane's new session, without any message."""
@@ -130,61 +130,61 @@ def add_row(
     yield Statement("add_totals", (row.session_id, row.started_at))
 
 
-def create(new: NewSession, ids: Iterator[int]) -> Transaction[str]:
+def create_session(new: NewSession, ids: Iterator[int]) -> Transaction[str]:
     """Create a session by hand; a session that exists already gets only the fields that it lacks."""
     check_session_id(new.session_id)
     source = check_word("source", new.source)
     user = None if new.user_id is None else check_word("user_id", new.user_id)
     new = replace(new, source=source, user_id=user)
     key = None if new.session_key is None else check_word("session_key", new.session_key, 4096)
-    settings = new.settings()
+    settings = new.encoded_settings()
     there = bool((yield Statement("session_exists", (new.session_id,))))
-    parent, relation = yield from _descent(new, there=there)
+    parent, relation = yield from _checked_descent(new, there=there)
     if there:
         if key is not None:
             yield from note_new_lane(new.session_id, ids)
         yield Statement("fill_session_row", (key, relation, parent, *settings, new.session_id))
         return new.session_id
-    owner = yield from _owner(new, key, parent)
+    owner = yield from _owner_of_new(new, key, parent)
     started = to_micros(new.started_at)
     if not new.is_new:
         yield from tombstones.refuse_if_erased(new.session_id, owner, started)
     row = NewSessionRow(new.session_id, key, owner, source, user, parent, relation, started, *settings)
-    yield from make_way(new.session_id, ids)
+    yield from remove_earlier_session(new.session_id, ids)
     yield Statement("add_session_row", row)
     yield Statement("add_totals", (new.session_id, started))
     return new.session_id
 
 
-def get(session_id: str) -> Transaction[SessionRecord | None]:
+def load_record(session_id: str) -> Transaction[SessionRecord | None]:
     """Return the record of a session; None if there is none."""
     rows = yield Statement("session_record", (session_id,))
     return decode_record(rows[0]) if rows else None
 
 
-def end_row(session_id: str, reason: str, now: datetime) -> Transaction[bool]:
+def end_session_row(session_id: str, reason: str, now: datetime) -> Transaction[bool]:
     """End a session that is on no lane; False if it has ended already, and that reason stands."""
     check_one_line_reason(reason)
-    yield from _is_on_no_lane(session_id)
+    yield from _require_no_lane(session_id)
     ((changed,),) = yield Statement("end_session_row", (to_micros(now), reason, session_id))
     return bool(changed)
 
 
-def reopen_row(session_id: str) -> Transaction[bool]:
+def reopen_session_row(session_id: str) -> Transaction[bool]:
     """Let a session that is on no lane go on; False if it has not ended."""
-    yield from _is_on_no_lane(session_id)
+    yield from _require_no_lane(session_id)
     ((changed,),) = yield Statement("reopen_session_row", (session_id,))
     return bool(changed)
 
 
-def change(statement: str, session_id: str, *values: object) -> Transaction[None]:
+def set_columns(statement: str, session_id: str, *values: object) -> Transaction[None]:
     """Set columns of a session's row; `SessionNotFoundError` if there is none."""
     ((changed,),) = yield Statement(statement, (*values, session_id), alone=True)
     if not changed:
         raise SessionNotFoundError(session_id)
 
 
-def note_prompt(session_id: str, prompt: str) -> Transaction[bool]:
+def store_first_prompt(session_id: str, prompt: str) -> Transaction[bool]:
     """Store the prompt of a session that has none; return whether it was stored."""
     ((noted,),) = yield Statement(
         "note_system_prompt", (prompt, session_id), alone=True, lock=session_lock(session_id)
@@ -199,7 +199,7 @@ def count_messages(session_id: str, *, include_hidden: bool) -> Transaction[int]
     raise SessionNotFoundError(session_id)
 
 
-def count(
+def count_sessions(
     scope: Scope, *, source: str | None, min_message_count: int, include_archived: bool
 ) -> Transaction[int]:
     """Count the sessions that *scope* may see."""
@@ -232,21 +232,21 @@ def decode_record(row: Row) -> SessionRecord:
     return record
 
 
-def _owner(new: NewSession, key: str | None, parent: str | None) -> Transaction[str]:
+def _owner_of_new(new: NewSession, key: str | None, parent: str | None) -> Transaction[str]:
     """Return the owner of the lane, or the user named; else the owner of the parent session."""
     for (owner,) in (yield Statement("owner_of_lane", (key,))) if key else ():
         return str(owner)
     if new.owner is None and parent is not None and (came_from := (yield from ancestor(parent))) is not None:
         return came_from.owner
-    return new.owner or new.nobodys
+    return new.owner or new.owner_without_user
 
 
-def _descent(new: NewSession, *, there: bool) -> Transaction[tuple[str | None, str | None]]:
+def _checked_descent(new: NewSession, *, there: bool) -> Transaction[tuple[str | None, str | None]]:
     """Return the parent and the relation to store, after a check that the sessions stay a tree."""
     parent = new.parent_session_id
     if parent is None:
         return None, None
-    yield from _is_no_descendant(parent, new.session_id)
+    yield from _require_no_descendant(parent, new.session_id)
     relation = new.stated_relation or (yield from _usual_relation(parent, new))
     if relation == Relation.CONTINUATION:
         for (taken,) in (yield Statement("continuation_of_session", (parent,))):
@@ -269,7 +269,7 @@ def _usual_relation(parent: str, new: NewSession) -> Transaction[Relation]:
     return Relation.SUCCESSION if any(one != new.session_id for (one,) in taken) else Relation.CONTINUATION
 
 
-def _is_no_descendant(parent: str, session_id: str) -> Transaction[None]:
+def _require_no_descendant(parent: str, session_id: str) -> Transaction[None]:
     """Raise an error if the parent does not exist, or descends from the session itself."""
     current: str | None = parent
     for _ in range(LONGEST_DESCENT):
@@ -284,7 +284,7 @@ def _is_no_descendant(parent: str, session_id: str) -> Transaction[None]:
             return
 
 
-def _is_on_no_lane(session_id: str) -> Transaction[None]:
+def _require_no_lane(session_id: str) -> Transaction[None]:
     if not (yield Statement("session_exists", (session_id,))):
         raise SessionNotFoundError(session_id)
     for (session_key,) in (yield Statement("lane_of_session", (session_id,))):

@@ -18,7 +18,7 @@ from gateway_sessions.storage.tables.entries import encode_archive, put, remove
 from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.tables.sql_files import record_of
 from gateway_sessions.storage.transactions.sessions import titles
-from gateway_sessions.storage.transactions.sessions.session_rows import add_row
+from gateway_sessions.storage.transactions.sessions.session_rows import add_session_row
 
 
 @record_of("add_transition")
@@ -55,26 +55,26 @@ def interaction_at(entry: SessionEntry, change: Change) -> datetime:
     return max(change.now, entry.last_interaction_at)
 
 
-def begin(change: Change, entry: SessionEntry, parent: str | None) -> Transaction[SessionEntry]:
+def begin_entry(change: Change, entry: SessionEntry, parent: str | None) -> Transaction[SessionEntry]:
     """Write a new session and make it the current one of its lane."""
-    yield from add_row(entry, change.now, parent)
+    yield from add_session_row(entry, change.now, parent)
     if not entry.entry_id:
         entry = entry.altered(entry_id=next(change.entry_ids))
     return (yield from put(change.with_due_instant(entry)))
 
 
-def end(change: Change, entry: SessionEntry, reason: EndReason) -> Transaction[bool]:
+def end_entry(change: Change, entry: SessionEntry, reason: EndReason) -> Transaction[bool]:
     """End the entry's session and owe the hooks a call; a session that has ended already stays as it is."""
     session = yield from stored_session(entry.session_id)
     if session is None or session.ended_at is not None:
         return False
-    yield end_of(entry, change.now, str(reason))
+    yield end_session_statement(entry, change.now, str(reason))
     for hook in change.hooks:
-        yield Statement("add_hook_call", _hook_call(change, entry, reason, hook, session.ends))
+        yield Statement("add_hook_call", _new_hook_call(change, entry, reason, hook, session.ends))
     return True
 
 
-def succeed(
+def replace_entry(
     change: Change, old: SessionEntry, new: SessionEntry, reason: EndReason
 ) -> Transaction[SessionEntry]:
     """End the old session and begin the new one, which names the old one and has no failed tries.
@@ -82,7 +82,7 @@ def succeed(
     The model and the title that people chose for a session before they said anything in it go over to the new
     session, because they chose them for what they say first.
     """
-    yield from end(change, old, reason)
+    yield from end_entry(change, old, reason)
     # A waiting turn may have been tried: its tries count in the new session too, unless it was given up.
     given_up = reason is EndReason.SUSPENDED
     yield Statement("clear_attempts" if given_up else "clear_attempts_of_nothing", (old.session_key,))
@@ -93,15 +93,17 @@ def succeed(
     untouched = not last_seq
     if untouched:
         new = new.altered(model_override=old.model_override)
-    written = yield from begin(change, new, parent=old.session_id)
+    written = yield from begin_entry(change, new, parent=old.session_id)
     if untouched:
-        yield from titles.hand_on(old.session_id, new.session_id)
+        yield from titles.hand_on_title(old.session_id, new.session_id)
     replaced = old.session_id
-    yield transition(change, written, Event.RESET, came_from=old.state, reason=reason, replaced=replaced)
+    yield transition_statement(
+        change, written, Event.RESET, came_from=old.state, reason=reason, replaced=replaced
+    )
     return written
 
 
-def move_to(
+def apply_event(
     change: Change, entry: SessionEntry, event: Event, reason: str | None, *, since: datetime | None = None
 ) -> Transaction[SessionEntry]:
     """Take an event of the state machine and write the entry; an illegal one raises and changes nothing.
@@ -115,19 +117,19 @@ def move_to(
         state_since=(since or change.now) if reason is not None else None,
     )
     written = yield from put(change.with_due_instant(moved))
-    yield transition(change, written, event, came_from=entry.state, reason=reason)
+    yield transition_statement(change, written, event, came_from=entry.state, reason=reason)
     return written
 
 
-def displaced(change: Change, entry: SessionEntry) -> Transaction[None]:
+def take_from_lane(change: Change, entry: SessionEntry) -> Transaction[None]:
     """Take the session away from its lane, because another lane goes on with it."""
     yield from remove(entry)
     yield Statement("mark_moved", (entry.session_key, entry.session_id))
     yield Statement("clear_attempts", (entry.session_key,))
-    yield transition(change, entry, Event.SWITCHED, came_from=entry.state, reason=EndReason.MOVED)
+    yield transition_statement(change, entry, Event.SWITCHED, came_from=entry.state, reason=EndReason.MOVED)
 
 
-def transition(
+def transition_statement(
     change: Change,
     entry: SessionEntry,
     event: Event | LaneEvent,
@@ -142,16 +144,16 @@ def transition(
         session_key=entry.session_key,
         session_id=entry.session_id,
         event=str(event),
-        from_state=_text(came_from),
+        from_state=_text_or_none(came_from),
         to_state=str(entry.state),
-        reason=_text(reason),
+        reason=_text_or_none(reason),
         actor=str(change.actor),
         previous_session_id=replaced,
     )
-    return logged(next(change.ids), row)
+    return log_statement(next(change.ids), row)
 
 
-def logged(change_id: int, row: Transition) -> Statement:
+def log_statement(change_id: int, row: Transition) -> Statement:
     """Write a row of the transition log. No other function writes one."""
     columns = TransitionColumns(
         change_id=change_id,
@@ -167,7 +169,7 @@ def logged(change_id: int, row: Transition) -> Statement:
     return Statement("add_transition", columns, news=row)
 
 
-def end_of(entry: SessionEntry, at: datetime, reason: str) -> Statement:
+def end_session_statement(entry: SessionEntry, at: datetime, reason: str) -> Statement:
     """End the entry's session, and keep its record so that it can come back."""
     news = SessionEnd(at=at, session_key=entry.session_key, session_id=entry.session_id, reason=reason)
     return Statement(
@@ -175,12 +177,14 @@ def end_of(entry: SessionEntry, at: datetime, reason: str) -> Statement:
     )
 
 
-def _text(word: str | None) -> str | None:
+def _text_or_none(word: str | None) -> str | None:
     """Return a plain string: drivers refuse members of string enums."""
     return str(word) if word is not None else None
 
 
-def _hook_call(change: Change, entry: SessionEntry, reason: EndReason, hook: str, ends: int) -> NewHookCall:
+def _new_hook_call(
+    change: Change, entry: SessionEntry, reason: EndReason, hook: str, ends: int
+) -> NewHookCall:
     now = to_micros(change.now)
     payload = msgspec.json.encode(
         {"reason": str(reason), "platform": entry.platform, "chat_type": entry.chat_type, "ended_at": now}

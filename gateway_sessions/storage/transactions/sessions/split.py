@@ -25,10 +25,13 @@ from gateway_sessions.storage.tables.change import Actor, LaneEvent
 from gateway_sessions.storage.tables.entries import load_by_session, put
 from gateway_sessions.storage.tables.sessions import AncestorRow, ancestor
 from gateway_sessions.storage.transactions.sessions import titles
-from gateway_sessions.storage.transactions.sessions.remove import make_way
-from gateway_sessions.storage.transactions.sessions.session_transitions import end_of, logged
+from gateway_sessions.storage.transactions.sessions.remove import remove_earlier_session
+from gateway_sessions.storage.transactions.sessions.session_transitions import (
+    end_session_statement,
+    log_statement,
+)
 from gateway_sessions.storage.transactions.transcripts import messages as transcript
-from gateway_sessions.storage.transactions.transcripts.authors import in_place_of
+from gateway_sessions.storage.transactions.transcripts.authors import with_authors_of
 from gateway_sessions.storage.transactions.transcripts.messages import MessagePage
 
 
@@ -45,7 +48,7 @@ class Descent:
     system_prompt: str | None = None
 
 
-def split(descent: Descent, messages: Sequence[Message]) -> Transaction[str]:
+def continue_in_new_session(descent: Descent, messages: Sequence[Message]) -> Transaction[str]:
     """End the session and go on with *messages*, a summary of it, in a new one; the lane follows.
 
     A later caller gets the continuation that exists already.
@@ -54,7 +57,7 @@ def split(descent: Descent, messages: Sequence[Message]) -> Transaction[str]:
     if not messages:
         problem = "a continuation needs the messages that it goes on with"
         raise InvalidInputError(problem)
-    parent = yield from _parent(descent.session_id)
+    parent = yield from _require_parent(descent.session_id)
     there = yield Statement("continuation_of_session", (descent.session_id,))
     compressed = parent.end_reason == EndReason.COMPRESSION
     for (continuation,) in there:
@@ -68,21 +71,21 @@ def split(descent: Descent, messages: Sequence[Message]) -> Transaction[str]:
     entry = yield from load_by_session(descent.session_id)
     reason = str(EndReason.COMPRESSION)
     if entry is not None:
-        yield end_of(entry, descent.now, reason)
+        yield end_session_statement(entry, descent.now, reason)
     else:
         yield Statement("end_session", (to_micros(descent.now), reason, None, descent.session_id))
-    yield from _descend(descent, Relation.CONTINUATION, parent)
-    summary = yield from in_place_of(descent.session_id, messages)
-    yield from transcript.append(descent.new_session_id, summary, descent.now, descent.ids)
+    yield from _add_descendant(descent, Relation.CONTINUATION, parent)
+    summary = yield from with_authors_of(descent.session_id, messages)
+    yield from transcript.append_messages(descent.new_session_id, summary, descent.now, descent.ids)
     if entry is not None:
-        yield from _follow(descent, entry)
+        yield from _move_lane_to(descent, entry)
     return descent.new_session_id
 
 
-def branch(descent: Descent, at_message_id: int | None) -> Transaction[str]:
+def branch_session(descent: Descent, at_message_id: int | None) -> Transaction[str]:
     """Create a session with a copy of the transcript up to that message; the old session does not change."""
     check_session_id(descent.new_session_id)
-    parent = yield from _parent(descent.session_id)
+    parent = yield from _require_parent(descent.session_id)
     before = None
     if at_message_id is not None:
         places = yield Statement("place_of_message", (at_message_id, descent.session_id))
@@ -94,20 +97,20 @@ def branch(descent: Descent, at_message_id: int | None) -> Transaction[str]:
     rows = yield Statement("parent_of_session", (descent.new_session_id,))
     if rows and tuple(rows[0]) == (descent.session_id, Relation.BRANCH):
         return descent.new_session_id  # asked for again by somebody who did not get the answer
-    yield from _descend(descent, Relation.BRANCH, parent)
-    said = yield from transcript.page(descent.session_id, MessagePage(after_seq=0, before_seq=before))
-    yield from transcript.append(descent.new_session_id, said, descent.now, descent.ids, copied=True)
+    yield from _add_descendant(descent, Relation.BRANCH, parent)
+    said = yield from transcript.load_page(descent.session_id, MessagePage(after_seq=0, before_seq=before))
+    yield from transcript.append_messages(descent.new_session_id, said, descent.now, descent.ids, copied=True)
     return descent.new_session_id
 
 
-def _parent(session_id: str) -> Transaction[AncestorRow]:
+def _require_parent(session_id: str) -> Transaction[AncestorRow]:
     parent = yield from ancestor(session_id)
     if parent is None:
         raise SessionNotFoundError(session_id)
     return parent
 
 
-def _descend(descent: Descent, relation: Relation, parent: AncestorRow) -> Transaction[None]:
+def _add_descendant(descent: Descent, relation: Relation, parent: AncestorRow) -> Transaction[None]:
     """Add the row of the new session, with the lane, the owner and the next title of the old one."""
     new_id, micros = descent.new_session_id, to_micros(descent.now)
     if (yield Statement("session_exists", (new_id,))):
@@ -115,14 +118,14 @@ def _descend(descent: Descent, relation: Relation, parent: AncestorRow) -> Trans
     yield from tombstones.refuse_if_being_erased(descent.session_id, parent.owner, parent.started_at)
     called: tuple[str | None, str | None] = (None, None)
     if parent.title is not None:
-        called = (yield from titles.next_free(parent.owner, parent.title)), str(TitledBy.LINEAGE)
-    yield from make_way(new_id, descent.ids)
+        called = (yield from titles.next_free_title(parent.owner, parent.title)), str(TitledBy.LINEAGE)
+    yield from remove_earlier_session(new_id, descent.ids)
     answered = (descent.model, descent.system_prompt)
     yield Statement("add_descendant", (new_id, str(relation), micros, *called, *answered, descent.session_id))
     yield Statement("add_totals_of_descendant", (new_id, micros, descent.session_id))
 
 
-def _follow(descent: Descent, entry: SessionEntry) -> Transaction[None]:
+def _move_lane_to(descent: Descent, entry: SessionEntry) -> Transaction[None]:
     """Let the lane go on with the new session; its due instant does not change."""
     yield from put(entry.evolve(descent.now, session_id=descent.new_session_id))
     row = Transition(
@@ -136,4 +139,4 @@ def _follow(descent: Descent, entry: SessionEntry) -> Transaction[None]:
         actor=str(Actor.AGENT),
         previous_session_id=entry.session_id,
     )
-    yield logged(next(descent.ids), row)
+    yield log_statement(next(descent.ids), row)

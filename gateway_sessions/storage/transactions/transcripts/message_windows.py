@@ -20,7 +20,7 @@ from gateway_sessions.core.transcript.messages import (
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.message_rows import decode_messages
 from gateway_sessions.storage.tables.sql_files import row_of
-from gateway_sessions.storage.transactions.transcripts.messages import must_exist, rows_of
+from gateway_sessions.storage.transactions.transcripts.messages import require_session, row_limit
 from gateway_sessions.storage.transactions.transcripts.rewind import UserTurnRow
 from gateway_sessions.storage.transactions.transcripts.rewrite import rows_made_of
 
@@ -48,11 +48,11 @@ class Anchor:
     include_hidden: bool = False
 
 
-def around(anchor: Anchor) -> Transaction[MessageWindow]:
+def window_around(anchor: Anchor) -> Transaction[MessageWindow]:
     """Return the message and its neighbours; an empty window if it is missing, or hidden from the caller."""
     places = yield Statement("find_message", (anchor.message_id, anchor.session_id))
     if not places:
-        yield from must_exist(anchor.session_id)
+        yield from require_session(anchor.session_id)
         return MessageWindow()
     place = FoundPlace._make(places[0])
     if place.hidden_because not in SHOWN and not anchor.include_hidden:
@@ -64,9 +64,9 @@ def around(anchor: Anchor) -> Transaction[MessageWindow]:
     return MessageWindow((*reversed(before), *behind[1:]), len(before) - 1, len(behind) - 1)
 
 
-def anchored(anchor: Anchor) -> Transaction[AnchoredView]:
+def window_with_ends(anchor: Anchor) -> Transaction[AnchoredView]:
     """Return the window around a message and the first and last texts outside it, in the roles to keep."""
-    seen = yield from around(anchor)
+    seen = yield from window_around(anchor)
     if not seen.messages:
         return AnchoredView()
     roles = None if anchor.keep_roles is None else msgspec.json.encode(anchor.keep_roles).decode()
@@ -75,15 +75,15 @@ def anchored(anchor: Anchor) -> Transaction[AnchoredView]:
     start = yield Statement("first_texts_before", (anchor.session_id, first, *kept))
     end = yield Statement("last_texts_behind", (anchor.session_id, last, *kept))
     return AnchoredView(
-        _of_roles(seen, anchor), tuple(decode_messages(start)), tuple(decode_messages(reversed(end)))
+        _filter_roles(seen, anchor), tuple(decode_messages(start)), tuple(decode_messages(reversed(end)))
     )
 
 
 def recent_user_turns(session_id: str, limit: int) -> Transaction[list[UserTurn]]:
     """Return the latest messages of people to the agent, the latest first."""
-    rows = yield Statement("recent_user_turns", (session_id, rows_of(limit)))
+    rows = yield Statement("recent_user_turns", (session_id, row_limit(limit)))
     if not rows:
-        yield from must_exist(session_id)
+        yield from require_session(session_id)
     return [
         UserTurn(one.message_id, one.seq, from_micros(one.sent_at), brief_line(one.content or ""))
         for one in map(UserTurnRow._make, rows)
@@ -95,11 +95,11 @@ def has_platform_message(session_id: str, platform_message_id: str) -> Transacti
     rows = yield Statement("platform_message_exists", (session_id, platform_message_id))
     found = bool(rows or (yield from rows_made_of([session_id], platform_message_id)))
     if not found:
-        yield from must_exist(session_id)
+        yield from require_session(session_id)
     return found
 
 
-def _of_roles(window: MessageWindow, anchor: Anchor) -> MessageWindow:
+def _filter_roles(window: MessageWindow, anchor: Anchor) -> MessageWindow:
     if anchor.keep_roles is None:
         return window
     roles: Sequence[str] = anchor.keep_roles

@@ -55,11 +55,11 @@ class MessagePage:
             self.after_seq or 0,
             EVERYTHING if self.before_seq is None else self.before_seq,
             self.include_hidden,
-            rows_of(self.limit),
+            row_limit(self.limit),
         )
 
 
-def rows_of(limit: int | None) -> int:
+def row_limit(limit: int | None) -> int:
     """Return the number of rows to read: all without a limit; `InvalidInputError` for a negative one."""
     if limit is not None and limit < 0:
         problem = f"limit = {limit} must be 0 or more"
@@ -67,7 +67,7 @@ def rows_of(limit: int | None) -> int:
     return EVERYTHING if limit is None else limit
 
 
-def append(
+def append_messages(
     session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int], *, copied: bool = False
 ) -> Transaction[Appended]:
     """Add messages behind the last one, all or none; `SessionNotFoundError` if there is no such session.
@@ -77,33 +77,35 @@ def append(
     """
     stored = [encode_message(message, now) for message in messages]
     if not stored:
-        yield from must_exist(session_id)
+        yield from require_session(session_id)
         return Appended([], 0)
     # A message without a time is new: it must come in even if the clock was set back since an erasure.
     pairs = () if copied else tuple(zip(stored, messages, strict=True))
     sent = [(row.stored.sent_at, one.author) for row, one in pairs if one.sent_at is not None]
-    yield from _advance(session_id, stored, to_micros(now), sent)
+    yield from _advance_totals(session_id, stored, to_micros(now), sent)
     message_ids = [next(ids) for _ in stored]
-    yield _added(session_id, message_ids, stored)
+    yield _add_statement(session_id, message_ids, stored)
     return Appended(message_ids, sum(one.replaced for one in stored))
 
 
-def page(session_id: str, asked: MessagePage) -> Transaction[list[Message]]:
+def load_page(session_id: str, asked: MessagePage) -> Transaction[list[Message]]:
     """Return messages in order: the first behind `after_seq`, or without it the last before `before_seq`."""
     backwards = asked.before_seq is not None and asked.after_seq is None
     rows = yield Statement("messages_before" if backwards else "messages_after", (session_id, *asked.params))
     if not rows:
-        yield from must_exist(session_id)
+        yield from require_session(session_id)
     return decode_messages(reversed(rows) if backwards else rows)
 
 
-def must_exist(session_id: str) -> Transaction[None]:
+def require_session(session_id: str) -> Transaction[None]:
     """Raise `SessionNotFoundError` if there is no such session."""
     if not (yield Statement("session_exists", (session_id,))):
         raise SessionNotFoundError(session_id)
 
 
-def _added(session_id: str, message_ids: Sequence[int], stored: Sequence[EncodedMessage]) -> Statement:
+def _add_statement(
+    session_id: str, message_ids: Sequence[int], stored: Sequence[EncodedMessage]
+) -> Statement:
     """Return the statement that adds the messages; for plain texts a shorter one, in half of the time."""
     plain = all(isinstance(one.stored, TextColumns) for one in stored)
     columns: list[tuple[object, ...]] = [one.stored if plain else one.columns for one in stored]
@@ -112,15 +114,15 @@ def _added(session_id: str, message_ids: Sequence[int], stored: Sequence[Encoded
         (message_id, session_id, session_id, last - at, *values)
         for at, (message_id, values) in enumerate(zip(message_ids, columns, strict=True))
     ]
-    name, said = "add_text" if plain else "add_message", partial(_searchable, session_id, stored)
+    name, said = "add_text" if plain else "add_message", partial(_searchable_texts, session_id, stored)
     return Statement(name, many=rows, said=said) if last else Statement(name, rows[0], said=said)
 
 
-def _searchable(session_id: str, stored: Sequence[EncodedMessage]) -> list[Searchable]:
+def _searchable_texts(session_id: str, stored: Sequence[EncodedMessage]) -> list[Searchable]:
     return [one.columns.as_searchable(session_id) for one in stored]
 
 
-def _advance(
+def _advance_totals(
     session_id: str, stored: Sequence[EncodedMessage], now: int, sent: Sequence[tuple[int, str | None]]
 ) -> Transaction[None]:
     first_sent = min((instant for instant, _ in sent), default=tombstones.ANY_TIME)
@@ -156,7 +158,7 @@ MAX_OVERLAP = 64
 """The largest number of its parent's last messages that a continuation may begin with."""
 
 
-def conversation(
+def load_conversation(
     session_id: str, limit: int | None, *, include_ancestors: bool, pending: Sequence[Message] = ()
 ) -> Transaction[list[Chat]]:
     """Return the conversation in the form that a model gets; it is valid whatever happened to the transcript.
@@ -165,7 +167,7 @@ def conversation(
     """
     said = yield from _last_messages(session_id, limit)
     if not said:
-        yield from must_exist(session_id)
+        yield from require_session(session_id)
     seen = {session_id}
     child = session_id
     while include_ancestors and (limit is None or len(said) < limit) and len(seen) < MAX_ANCESTORS:
@@ -184,7 +186,7 @@ def conversation(
 def _last_messages(session_id: str, limit: int | None) -> Transaction[list[ModelMessage]]:
     if limit is None:
         return decode_model_messages((yield Statement("conversation_of_session", (session_id,))))
-    rows = yield Statement("end_of_conversation", (session_id, rows_of(limit)))
+    rows = yield Statement("end_of_conversation", (session_id, row_limit(limit)))
     return decode_model_messages(reversed(rows))
 
 

@@ -10,7 +10,7 @@ from gateway_sessions.errors import InvalidInputError, NothingToUndoError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.tables.statements import session_lock
-from gateway_sessions.storage.transactions.transcripts.messages import must_exist
+from gateway_sessions.storage.transactions.transcripts.messages import require_session
 
 PREVIEW_PAGE = 20
 """The number of texts read at a time: nearly always the first one has a preview."""
@@ -36,37 +36,37 @@ class ActiveMessage(NamedTuple):
     begins_turn: int
 
 
-def rewind(session_id: str, turns: int, ids: Iterator[int]) -> Transaction[Rewind | None]:
+def rewind_turns(session_id: str, turns: int, ids: Iterator[int]) -> Transaction[Rewind | None]:
     """Take back the last turns, as far as there are any; None if no person has said anything to the agent."""
     rows = yield Statement("recent_user_turns", (session_id, max(turns, 1)))
     if not rows:
-        yield from must_exist(session_id)
+        yield from require_session(session_id)
         return None
-    return (yield from _rewind_to(session_id, UserTurnRow._make(rows[-1]), ids))
+    return (yield from _rewind_to_turn(session_id, UserTurnRow._make(rows[-1]), ids))
 
 
-def rewind_to(session_id: str, message_id: int, ids: Iterator[int]) -> Transaction[Rewind]:
+def rewind_to_message(session_id: str, message_id: int, ids: Iterator[int]) -> Transaction[Rewind]:
     """Take back a message of a person and all messages after it."""
     rows = yield Statement("user_turn", (message_id, session_id))
     if not rows:
-        yield from must_exist(session_id)
+        yield from require_session(session_id)
         problem = f"message {message_id} is none that a person said in session {session_id!r}"
         raise InvalidInputError(problem)
-    return (yield from _rewind_to(session_id, UserTurnRow._make(rows[0]), ids))
+    return (yield from _rewind_to_turn(session_id, UserTurnRow._make(rows[0]), ids))
 
 
-def restore(session_id: str) -> Transaction[int]:
+def restore_rewound(session_id: str) -> Transaction[int]:
     """Show the messages again that the last rewind hid, unless the conversation has gone on since."""
     rows = yield Statement("last_rewind", (session_id,))
     if not rows:
-        yield from must_exist(session_id)
+        yield from require_session(session_id)
         raise NothingToUndoError(session_id, "nothing was taken back")
     change_id, last_seq = rows[0]
     if (yield Statement("turn_goes_on_behind", (session_id, last_seq))):
         raise NothingToUndoError(session_id, "the conversation has gone on since something was taken back")
     shown = yield Statement("messages_rewound_by", (session_id, change_id))
     yield Statement("show_messages_rewound_by", (session_id, change_id))
-    yield from adjust(session_id, messages=len(shown), calls=sum(calls for _, calls in shown))
+    yield from adjust_totals(session_id, messages=len(shown), calls=sum(calls for _, calls in shown))
     return len(shown)
 
 
@@ -84,19 +84,19 @@ def hide_from(
     return [ActiveMessage._make(row) for row in rows]
 
 
-def adjust(
+def adjust_totals(
     session_id: str, *, messages: int = 0, calls: int = 0, size: int = 0, rewinds: int = 0, edits: int = 0
 ) -> Transaction[None]:
     """Add to the totals, and set the preview anew: the beginning of the conversation may have changed."""
-    preview = yield from _preview(session_id)
+    preview = yield from _find_preview(session_id)
     yield Statement("adjust_totals", (messages, calls, size, rewinds, edits, preview, session_id))
 
 
-def _rewind_to(session_id: str, target: UserTurnRow, ids: Iterator[int]) -> Transaction[Rewind]:
+def _rewind_to_turn(session_id: str, target: UserTurnRow, ids: Iterator[int]) -> Transaction[Rewind]:
     hidden = yield from hide_from(session_id, target.seq, Hidden.REWOUND, ids)
     if hidden:
         calls = sum(one.calls for one in hidden)
-        yield from adjust(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
+        yield from adjust_totals(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
     head = yield Statement("last_active_message", (session_id,))
     return Rewind(
         rewound_count=len(hidden),
@@ -107,14 +107,14 @@ def _rewind_to(session_id: str, target: UserTurnRow, ids: Iterator[int]) -> Tran
     )
 
 
-def _first_texts(session_id: str, after_seq: int) -> Statement:
+def _first_texts_query(session_id: str, after_seq: int) -> Statement:
     which = (PREVIEW_READS, session_id, after_seq, PREVIEW_PAGE)
     return Statement("first_user_texts", which, lock=session_lock(session_id))
 
 
-def _preview(session_id: str) -> Transaction[str | None]:
+def _find_preview(session_id: str) -> Transaction[str | None]:
     seq = 0
-    while rows := (yield _first_texts(session_id, seq)):
+    while rows := (yield _first_texts_query(session_id, seq)):
         for _, text in rows:
             if (preview := preview_of(text)) is not None:
                 return preview

@@ -23,9 +23,13 @@ from gateway_sessions.storage.tables.message_rows import (
     platform_messages_to_store,
 )
 from gateway_sessions.storage.tables.sql_files import row_of
-from gateway_sessions.storage.transactions.transcripts.authors import in_place_of
-from gateway_sessions.storage.transactions.transcripts.messages import Appended, append, must_exist
-from gateway_sessions.storage.transactions.transcripts.rewind import adjust, hide_from
+from gateway_sessions.storage.transactions.transcripts.authors import with_authors_of
+from gateway_sessions.storage.transactions.transcripts.messages import (
+    Appended,
+    append_messages,
+    require_session,
+)
+from gateway_sessions.storage.transactions.transcripts.rewind import adjust_totals, hide_from
 
 _SAID: Final = 2
 """The number of columns, from the first, that say something to people: a change keeps the old version."""
@@ -52,28 +56,28 @@ class MessagePlaceRow(NamedTuple):
     is_hidden: int
 
 
-def replace(
+def replace_conversation(
     session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int]
 ) -> Transaction[Appended]:
     """Put *messages* in the place of the conversation; hidden messages stay, in the places before them."""
-    whole = yield from in_place_of(session_id, messages)
-    yield from _delete(session_id, ids, hidden_too=False)
-    return (yield from append(session_id, whole, now, ids))
+    whole = yield from with_authors_of(session_id, messages)
+    yield from _delete_messages(session_id, ids, hidden_too=False)
+    return (yield from append_messages(session_id, whole, now, ids))
 
 
-def clear(session_id: str, ids: Iterator[int]) -> Transaction[int]:
+def clear_session(session_id: str, ids: Iterator[int]) -> Transaction[int]:
     """Delete every message, hidden ones too; return how many there were."""
-    return (yield from _delete(session_id, ids, hidden_too=True))
+    return (yield from _delete_messages(session_id, ids, hidden_too=True))
 
 
-def compact(
+def compact_session(
     session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int]
 ) -> Transaction[tuple[int, Appended]]:
     """Hide the conversation behind *messages*, a summary of it; return how many messages were hidden."""
-    summary = yield from in_place_of(session_id, messages)
+    summary = yield from with_authors_of(session_id, messages)
     hidden = yield from hide_from(session_id, 0, Hidden.COMPACTED, ids)
-    yield from adjust(session_id, messages=-len(hidden), calls=-sum(one.calls for one in hidden))
-    return len(hidden), (yield from append(session_id, summary, now, ids))
+    yield from adjust_totals(session_id, messages=-len(hidden), calls=-sum(one.calls for one in hidden))
+    return len(hidden), (yield from append_messages(session_id, summary, now, ids))
 
 
 def rows_made_of(session_ids: Sequence[str], message_id: str) -> Transaction[list[Message]]:
@@ -84,19 +88,19 @@ def rows_made_of(session_ids: Sequence[str], message_id: str) -> Transaction[lis
     return [one for one in decode_messages(rows) if holds(one, message_id)]
 
 
-def change_said(session_key: str, rewording: Rewording, change: Change) -> Transaction[Effect]:
+def edit_in_all_sessions(session_key: str, rewording: Rewording, change: Change) -> Transaction[Effect]:
     """Change a message of a lane in every session that has it: it may have been copied or moved."""
     sessions = yield Statement("sessions_said_on", (session_key, session_key))
     found = Effect.NONE
     for row in (yield from rows_made_of([session_id for (session_id,) in sessions], rewording.message_id)):
         if row.from_lane not in (None, session_key):  # another chat's message that has the same id
             continue
-        effect = yield from _carry_out(row, rewording, change.now, change.ids)
+        effect = yield from _apply_rewording(row, rewording, change.now, change.ids)
         found = effect if found is Effect.NONE or effect is Effect.CHANGED else found
     return found
 
 
-def edit(
+def edit_message(
     session_id: str, platform_message_id: str, content: Content, now: datetime, ids: Iterator[int]
 ) -> Transaction[tuple[bool, bool]]:
     """Change the content of a message and keep the old version.
@@ -105,26 +109,26 @@ def edit(
     """
     rows = yield from rows_made_of([session_id], platform_message_id)
     if not rows:
-        yield from must_exist(session_id)
+        yield from require_session(session_id)
         return False, False
-    return (yield from _write(rows[-1], edited_by_hand(rows[-1], platform_message_id, content), now, ids))
+    return (yield from _write_row(rows[-1], edited_by_hand(rows[-1], platform_message_id, content), now, ids))
 
 
-def retract(
+def retract_message(
     session_id: str, platform_message_id: str, now: datetime, ids: Iterator[int]
 ) -> Transaction[bool]:
     """Hide a message that was deleted on its platform; False if there is none, or that was done before."""
     rows = yield from rows_made_of([session_id], platform_message_id)
     if not rows:
-        yield from must_exist(session_id)
+        yield from require_session(session_id)
     deletion = Rewording(message_id=platform_message_id, deletes=True)
     effects: set[Effect] = set()
     for row in rows:
-        effects.add((yield from _carry_out(row, deletion, now, ids)))
+        effects.add((yield from _apply_rewording(row, deletion, now, ids)))
     return not effects.isdisjoint({Effect.CHANGED, Effect.HIDDEN})
 
 
-def reword(
+def rewrite_row_of_messages(
     message_id: int, told: Message | None, now: datetime, ids: Iterator[int], *, keep: bool
 ) -> Transaction[None]:
     """Write the present content of the messages that a row was made of, or hide the row if there are none.
@@ -136,7 +140,7 @@ def reword(
         return
     row = rows[0]
     if told is None:
-        yield from _hide(row, ids)
+        yield from _hide_row(row, ids)
         return
     extra = dict(told.extra)
     if row.extra.get(STEERED):
@@ -148,10 +152,10 @@ def reword(
         platform_messages=told.platform_messages,
         extra=extra,
     )
-    yield from _write(row, becomes, now, ids, keep=keep)
+    yield from _write_row(row, becomes, now, ids, keep=keep)
 
 
-def versions(session_id: str, message_id: int) -> Transaction[list[MessageVersion]]:
+def load_versions(session_id: str, message_id: int) -> Transaction[list[MessageVersion]]:
     """Return the earlier versions of a message, the first one first."""
     rows = yield Statement("message_versions", (session_id, message_id))
     return [
@@ -164,26 +168,28 @@ def versions(session_id: str, message_id: int) -> Transaction[list[MessageVersio
     ]
 
 
-def _carry_out(row: Message, rewording: Rewording, now: datetime, ids: Iterator[int]) -> Transaction[Effect]:
+def _apply_rewording(
+    row: Message, rewording: Rewording, now: datetime, ids: Iterator[int]
+) -> Transaction[Effect]:
     """Carry out an edit or a deletion on a row."""
     effect, becomes = plan_rewording(row, rewording)
     if effect is Effect.HIDDEN:
-        yield from _hide(row, ids)
+        yield from _hide_row(row, ids)
     elif effect is Effect.CHANGED:
-        yield from _write(row, becomes, now, ids, keep=not rewording.deletes)
+        yield from _write_row(row, becomes, now, ids, keep=not rewording.deletes)
     return effect
 
 
-def _hide(row: Message, ids: Iterator[int]) -> Transaction[None]:
+def _hide_row(row: Message, ids: Iterator[int]) -> Transaction[None]:
     """Remove the content of the row and hide it, unless that was done."""
     if row.hidden_because is Hidden.RETRACTED:
         return
     yield Statement("retract_message", (next(ids), row.message_id))
     calls = len(row.tool_calls or ()) if row.active else 0
-    yield from adjust(row.session_id, messages=-int(row.active), calls=-calls, edits=1)
+    yield from adjust_totals(row.session_id, messages=-int(row.active), calls=-calls, edits=1)
 
 
-def _write(
+def _write_row(
     was: Message, becomes: Message, now: datetime, ids: Iterator[int], *, keep: bool = True
 ) -> Transaction[tuple[bool, bool]]:
     """Write the new columns of a row; return whether its content changed and characters were replaced.
@@ -191,7 +197,7 @@ def _write(
     If *keep*, the old version is kept; otherwise all earlier versions are deleted.
     """
     before, after = StorableEncoder(), StorableEncoder()
-    old, new = _columns(before, was), _columns(after, becomes)
+    old, new = _editable_columns(before, was), _editable_columns(after, becomes)
     if not keep:
         yield Statement("delete_message_versions", (was.message_id,))
     if old == new:
@@ -204,11 +210,11 @@ def _write(
     yield Statement("reword_row", (*new, at, was.message_id))
     if otherwise:
         yield from note_changed_messages((was.message_id,), ids)
-    yield from adjust(was.session_id, size=after.size - before.size, edits=int(otherwise))
+    yield from adjust_totals(was.session_id, size=after.size - before.size, edits=int(otherwise))
     return otherwise, after.replaced
 
 
-def _columns(intake: StorableEncoder, row: Message) -> tuple[str | None, ...]:
+def _editable_columns(intake: StorableEncoder, row: Message) -> tuple[str | None, ...]:
     """Return the columns of a row that an edit or a deletion may change: the content first."""
     return (
         *content_columns(intake, row.content),
@@ -219,26 +225,26 @@ def _columns(intake: StorableEncoder, row: Message) -> tuple[str | None, ...]:
     )
 
 
-def remove(session_id: str, message_ids: Collection[int], ids: Iterator[int]) -> Transaction[int]:
+def remove_messages(session_id: str, message_ids: Collection[int], ids: Iterator[int]) -> Transaction[int]:
     """Delete some messages, hidden ones too; return how many. The others do not change."""
     rows = yield from _stored_messages(session_id)
     chosen = frozenset(message_ids)
-    gone = yield from _without(session_id, rows, chosen, ids)
+    gone = yield from _delete_and_renumber(session_id, rows, chosen, ids)
     if gone:
         ((size,),) = yield Statement("bytes_of_messages", (session_id,))
         yield Statement("recount_totals", (size, session_id))
-        yield from adjust(session_id, edits=1)
+        yield from adjust_totals(session_id, edits=1)
     return gone
 
 
-def _delete(session_id: str, ids: Iterator[int], *, hidden_too: bool) -> Transaction[int]:
+def _delete_messages(session_id: str, ids: Iterator[int], *, hidden_too: bool) -> Transaction[int]:
     """Delete the conversation, or all messages; return how many were deleted."""
     rows = yield from _stored_messages(session_id)
     if not rows:
-        yield from must_exist(session_id)
+        yield from require_session(session_id)
         return 0
     chosen = frozenset(one.message_id for one in rows if hidden_too or not one.is_hidden)
-    gone = yield from _without(session_id, rows, chosen, ids)
+    gone = yield from _delete_and_renumber(session_id, rows, chosen, ids)
     ((size,),) = yield Statement("bytes_of_messages", (session_id,))
     yield Statement("reset_totals", (len(rows) - gone, size, session_id))
     return gone
@@ -250,7 +256,7 @@ def _stored_messages(session_id: str) -> Transaction[list[MessagePlaceRow]]:
     return [MessagePlaceRow._make(row) for row in rows]
 
 
-def _without(
+def _delete_and_renumber(
     session_id: str, rows: Sequence[MessagePlaceRow], chosen: Collection[int], ids: Iterator[int]
 ) -> Transaction[int]:
     """Delete messages of a session and renumber the others without gaps; return how many were deleted."""

@@ -131,7 +131,7 @@ class ModelUsageRow(NamedTuple):
     @property
     def part(self) -> ModelUsage:
         """Return the sum as a part of a report."""
-        used = used_in([getattr(self, name) for name in UsageSum.__struct_fields__])
+        used = usage_sum_from_row([getattr(self, name) for name in UsageSum.__struct_fields__])
         return ModelUsage(model=self.model, provider=self.provider, task=self.task, used=used)
 
 
@@ -181,7 +181,7 @@ class RankedSession(NamedTuple):
     amount: int
 
 
-def record(session_id: str, usage: Usage, now: datetime) -> Transaction[bool]:
+def record_usage(session_id: str, usage: Usage, now: datetime) -> Transaction[bool]:
     """Count the event on its session and on that session's entry; False if it was counted already."""
     known = yield from _counted_event(usage.event_id)
     if known is not None and known.session_id != session_id:
@@ -195,15 +195,15 @@ def record(session_id: str, usage: Usage, now: datetime) -> Transaction[bool]:
     yield Statement("add_usage", usage_row(usage, session_id))
     if usage.task == TURN:
         before = UsedRow._make(used[0])
-        yield from _note_route(session_id, usage, before.model, before.billing_provider)
-        after = _costs(before, usage.estimated_cost_usd, usage.actual_cost_usd)
+        yield from _note_first_model(session_id, usage, before.model, before.billing_provider)
+        after = _add_costs(before, usage.estimated_cost_usd, usage.actual_cost_usd)
         status = usage.cost_status
         if before.cost_status is not None:
             status = least_certain_status(before.cost_status, usage.cost_status)
         counts = tuple(getattr(usage, name) for name in COUNTS)
         source = (usage.cost_source, usage.pricing_version)
         yield Statement("add_used", (*counts, *after, str(status), *source, session_id))
-        yield from _count_in_entry(session_id, sum_of_event(usage), status, now)
+        yield from _count_on_entry(session_id, sum_of_event(usage), status, now)
     return True
 
 
@@ -214,7 +214,7 @@ def usage_row(usage: Usage, session_id: str = "") -> UsageRow:
     return UsageRow(**columns)
 
 
-def record_spent(session_id: str, usages: Sequence[Usage], now: datetime) -> Transaction[None]:
+def record_turn_usage(session_id: str, usages: Sequence[Usage], now: datetime) -> Transaction[None]:
     """Count the use of a turn, however it ended, and also if it has lost its lane or its session.
 
     No event is refused: an event that an earlier try counted for another session stays counted there, and an
@@ -222,10 +222,10 @@ def record_spent(session_id: str, usages: Sequence[Usage], now: datetime) -> Tra
     """
     for one in usages:
         with suppress(InvalidInputError, SessionNotFoundError):
-            yield from record(session_id, one, now)
+            yield from record_usage(session_id, one, now)
 
 
-def amend(
+def set_actual_cost(
     event_id: str, actual_cost_usd: float, source: tuple[str | None, str | None], now: datetime
 ) -> Transaction[bool]:
     """Store the actual cost of an event; False if it was stored already."""
@@ -241,12 +241,12 @@ def amend(
         used = yield Statement("get_used", (session_id,))
         statuses = yield Statement("statuses_of_turns", (session_id,))
         settled = least_certain_status(*(status for (status,) in statuses))
-        costs = (*_costs(UsedRow._make(used[0]), None, actual_cost_usd), str(settled))
+        costs = (*_add_costs(UsedRow._make(used[0]), None, actual_cost_usd), str(settled))
         yield Statement("add_used", (*(0 for _ in COUNTS), *costs, *source, session_id))
         nanos = to_nanos(actual_cost_usd) - cost_nanos(
             known.cost_status, known.estimated_cost_usd, known.actual_cost_usd
         )
-        yield from _count_in_entry(session_id, UsageSum(cost_nanos=nanos), settled, now)
+        yield from _count_on_entry(session_id, UsageSum(cost_nanos=nanos), settled, now)
     return True
 
 
@@ -260,7 +260,7 @@ def usage_of_session(session_id: str) -> Transaction[SessionUsage]:
     )
 
 
-def spent(session_id: str, day: tuple[datetime, datetime]) -> Transaction[Spent]:
+def usage_for_budgets(session_id: str, day: tuple[datetime, datetime]) -> Transaction[Spent]:
     """Return the use of the session, and of its owner and of everybody on that day."""
     owners = yield Statement("owner_of_session", (session_id,))
     if not owners:
@@ -271,20 +271,22 @@ def spent(session_id: str, day: tuple[datetime, datetime]) -> Transaction[Spent]
     (person,) = yield Statement("spent_by_owner", (owner, began, ends))
     (everybody,) = yield Statement("spent_by_all", (began, ends))
     return Spent(
-        session=used_in(session),
-        person=used_in(person),
-        day=used_in(everybody),
+        session=usage_sum_from_row(session),
+        person=usage_sum_from_row(person),
+        day=usage_sum_from_row(everybody),
         day_began=day[0],
         day_ends=day[1],
     )
 
 
-def used_in(columns: Row) -> UsageSum:
+def usage_sum_from_row(columns: Row) -> UsageSum:
     """Return the sum in the columns of a row, in the order of its fields; without events they are NULL."""
     return UsageSum(**dict(zip(UsageSum.__struct_fields__, (one or 0 for one in columns), strict=True)))
 
 
-def _note_route(session_id: str, usage: Usage, model: str | None, provider: str | None) -> Transaction[None]:
+def _note_first_model(
+    session_id: str, usage: Usage, model: str | None, provider: str | None
+) -> Transaction[None]:
     """Store the model and provider of the first event on the session; its row is too large for each one."""
     if model is None and usage.model is not None:
         yield Statement("set_model", (usage.model, session_id))
@@ -299,7 +301,7 @@ def _counted_event(event_id: str) -> Transaction[CountedEvent | None]:
     return CountedEvent._make(rows[0]) if rows else None
 
 
-def _costs(before: UsedRow, estimated: float | None, actual: float | None) -> tuple[float | None, ...]:
+def _add_costs(before: UsedRow, estimated: float | None, actual: float | None) -> tuple[float | None, ...]:
     """Return both sums of costs with one more event; None as long as no price is known."""
     return tuple(
         old if more is None else from_nanos(to_nanos(old) + to_nanos(more))
@@ -310,21 +312,21 @@ def _costs(before: UsedRow, estimated: float | None, actual: float | None) -> tu
     )
 
 
-def _count_in_entry(session_id: str, more: UsageSum, status: CostStatus, now: datetime) -> Transaction[None]:
+def _count_on_entry(session_id: str, more: UsageSum, status: CostStatus, now: datetime) -> Transaction[None]:
     """Count the use on the entry that has the session, or on the archived entry of an ended one."""
     entry = yield from load_by_session(session_id)
     if entry is not None:  # its lane may be another one: that lane's lock is needed
         entry = yield from load(entry.session_key, entry, locked=True)
     if entry is not None and entry.session_id == session_id:
-        yield from put_record_and_clocks(_counted(entry, more, status).evolve(now))
+        yield from put_record_and_clocks(_entry_with_usage(entry, more, status).evolve(now))
         return
     session = yield from stored_session(session_id)
     if session is not None and session.entry is not None:
-        text = encode_archive(_counted(decode_archive(session.entry), more, status))
+        text = encode_archive(_entry_with_usage(decode_archive(session.entry), more, status))
         yield Statement("keep_entry", (text, session_id))
 
 
-def _counted(entry: SessionEntry, more: UsageSum, status: CostStatus) -> SessionEntry:
+def _entry_with_usage(entry: SessionEntry, more: UsageSum, status: CostStatus) -> SessionEntry:
     """Return the entry with more use; the cost of an imported entry before its first event stays unknown."""
     known = (
         status
@@ -340,7 +342,7 @@ MICROS: Final = 10**6
 """Microseconds in a second."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class InsightQuery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The sessions and the days that a report is about."""
 
     since: datetime
@@ -349,25 +351,27 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     source: str | None
     zone: ZoneInfo
 
-    def asked(self, name: str, *, first: tuple[object, ...] = (), last: tuple[object, ...] = ()) -> Statement:
+    def scoped_query(
+        self, name: str, *, first: tuple[object, ...] = (), last: tuple[object, ...] = ()
+    ) -> Statement:
         """Return the query for the scope, with the common parameters between *first* and *last*."""
-        form, scope = (name, ()) if self.scope.sees_everything else (f"{name}_of_owners", self.of)
+        form, scope = (name, ()) if self.scope.sees_everything else (f"{name}_of_owners", self.owner_params)
         wanted = (to_micros(self.since), self.source, self.source)
         return Statement(form, (*first, *scope, *wanted, *last))
 
     @property
-    def of(self) -> tuple[str, str | None]:
+    def owner_params(self) -> tuple[str, str | None]:
         """Return the owners and the lane whose sessions count."""
         return msgspec.json.encode(sorted(self.scope.owners)).decode(), self.scope.session_key
 
 
-def insights(question: Question) -> Transaction[Insights]:
+def load_insights(question: InsightQuery) -> Transaction[Insights]:
     """Return the whole report."""
     counts = PeriodCounts()
     yield from _count_sessions(question, counts)
     yield from _count_messages(question, counts)
     yield from _count_usage(question, counts)
-    top = yield from _top(question)
+    top = yield from _top_sessions(question)
     return Insights(
         since=question.since,
         until=question.until,
@@ -381,18 +385,18 @@ def insights(question: Question) -> Transaction[Insights]:
     )
 
 
-def _count_sessions(question: Question, counts: PeriodCounts) -> Transaction[None]:
+def _count_sessions(question: InsightQuery, counts: PeriodCounts) -> Transaction[None]:
     since = to_micros(question.since)
-    rows = yield question.asked("insight_sessions", first=(since, since, since))
+    rows = yield question.scoped_query("insight_sessions", first=(since, since, since))
     for one in map(SessionsOfSource._make, rows):
         counts.sessions[one.source] = (one.sessions, one.begun, timedelta(microseconds=one.micros))
 
 
-def _count_messages(question: Question, counts: PeriodCounts) -> Transaction[None]:
+def _count_messages(question: InsightQuery, counts: PeriodCounts) -> Transaction[None]:
     """Count messages: everybody's by several small queries, those of few sessions by one query."""
     since = to_micros(question.since)
     if not question.scope.sees_everything:
-        _add_messages(counts, (yield question.asked("insight_messages")))
+        _add_messages(counts, (yield question.scoped_query("insight_messages")))
     elif question.source is not None:
         _add_messages(counts, (yield Statement("insight_messages_of_source", (since, question.source))))
     else:
@@ -414,14 +418,14 @@ def _add_messages(counts: PeriodCounts, rows: Rows) -> None:
             counts.tools[tool] += said
 
 
-def _count_usage(question: Question, counts: PeriodCounts) -> Transaction[None]:
-    for one in map(ModelUsageRow._make, (yield question.asked("insight_usage"))):
+def _count_usage(question: InsightQuery, counts: PeriodCounts) -> Transaction[None]:
+    for one in map(ModelUsageRow._make, (yield question.scoped_query("insight_usage"))):
         counts.used.setdefault(one.source, []).append(one.part)
 
 
-def _top(question: Question) -> Transaction[TopSessions]:
+def _top_sessions(question: InsightQuery) -> Transaction[TopSessions]:
     found: defaultdict[str, list[TopSession]] = defaultdict(list)
-    rows = yield question.asked("insight_top", last=(TOP,) * 4)
+    rows = yield question.scoped_query("insight_top", last=(TOP,) * 4)
     for one in map(RankedSession._make, rows):
         session = TopSession(
             session_id=one.session_id,

@@ -25,7 +25,7 @@ from gateway_sessions.storage.tables.message_rows import decode_messages
 from gateway_sessions.storage.tables.sessions import stored_session
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.transactions.sessions.session_rows import decode_record
-from gateway_sessions.storage.transactions.sessions.titles import in_scope
+from gateway_sessions.storage.transactions.sessions.titles import scope_params
 from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING
 from gateway_sessions.storage.transactions.transcripts.usage import UsageRow
 
@@ -51,11 +51,11 @@ class ExportQuery:
     @property
     def params(self) -> tuple[Any, ...]:
         """Return the parameters of the statements that look for sessions."""
-        return (self.source, self.source, *in_scope(self.scope))
+        return (self.source, self.source, *scope_params(self.scope))
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ExportHead:
     """A session without its messages."""
 
     members: Members
@@ -87,11 +87,11 @@ class EarlierVersion(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class SessionBeginning:
     """A session with its first messages."""
 
     session_id: str
-    head: Head
+    head: ExportHead
     messages: list[Members]
 
     @property
@@ -100,7 +100,9 @@ class Beginning:
         return len(self.messages) < self.head.page
 
 
-def ids(wanted: ExportQuery, after: Position, limit: int) -> Transaction[list[tuple[Position, bool]]]:
+def list_exportable(
+    wanted: ExportQuery, after: Position, limit: int
+) -> Transaction[list[tuple[Position, bool]]]:
     """Return a page of sessions: their positions, and whether each may continue another one."""
     rows = yield Statement("sessions_to_export", (*after, *wanted.params, limit))
     return [
@@ -109,19 +111,19 @@ def ids(wanted: ExportQuery, after: Position, limit: int) -> Transaction[list[tu
     ]
 
 
-def count(wanted: ExportQuery) -> Transaction[int]:
+def count_exportable(wanted: ExportQuery) -> Transaction[int]:
     """Return the number of sessions to export."""
     ((count,),) = yield Statement("count_sessions_to_export", wanted.params)
     return int(count)
 
 
-def logical_line(session_id: str, scope: Scope) -> Transaction[list[str]]:
+def visible_line(session_id: str, scope: Scope) -> Transaction[list[str]]:
     """Return the visible sessions of the line of compressions around a session, in its order."""
     links = yield from lineage.compression_line(session_id)
     return [link.session_id for link in links if link.visible(scope)]
 
 
-def head(session_id: str, scope: Scope) -> Transaction[Head]:
+def load_head(session_id: str, scope: Scope) -> Transaction[ExportHead]:
     """Return a session without its messages; `SessionNotFoundError` if *scope* does not see it."""
     rows = yield Statement("session_record", (session_id,))
     more = yield from stored_session(session_id)
@@ -131,28 +133,30 @@ def head(session_id: str, scope: Scope) -> Transaction[Head]:
     entry: Any = decode_json(f"session {session_id!r}", more.entry, object)
     members = session_members(record, ends=more.ends, entry=entry)
     usage = yield Statement("usage_to_export", (session_id,))
-    members["usage_events"] = [usage_members(_usage(UsageRow(*row))) for row in usage]
+    members["usage_events"] = [usage_members(_usage_from_row(UsageRow(*row))) for row in usage]
     acts = yield Statement("acts_of_hiding", (session_id,))
     average = record.text_bytes // max(record.last_seq, 1)
     page = max(1, min(PAGE, PAGE_BYTES // max(average, 1)))
-    return Head(members, page, {act: number for number, (act,) in enumerate(acts, 1)}, average)
+    return ExportHead(members, page, {act: number for number, (act,) in enumerate(acts, 1)}, average)
 
 
-def beginnings(session_ids: Sequence[str], wanted: ExportQuery) -> Transaction[list[Beginning]]:
+def load_beginnings(session_ids: Sequence[str], wanted: ExportQuery) -> Transaction[list[SessionBeginning]]:
     """Return the first of these sessions: at least one, and as many as fit into a page of bounded size."""
-    found: list[Beginning] = []
+    found: list[SessionBeginning] = []
     rows = size = 0
     for session_id in session_ids:
-        first = yield from head(session_id, wanted.scope)
-        page = yield from messages(session_id, first, 0, wanted)
-        found.append(Beginning(session_id, first, page))
+        first = yield from load_head(session_id, wanted.scope)
+        page = yield from load_messages(session_id, first, 0, wanted)
+        found.append(SessionBeginning(session_id, first, page))
         rows, size = rows + len(page), size + first.weight * len(page)
         if rows >= PAGE or size >= PAGE_BYTES:
             break
     return found
 
 
-def messages(session_id: str, of: Head, after_seq: int, wanted: ExportQuery) -> Transaction[list[Members]]:
+def load_messages(
+    session_id: str, of: ExportHead, after_seq: int, wanted: ExportQuery
+) -> Transaction[list[Members]]:
     """Return the next page of messages."""
     asked = (after_seq, EVERYTHING, wanted.include_hidden, of.page)
     found = decode_messages((yield Statement("messages_after", (session_id, *asked))))
@@ -173,24 +177,24 @@ def messages(session_id: str, of: Head, after_seq: int, wanted: ExportQuery) -> 
     ]
 
 
-def whole(session_id: str, wanted: ExportQuery) -> Transaction[Members]:
+def load_session(session_id: str, wanted: ExportQuery) -> Transaction[Members]:
     """Return a session with all of its messages."""
-    first = yield from head(session_id, wanted.scope)
+    first = yield from load_head(session_id, wanted.scope)
     found: list[Members] = []
-    while page := (yield from messages(session_id, first, found[-1]["seq"] if found else 0, wanted)):
+    while page := (yield from load_messages(session_id, first, found[-1]["seq"] if found else 0, wanted)):
         found += page
     return first.members | {"messages": found}
 
 
-def whole_if_there(session_id: str, wanted: ExportQuery) -> Transaction[Members | None]:
+def load_session_if_there(session_id: str, wanted: ExportQuery) -> Transaction[Members | None]:
     """Return a session with all of its messages; None if it was removed since its id was read."""
     try:
-        return (yield from whole(session_id, wanted))
+        return (yield from load_session(session_id, wanted))
     except SessionNotFoundError:
         return None
 
 
-def _usage(row: UsageRow) -> Usage:
+def _usage_from_row(row: UsageRow) -> Usage:
     columns = row._asdict()
     del columns["session_id"]
     columns["at"] = from_micros(row.at)

@@ -17,9 +17,9 @@ from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.column_decoding import decode_json
 from gateway_sessions.storage.tables.entries import EntryRow, put
 from gateway_sessions.storage.tables.meta import set_fact
-from gateway_sessions.storage.transactions.sessions.session_rows import add_row
-from gateway_sessions.storage.transactions.sessions.session_transitions import transition
-from gateway_sessions.storage.transactions.transfer.import_session import note_in, session_here
+from gateway_sessions.storage.transactions.sessions.session_rows import add_session_row
+from gateway_sessions.storage.transactions.sessions.session_transitions import transition_statement
+from gateway_sessions.storage.transactions.transfer.import_session import load_session_columns, read_note
 
 IMPORTED = "index_imported"
 """The fact that the file found at the first start was imported, or that there was none."""
@@ -41,15 +41,15 @@ def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Transacti
             yield Statement("mark_moved", (entry.session_key, entry.session_id))
             continue
         if not (yield Statement("session_exists", (entry.session_id,))):
-            yield from add_row(entry, entry.created_at, entry.previous_session_id)
+            yield from add_session_row(entry, entry.created_at, entry.previous_session_id)
         new = entry.altered(entry_id=next(change.entry_ids), version=max(entry.version, 1))
         stored = yield from put(change.with_due_instant(new))
-        yield transition(change, stored, LaneEvent.IMPORTED)
+        yield transition_statement(change, stored, LaneEvent.IMPORTED)
         written += 1
     return written
 
 
-def import_done() -> Transaction[None]:
+def mark_import_done() -> Transaction[None]:
     """Store that the file was imported, so that it is never read again."""
     yield from set_fact(IMPORTED, 1)
 
@@ -81,16 +81,16 @@ class LaneState:
         return self.session_id is None and self.holder is None and not self.erased
 
 
-def known(session_ids: Sequence[str], member: str) -> Transaction[dict[str, KnownSession]]:
+def load_known_sessions(session_ids: Sequence[str], member: str) -> Transaction[dict[str, KnownSession]]:
     """Return those of the sessions that the store has already."""
     found: dict[str, KnownSession] = {}
     for session_id in session_ids:
-        columns = yield from session_here(session_id)
+        columns = yield from load_session_columns(session_id)
         if columns is None:
             continue
         extra = decode_json(f"session {session_id!r}", columns.extra or "{}", dict[str, Any])
         counts = yield Statement("stored_messages_of_session", (session_id,))
-        note = note_in(columns.extra)
+        note = read_note(columns.extra)
         empty = not any(stored for _, stored in counts)
         found[session_id] = KnownSession(
             extra.get(member), empty, note.get("parent_session_id"), note.get("relation")
@@ -98,7 +98,7 @@ def known(session_ids: Sequence[str], member: str) -> Transaction[dict[str, Know
     return found
 
 
-def lane_states(entries: Sequence[SessionEntry]) -> Transaction[list[LaneState]]:
+def load_lane_states(entries: Sequence[SessionEntry]) -> Transaction[list[LaneState]]:
     """Return the obstacles to an import for each lane."""
     states: list[LaneState] = []
     for entry in entries:

@@ -29,8 +29,8 @@ from gateway_sessions.storage.tables.column_decoding import decode_json
 from gateway_sessions.storage.tables.entries import decode_archive, encode_archive
 from gateway_sessions.storage.tables.message_rows import MessageColumns, content_columns, encode_message
 from gateway_sessions.storage.tables.sql_files import record_of, row_of
-from gateway_sessions.storage.transactions.sessions.remove import make_way
-from gateway_sessions.storage.transactions.sessions.titles import taken_in_lineage
+from gateway_sessions.storage.transactions.sessions.remove import remove_earlier_session
+from gateway_sessions.storage.transactions.sessions.titles import titles_in_lineage
 from gateway_sessions.storage.transactions.transcripts.usage import UsageRow, usage_row
 from gateway_sessions.storage.transactions.transfer.export import EarlierVersion
 
@@ -119,7 +119,7 @@ class EncodedVersion(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Encoded:
+class EncodedSession:
     """A session as rows."""
 
     columns: SessionColumns
@@ -158,7 +158,7 @@ class Encoded:
         return hash((self.columns, tuple(self.messages), tuple(self.versions), tuple(self.usage)))
 
 
-def encoded(bundle: ExportedSession, now: datetime) -> Encoded:
+def encode_session(bundle: ExportedSession, now: datetime) -> EncodedSession:
     """Return the rows of a session; `InvalidInputError` for values that cannot be stored.
 
     A large session takes long.
@@ -170,21 +170,21 @@ def encoded(bundle: ExportedSession, now: datetime) -> Encoded:
         "last_active": to_micros(record.last_active),
         "text_bytes": sum(one.size for one in stored),
     }
-    return Encoded(
-        columns=_columns(bundle, intake),
+    return EncodedSession(
+        columns=_encode_columns(bundle, intake),
         totals=TotalsColumns(**totals),
         messages=[
             EncodedPlace(one.message.seq, one.hidden_by, row.columns)
             for one, row in zip(bundle.messages, stored, strict=True)
         ],
-        versions=list(_versions(bundle, intake)),
+        versions=list(_encode_versions(bundle, intake)),
         usage=[usage_row(one) for one in bundle.usage],
     )
 
 
-def note_in(extra: str | None) -> dict[str, Any]:
+def read_note(extra: str | None) -> dict[str, Any]:
     """Return the file's values that differ from the row, from its column `extra`."""
-    note = _members(extra).get(NOTE)
+    note = _decode_extra(extra).get(NOTE)
     members = cast("dict[str, Any]", note) if isinstance(note, dict) else {}
     return {name: value for name, value in members.items() if name in SessionColumns._fields}
 
@@ -193,14 +193,14 @@ def with_note(extra: str | None, note: Mapping[str, Any]) -> str | None:
     """`extra` with a note; a note that stood in the file stays inside of it."""
     if not note:
         return extra
-    members = _members(extra)
+    members = _decode_extra(extra)
     earlier = {NOTE: members[NOTE]} if NOTE in members else {}
     return StorableEncoder().json("extra", members | {NOTE: dict(note) | earlier})
 
 
 def without_note(extra: str | None) -> str | None:
     """`extra` as it stood in the file."""
-    members = _members(extra)
+    members = _decode_extra(extra)
     note = members.get(NOTE)
     if isinstance(note, dict) and NOTE in note:
         members[NOTE] = note[NOTE]
@@ -209,11 +209,11 @@ def without_note(extra: str | None) -> str | None:
     return StorableEncoder().json("extra", members or None)
 
 
-def _members(extra: str | None) -> dict[str, Any]:
+def _decode_extra(extra: str | None) -> dict[str, Any]:
     return decode_json("a session", extra or "{}", dict[str, Any])
 
 
-def _columns(bundle: ExportedSession, intake: StorableEncoder) -> SessionColumns:
+def _encode_columns(bundle: ExportedSession, intake: StorableEncoder) -> SessionColumns:
     record = bundle.record
     values: dict[str, Any] = {name: getattr(record, name, None) for name in SessionColumns._fields}
     title = one_line(record.title)[:MAX_TITLE].strip() if record.title else None
@@ -222,7 +222,7 @@ def _columns(bundle: ExportedSession, intake: StorableEncoder) -> SessionColumns
         "started_at": to_micros(record.started_at),
         "ended_at": None if record.ended_at is None else to_micros(record.ended_at),
         "ends": bundle.ends,
-        "entry": _entry(bundle),
+        "entry": _encode_entry(bundle),
         "title": title or None,
         "title_by": record.title_by if title else None,
         "title_owner": record.title_owner if title else None,
@@ -235,14 +235,14 @@ def _columns(bundle: ExportedSession, intake: StorableEncoder) -> SessionColumns
     return SessionColumns(**values)
 
 
-def _versions(bundle: ExportedSession, intake: StorableEncoder) -> Iterator[EncodedVersion]:
+def _encode_versions(bundle: ExportedSession, intake: StorableEncoder) -> Iterator[EncodedVersion]:
     for one in bundle.messages:
         for version, (content, replaced_at) in enumerate(one.versions, 1):
             columns = content_columns(intake, content)
             yield EncodedVersion(one.message.seq, version, *columns, to_micros(replaced_at))
 
 
-def _entry(bundle: ExportedSession) -> str | None:
+def _encode_entry(bundle: ExportedSession) -> str | None:
     """Return the archived entry, after a check that it belongs to this session."""
     if bundle.entry is None:
         return None
@@ -268,7 +268,7 @@ OF_THE_LANE: Final = ("session_key", "owner", "ended_at", "end_reason", "ends", 
 """The columns that are kept if a lane has the session already: the lane knows them better than a file."""
 
 
-class Fate(StrEnum):
+class ImportFate(StrEnum):
     """The result of the import of a session."""
 
     IMPORTED = "imported"
@@ -280,7 +280,7 @@ class Fate(StrEnum):
 class ImportedSession:
     """The result for one session."""
 
-    fate: Fate
+    fate: ImportFate
     problem: str | None = None
     """The reason for a clash."""
     title: str | None = None
@@ -309,56 +309,56 @@ class DryRun:
     continued: set[str] = field(default_factory=set[str])
     events: set[str] = field(default_factory=set[str])
 
-    def note(self, one: Encoded, placed: SessionColumns) -> None:
+    def add_session(self, one: EncodedSession, placed: SessionColumns) -> None:
         """Remember a session that would be here now."""
         self.digests[one.session_id] = one.digest
         if placed.title:
             self.titles[placed.owner].add(placed.title)
         self.events |= {event.event_id for event in one.usage}
-        self.place(one.session_id, placed.parent_session_id, placed.relation)
+        self.set_parent(one.session_id, placed.parent_session_id, placed.relation)
 
-    def place(self, session_id: str, parent: str | None, relation: str | None) -> None:
+    def set_parent(self, session_id: str, parent: str | None, relation: str | None) -> None:
         """Remember the parent that a session would have."""
         self.parents[session_id] = parent
         if parent is not None and relation == Relation.CONTINUATION:
             self.continued.add(parent)
 
 
-def take_in(
-    one: Encoded, run: DryRun, ids: Iterator[int], *, fill: bool = False
+def import_session(
+    one: EncodedSession, run: DryRun, ids: Iterator[int], *, fill: bool = False
 ) -> Transaction[ImportedSession]:
     """Write a session, or return the reason why not. With *fill*, an empty session here counts as missing."""
-    here = yield from session_here(one.session_id)
+    here = yield from load_session_columns(one.session_id)
     if one.session_id in run.parents:
         same = run.digests.get(one.session_id) == one.digest
         return (
-            ImportedSession(Fate.SKIPPED)
+            ImportedSession(ImportFate.SKIPPED)
             if same
-            else ImportedSession(Fate.CLASH, "it stands in the file twice")
+            else ImportedSession(ImportFate.CLASH, "it stands in the file twice")
         )
-    empty = here is not None and fill and (yield from _is_empty(one.session_id))
+    empty = here is not None and fill and (yield from _has_no_messages(one.session_id))
     if here is not None and not empty:
-        return (yield from _met(one, here))
-    if problem := (yield from _refusal(one, run)):
-        return ImportedSession(Fate.CLASH, problem)
-    outcome, placed = yield from _placed(one.columns, here, run)
+        return (yield from _compare_with_stored(one, here))
+    if problem := (yield from _refusal_reason(one, run)):
+        return ImportedSession(ImportFate.CLASH, problem)
+    outcome, placed = yield from _fit_to_store(one.columns, here, run)
     if run.pretend:
-        run.note(one, placed)
+        run.add_session(one, placed)
         return outcome
     if here is not None:
         yield Statement("forget_empty_session", (one.session_id,))
         yield Statement("forget_empty_totals", (one.session_id,))
-    yield from _write(replace(one, columns=placed), ids)
+    yield from _write_session(replace(one, columns=placed), ids)
     return outcome
 
 
-def session_here(session_id: str) -> Transaction[SessionColumns | None]:
+def load_session_columns(session_id: str) -> Transaction[SessionColumns | None]:
     """Return the columns of a session that the store has; None if it does not have it."""
     rows = yield Statement("session_as_imported", (session_id,))
     return SessionColumns._make(rows[0]) if rows else None
 
 
-def one_after_another(transactions: Sequence[Callable[[], Transaction[T]]]) -> Transaction[list[T]]:
+def run_in_one_commit(transactions: Sequence[Callable[[], Transaction[T]]]) -> Transaction[list[T]]:
     """Return the results of several transactions in one commit; no other write comes between them."""
     found: list[T] = []
     for transaction in transactions:
@@ -366,17 +366,17 @@ def one_after_another(transactions: Sequence[Callable[[], Transaction[T]]]) -> T
     return found
 
 
-def attach(child: str, parent: str, relation: str | None, run: DryRun) -> Transaction[bool | None]:
+def attach_to_parent(child: str, parent: str, relation: str | None, run: DryRun) -> Transaction[bool | None]:
     """Give a session the parent that its file names, if it is here by now; None if it would be a circle."""
-    comes_from = yield from _comes_from(parent, child, run)
+    comes_from = yield from _descends_from(parent, child, run)
     if comes_from is not False:
         return None if comes_from else False
     relation = yield from _free_relation(relation, parent, run)
-    here = yield from session_here(child)
+    here = yield from load_session_columns(child)
     if run.pretend:
-        run.place(child, parent, relation)
+        run.set_parent(child, parent, relation)
     elif here is not None:
-        note = note_in(here.extra)
+        note = read_note(here.extra)
         left = {name: note[name] for name in note if name not in ("parent_session_id", "relation")}
         if relation != note.get("relation"):
             left["relation"] = note.get("relation")
@@ -385,11 +385,11 @@ def attach(child: str, parent: str, relation: str | None, run: DryRun) -> Transa
     return True
 
 
-def _placed(
+def _fit_to_store(
     columns: SessionColumns, here: SessionColumns | None, run: DryRun
 ) -> Transaction[tuple[ImportedSession, SessionColumns]]:
     """Return the row with a title and a parent that are free here; a note keeps the file's values."""
-    placed, outcome = columns, ImportedSession(Fate.IMPORTED)
+    placed, outcome = columns, ImportedSession(ImportFate.IMPORTED)
     if here is not None:
         placed = placed._replace(**{name: getattr(here, name) for name in OF_THE_LANE})
     placed = placed._replace(title=(yield from _free_title(placed.owner, columns.title, run)))
@@ -397,7 +397,7 @@ def _placed(
         outcome = replace(outcome, title=placed.title)
     parent, relation = columns.parent_session_id, columns.relation
     if parent is not None:
-        comes_from = yield from _comes_from(parent, columns.session_id, run)
+        comes_from = yield from _descends_from(parent, columns.session_id, run)
         if comes_from is False:
             placed = placed._replace(relation=(yield from _free_relation(relation, parent, run)))
             outcome = replace(outcome, branched=placed.relation != relation)
@@ -409,33 +409,33 @@ def _placed(
                 adrift=parent if comes_from else None,
                 waits_for=None if comes_from else parent,
             )
-    note = {name: getattr(columns, name) for name in _differing(placed, columns)}
+    note = {name: getattr(columns, name) for name in _differing_columns(placed, columns)}
     return outcome, placed._replace(extra=with_note(columns.extra, note))
 
 
-def _differing(one: SessionColumns, other: SessionColumns) -> list[str]:
+def _differing_columns(one: SessionColumns, other: SessionColumns) -> list[str]:
     """Return the names of the columns in which two rows differ."""
     return [name for name in SessionColumns._fields if getattr(one, name) != getattr(other, name)]
 
 
-def _met(one: Encoded, here: SessionColumns) -> Transaction[ImportedSession]:
+def _compare_with_stored(one: EncodedSession, here: SessionColumns) -> Transaction[ImportedSession]:
     """Compare a session with the one here that has its id: skip an unchanged one, else report a clash."""
     columns, wanted = here, one.columns
     note: dict[str, Any] = {}
     if columns != wanted:
-        note = note_in(here.extra)
+        note = read_note(here.extra)
         columns = here._replace(**(note | {"extra": without_note(here.extra)}))
     if columns != wanted:
-        names = ", ".join(_differing(columns, wanted))
-        return ImportedSession(Fate.CLASH, f"another session has its id; they differ in {names}")
-    if problem := (yield from _difference(one)):
-        return ImportedSession(Fate.CLASH, f"another session has its id; {problem}")
+        names = ", ".join(_differing_columns(columns, wanted))
+        return ImportedSession(ImportFate.CLASH, f"another session has its id; they differ in {names}")
+    if problem := (yield from _find_difference(one)):
+        return ImportedSession(ImportFate.CLASH, f"another session has its id; {problem}")
     return ImportedSession(
-        Fate.SKIPPED, waits_for=note.get("parent_session_id"), relation=note.get("relation")
+        ImportFate.SKIPPED, waits_for=note.get("parent_session_id"), relation=note.get("relation")
     )
 
 
-def _difference(one: Encoded) -> Transaction[str | None]:
+def _find_difference(one: EncodedSession) -> Transaction[str | None]:
     """Return the difference between the messages and the use here and those of the file; None if equal."""
     acts = yield Statement("acts_of_hiding", (one.session_id,))
     numbers: dict[int | None, int] = {act: number for number, (act,) in enumerate(acts, 1)}
@@ -459,7 +459,7 @@ def _difference(one: Encoded) -> Transaction[str | None]:
     return None
 
 
-def _refusal(one: Encoded, run: DryRun) -> Transaction[str | None]:
+def _refusal_reason(one: EncodedSession, run: DryRun) -> Transaction[str | None]:
     erased = yield from tombstones.erased_since(one.columns.owner, one.first_instant)
     if erased is not None:
         return f"it began before its owner was erased, on {erased:%Y-%m-%d}"
@@ -474,7 +474,7 @@ def _refusal(one: Encoded, run: DryRun) -> Transaction[str | None]:
     return f"usage event {counted[0]!r} was counted for another session" if counted else None
 
 
-def _is_empty(session_id: str) -> Transaction[bool]:
+def _has_no_messages(session_id: str) -> Transaction[bool]:
     return [stored for _, stored in (yield Statement("stored_messages_of_session", (session_id,)))] == [0]
 
 
@@ -483,23 +483,23 @@ def _free_title(owner: str, title: str | None, run: DryRun) -> Transaction[str |
     if title is None:
         return None
     besides = run.titles[owner]
-    if not (yield from _has(owner, title, besides)):
+    if not (yield from _is_title_taken(owner, title, besides)):
         return title
     lineage = owner, base_title(title)[0]
     if lineage not in run.numbers:
-        taken = yield from taken_in_lineage(*lineage)
+        taken = yield from titles_in_lineage(*lineage)
         run.numbers[lineage] = next_number(lineage[1], taken | besides)
-    while (yield from _has(owner, found := numbered(lineage[1], run.numbers[lineage]), besides)):
+    while (yield from _is_title_taken(owner, found := numbered(lineage[1], run.numbers[lineage]), besides)):
         run.numbers[lineage] += 1
     run.numbers[lineage] += 1
     return found
 
 
-def _has(owner: str, title: str, besides: Collection[str]) -> Transaction[bool]:
+def _is_title_taken(owner: str, title: str, besides: Collection[str]) -> Transaction[bool]:
     return title in besides or bool((yield Statement("holder_of_title", (owner, title))))
 
 
-def _comes_from(parent: str, session_id: str, run: DryRun) -> Transaction[bool | None]:
+def _descends_from(parent: str, session_id: str, run: DryRun) -> Transaction[bool | None]:
     """Return whether the would-be parent descends from the session itself; None if the parent is not here."""
     current: str | None = parent
     for _ in range(LONGEST_DESCENT):
@@ -523,8 +523,8 @@ def _free_relation(relation: str | None, parent: str, run: DryRun) -> Transactio
     return str(Relation.BRANCH) if taken or parent in run.continued else relation
 
 
-def _write(one: Encoded, ids: Iterator[int]) -> Transaction[None]:
-    yield from make_way(one.session_id, ids)
+def _write_session(one: EncodedSession, ids: Iterator[int]) -> Transaction[None]:
+    yield from remove_earlier_session(one.session_id, ids)
     yield Statement("add_imported_session", one.columns)
     yield Statement("add_imported_totals", one.totals)
     numbers = {message.seq: next(ids) for message in one.messages}
@@ -535,7 +535,7 @@ def _write(one: Encoded, ids: Iterator[int]) -> Transaction[None]:
             (numbers[seq], one.session_id, seq, acts.get(hidden_by), *columns)
             for seq, hidden_by, columns in one.messages
         ]
-        yield Statement("add_imported_message", many=rows, said=partial(_said, one))
+        yield Statement("add_imported_message", many=rows, said=partial(_searchable_texts, one))
     if one.versions:
         versions = [(numbers[seq], *version) for seq, *version in one.versions]
         yield Statement("add_imported_version", many=versions)
@@ -543,5 +543,5 @@ def _write(one: Encoded, ids: Iterator[int]) -> Transaction[None]:
         yield Statement("add_usage", many=[event._replace(session_id=one.session_id) for event in one.usage])
 
 
-def _said(one: Encoded) -> list[Searchable]:
+def _searchable_texts(one: EncodedSession) -> list[Searchable]:
     return [message.columns.as_searchable(one.session_id) for message in one.messages]

@@ -116,51 +116,51 @@ class Inconsistency:
         return counted_with_example(self.count, *CHECKS[self.check], self.example)
 
 
-def findings() -> Transaction[list[Inconsistency]]:
+def find_all() -> Transaction[list[Inconsistency]]:
     """Return all contradictions between the tables."""
     found: list[Inconsistency] = []
     for check in CHECKS:
-        one = yield from finding(check)
+        one = yield from find_one(check)
         found += [one] if one is not None else []
     return found
 
 
-def finding(check: str) -> Transaction[Inconsistency | None]:
+def find_one(check: str) -> Transaction[Inconsistency | None]:
     """Return the findings of one check; None if there are none."""
     if check == _CIRCLES:
-        wrong = yield from _oldest_of_circles()
+        wrong = yield from _cuts_of_circles()
     else:
         wrong = [str(name) for name, *_ in (yield Statement(check))]
     return Inconsistency(check, len(wrong), wrong[0]) if wrong else None
 
 
-def mend() -> Transaction[list[Inconsistency]]:
+def mend_all() -> Transaction[list[Inconsistency]]:
     """Make the tables agree; return what was wrong. Missing messages stay missing."""
-    wrong = yield from findings()
+    wrong = yield from find_all()
     for name in _ORPHANS:
         rows = yield Statement(name)
-        yield from _change("restore_session_row", [LostSession._make(row) for row in rows])
-    yield from _change("add_totals", (yield Statement("sessions_without_totals")))
-    yield from _change("delete_totals", (yield Statement("totals_without_session")))
+        yield from _run_if_any("restore_session_row", [LostSession._make(row) for row in rows])
+    yield from _run_if_any("add_totals", (yield Statement("sessions_without_totals")))
+    yield from _run_if_any("delete_totals", (yield Statement("totals_without_session")))
     for session_id, _, _ in map(WrongTotals._make, (yield Statement("wrong_totals"))):
         ((size,),) = yield Statement("bytes_of_messages", (session_id,))
         yield Statement("recount_totals", (size, session_id))
-    yield from _change("cut_from_parent", [(one,) for one in (yield from _oldest_of_circles())])
-    yield from _change("restore_clock", (yield Statement("entries_without_clock")))
-    yield from _change("delete_clock", (yield Statement("clocks_without_entry")))
+    yield from _run_if_any("cut_from_parent", [(one,) for one in (yield from _cuts_of_circles())])
+    yield from _run_if_any("restore_clock", (yield Statement("entries_without_clock")))
+    yield from _run_if_any("delete_clock", (yield Statement("clocks_without_entry")))
     yield from _mend_queues()
     return wrong
 
 
 def _mend_queues() -> Transaction[None]:
     """Let every accepted message wait on its lane, or run there."""
-    yield from _change("restore_lane", (yield Statement("queues_without_lane")))
+    yield from _run_if_any("restore_lane", (yield Statement("queues_without_lane")))
     # First each message gets a state, because the checks below compare the states of several messages.
     impossible = yield Statement("impossible_items")
-    yield from _change("mend_item", [(IN_NO_STATE, item_id) for (item_id,) in impossible])
-    yield from _change("mend_reply", (yield Statement("impossible_replies")))
-    yield from _move("free_turns", ItemEvent.RELEASED, (yield Statement("turns_without_lease")))
-    yield from _move("give_own_turn", ItemEvent.PROMOTED, (yield Statement("messages_without_turn")))
+    yield from _run_if_any("mend_item", [(IN_NO_STATE, item_id) for (item_id,) in impossible])
+    yield from _run_if_any("mend_reply", (yield Statement("impossible_replies")))
+    yield from _run_moving("free_turns", ItemEvent.RELEASED, (yield Statement("turns_without_lease")))
+    yield from _run_moving("give_own_turn", ItemEvent.PROMOTED, (yield Statement("messages_without_turn")))
     for session_key, last in (yield Statement("wrong_places")):
         lane = yield from load_lane(session_key)
         lane.next_seq = last + 1
@@ -171,7 +171,7 @@ def _mend_queues() -> Transaction[None]:
         yield from put_lane(lane)
 
 
-def _oldest_of_circles() -> Transaction[list[str]]:
+def _cuts_of_circles() -> Transaction[list[str]]:
     """Return, for each circle of descent, the session that began first: the circle is cut there."""
     rows = yield Statement("sessions_with_parent")
     parents: dict[str, str] = {child: parent for child, parent in rows}  # noqa: C416 -- a row is no pair by its type
@@ -191,11 +191,11 @@ def _oldest_of_circles() -> Transaction[list[str]]:
     return oldest
 
 
-def _move(name: str, event: ItemEvent, rows: Rows) -> Transaction[None]:
+def _run_moving(name: str, event: ItemEvent, rows: Rows) -> Transaction[None]:
     if rows:
         yield move_statement(name, event, many=[tuple(row) for row in rows])
 
 
-def _change(name: str, rows: Rows) -> Transaction[None]:
+def _run_if_any(name: str, rows: Rows) -> Transaction[None]:
     if rows:
         yield Statement(name, many=[tuple(row) for row in rows])

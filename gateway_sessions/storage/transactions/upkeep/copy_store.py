@@ -109,28 +109,28 @@ NOTHING: Final = MoveState(identity="", moving=None, moved_from=None, empty=True
 """The state of an empty database."""
 
 
-def page(table: str, after: Key, limit: int) -> Transaction[TablePage]:
+def load_table_page(table: str, after: Key, limit: int) -> Transaction[TablePage]:
     """Return up to *limit* rows behind the key *after*."""
     rows = yield Statement(f"move_out_{table}", (*after, limit))
     last = tuple(rows[-1][: len(after)]) if rows else after
-    return TablePage(rows, last, sum(map(_size, rows)), sum(map(_digest, rows)))
+    return TablePage(rows, last, sum(map(_row_size, rows)), sum(map(_row_digest, rows)))
 
 
-def take_in(table: str, one: TablePage) -> Transaction[None]:
+def store_table_page(table: str, one: TablePage) -> Transaction[None]:
     """Store a page, and the key of its last row."""
-    said = partial(_said, one.rows) if table == "messages" else None
+    said = partial(_searchable_texts, one.rows) if table == "messages" else None
     yield Statement(f"move_in_{table}", many=[tuple(row) for row in one.rows], said=said)
     yield from meta.set_fact(f"{NOTE}{table}", msgspec.json.encode(one.last).decode())
 
 
-def _said(rows: Rows) -> list[Searchable]:
+def _searchable_texts(rows: Rows) -> list[Searchable]:
     return [
         MessageColumns(*columns[:_HIDDEN_BY], *columns[_HIDDEN_BY + 1 :]).as_searchable(session_id)
         for _, session_id, _, *columns in rows
     ]
 
 
-def reached(table: str) -> Transaction[Key]:
+def last_copied_key(table: str) -> Transaction[Key]:
     """Return the key of the last row that was taken in."""
     noted = yield from meta.get_fact(f"{NOTE}{table}")
     if noted is None:
@@ -138,13 +138,13 @@ def reached(table: str) -> Transaction[Key]:
     return tuple(decode_json(f"fact {NOTE + table!r}", noted, list[int | str]))
 
 
-def counts() -> Transaction[dict[str, int]]:
+def count_rows() -> Transaction[dict[str, int]]:
     """Return the number of rows of each table."""
     rows = yield Statement("rows_of_tables")
     return {str(name): int(count) for name, count in rows}
 
 
-def facts() -> Transaction[dict[str, str]]:
+def load_facts() -> Transaction[dict[str, str]]:
     """Return all facts about the store itself."""
     rows = yield Statement("all_facts")
     return {
@@ -154,35 +154,35 @@ def facts() -> Transaction[dict[str, str]]:
     }
 
 
-def take_in_facts(given: Mapping[str, str]) -> Transaction[None]:
+def store_facts(given: Mapping[str, str]) -> Transaction[None]:
     """Store facts about the store."""
     for name, value in given.items():
         yield from meta.set_fact(name, value)
 
 
-def identity() -> Transaction[str]:
+def store_identity() -> Transaction[str]:
     """Return the identity of the store as it is now."""
-    return _identity((yield from facts()))
+    return _identity_from_facts((yield from load_facts()))
 
 
-def look() -> Transaction[MoveState]:
+def load_move_state() -> Transaction[MoveState]:
     """Return the facts of this database about moves."""
-    told = yield from facts()
-    rows = yield from counts()
+    told = yield from load_facts()
+    rows = yield from count_rows()
     return MoveState(
-        identity=_identity(told),
+        identity=_identity_from_facts(told),
         moving=(yield from meta.get_fact(meta.MOVING)),
         moved_from=(yield from meta.get_fact(meta.MOVED_FROM)),
         empty=not told and not any(rows.values()),
     )
 
 
-def begin(identity: str) -> Transaction[None]:
+def begin_move(identity: str) -> Transaction[None]:
     """Mark the database so that no process can open it until the whole store has come."""
     yield from meta.set_fact(meta.MOVING, identity)
 
 
-def finish(identity: str) -> Transaction[None]:
+def finish_move(identity: str) -> Transaction[None]:
     """Remove the marks of the move: the store is complete and can be opened."""
     for table in BEGINNINGS:
         yield Statement("forget_meta", (f"{NOTE}{table}",))
@@ -190,15 +190,15 @@ def finish(identity: str) -> Transaction[None]:
     yield from meta.set_fact(meta.MOVED_FROM, identity)
 
 
-def _identity(told: Mapping[str, str]) -> str:
+def _identity_from_facts(told: Mapping[str, str]) -> str:
     known = f"{told.get('install_secret')}:{told.get('epoch')}".encode()
     return blake2b(known, digest_size=DIGEST_BYTES).hexdigest()
 
 
-def _size(row: Row) -> int:
+def _row_size(row: Row) -> int:
     return sum(len(value) if isinstance(value, str) else NUMBER_BYTES for value in row)
 
 
-def _digest(row: Row) -> int:
+def _row_digest(row: Row) -> int:
     packed = msgspec.msgpack.encode(tuple(row))
     return int.from_bytes(blake2b(packed, digest_size=DIGEST_BYTES).digest(), "big")

@@ -29,9 +29,8 @@ from gateway_sessions.storage.tables.lanes import lane_lease
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.tables.tombstones import ERASING
 from gateway_sessions.storage.transactions.queue import erasure
-from gateway_sessions.storage.transactions.sessions.remove import group_of
-from gateway_sessions.storage.transactions.sessions.remove import remove as remove_session
-from gateway_sessions.storage.transactions.sessions.session_transitions import end_of
+from gateway_sessions.storage.transactions.sessions.remove import load_group, remove_session
+from gateway_sessions.storage.transactions.sessions.session_transitions import end_session_statement
 from gateway_sessions.storage.transactions.upkeep import message_erasure
 
 PAGE: Final = 5
@@ -93,7 +92,7 @@ class BegunErasure:
     rows: Counter[str] = field(default_factory=Counter[str])
 
 
-def begin(
+def begin_erasure(
     subject: Subject,
     erased_at: datetime,
     ids: Iterator[int],
@@ -116,7 +115,7 @@ def begin(
         entry = yield from load(lane.session_key)
         if entry is not None:
             yield from remove(entry)
-            yield end_of(entry, erased_at, ERASED)
+            yield end_session_statement(entry, erased_at, ERASED)
     noted = yield from meta.get_fact(f"{ERASING}{tombstone}")
     known = _read_plan(noted).lanes if noted is not None else ()
     ((last_message_id, *_),) = yield Statement("index_limits")
@@ -129,21 +128,21 @@ def begin(
         last_message_id=int(last_message_id or 0),
         ids=tuple(known_as),
     )
-    yield from _note(plan)
+    yield from _plan_as_json(plan)
     return BegunErasure(plan, Counter(entries=len(current)) + waiting)
 
 
 def forget_name(plan: ErasurePlan) -> Transaction[None]:
     """Remove the person's name from the plan, once no row is left to remove."""
-    yield from _note(msgspec.structs.replace(plan, owner=None, lanes=(), ids=()))
+    yield from _plan_as_json(msgspec.structs.replace(plan, owner=None, lanes=(), ids=()))
 
 
-def finish(plan: ErasurePlan) -> Transaction[None]:
+def finish_erasure(plan: ErasurePlan) -> Transaction[None]:
     """Remove the plan of a finished erasure."""
     yield Statement("forget_meta", (f"{ERASING}{plan.tombstone}",))
 
 
-def unfinished() -> Transaction[list[ErasurePlan]]:
+def unfinished_erasures() -> Transaction[list[ErasurePlan]]:
     """Return the plans of erasures that were begun and not finished."""
     rows = yield Statement("unfinished_erasures", (ERASING, _BEHIND))
     return [_read_plan(text) for (text,) in rows]
@@ -154,10 +153,10 @@ def erase_sessions(subject: Subject, erased_at: datetime, ids: Iterator[int]) ->
     rows = yield Statement("sessions_of_owner_until", (subject.owner, to_micros(erased_at), PAGE))
     removed: Counter[str] = Counter()
     for (session_id,) in rows:
-        group = yield from group_of(session_id, unended=True)
+        group = yield from load_group(session_id, unended=True)
         ids_of_group = [one.session_id for one in group.members] if group is not None else [session_id]
         for one in ids_of_group:
-            removed += yield from _taken_from_its_lane(one)
+            removed += yield from _take_from_lane(one)
             removed += yield from remove_session(one, ids)
     return removed
 
@@ -174,30 +173,30 @@ def erase_lane(session_key: str, erased_at: datetime) -> Transaction[Counter[str
     return removed
 
 
-def ids_in_rooms(subject: Subject) -> Transaction[list[str]]:
+def user_ids_in_rooms(subject: Subject) -> Transaction[list[str]]:
     """Return the ids of all people who began other owners' sessions on the person's platform."""
     rows = yield Statement("users_of_sessions_of_others", (subject.owner, subject.platform))
     return [user_id for (user_id,) in rows]
 
 
-def scrub(subject: Subject, also: Sequence[str] = ()) -> Transaction[Counter[str]]:
+def scrub_ids(subject: Subject, also: Sequence[str] = ()) -> Transaction[Counter[str]]:
     """Remove each id of the person from other owners' entries and sessions that name them as the opener."""
     if subject.user_id is None:
         return Counter()
     changed = 0
     for user_id in dict.fromkeys((subject.user_id, *also)):
-        changed += yield from _scrub(subject, user_id)
+        changed += yield from _scrub_id(subject, user_id)
     return Counter({erasure.SCRUBBED: changed})
 
 
-def _scrub(subject: Subject, user_id: str) -> Transaction[int]:
+def _scrub_id(subject: Subject, user_id: str) -> Transaction[int]:
     """Remove one id of a person from other owners' rows; return how many rows named it."""
     whose = (subject.owner, subject.platform)
     named = f"%{escape_like_pattern(msgspec.json.encode(user_id).decode())}%"
     changed = 0
     for (session_key,) in (yield Statement("entries_that_name", (*whose, named))):
         entry = yield from load(session_key)
-        if entry is None or entry.origin is None or not _is_of(entry.origin, user_id):
+        if entry is None or entry.origin is None or not _is_from_user(entry.origin, user_id):
             continue
         nobody = replace(entry.origin, user_id=None, user_id_alt=None, user_name=None)
         yield from put(entry.altered(origin=nobody, version=entry.version + 1))
@@ -227,9 +226,9 @@ def lanes_of(subject: Subject) -> Transaction[list[str]]:
     return sorted({lane.session_key for lane in current} | (yield from _earlier_lanes(subject.owner)))
 
 
-def said_before(subject: Subject, plan: ErasurePlan) -> message_erasure.Said:
+def messages_to_erase(subject: Subject, plan: ErasurePlan) -> message_erasure.MessagesOfPerson:
     """Return the bounds of the person's messages that an erasure removes from other owners' sessions."""
-    return message_erasure.Said(subject.owner, plan.last_message_id, plan.erased_at)
+    return message_erasure.MessagesOfPerson(subject.owner, plan.last_message_id, plan.erased_at)
 
 
 def _current_lanes(owner: str) -> Transaction[list[OwnedLane]]:
@@ -245,7 +244,7 @@ def _earlier_lanes(owner: str) -> Transaction[set[str]]:
     return {session_key for (session_key,) in (*had, *left)}
 
 
-def _taken_from_its_lane(session_id: str) -> Transaction[Counter[str]]:
+def _take_from_lane(session_id: str) -> Transaction[Counter[str]]:
     """Take a session from the lane that has resumed it since the first step."""
     entry = None
     for (session_key,) in (yield Statement("lane_of_session", (session_id,))):
@@ -259,7 +258,7 @@ def _taken_from_its_lane(session_id: str) -> Transaction[Counter[str]]:
     return Counter(entries=1)
 
 
-def _note(plan: ErasurePlan) -> Transaction[None]:
+def _plan_as_json(plan: ErasurePlan) -> Transaction[None]:
     yield from meta.set_fact(f"{ERASING}{plan.tombstone}", msgspec.json.encode(plan).decode())
 
 
@@ -267,5 +266,5 @@ def _read_plan(text: str) -> ErasurePlan:
     return decode_json("the plan of an erasure", text, ErasurePlan)
 
 
-def _is_of(origin: SessionSource, user_id: str) -> bool:
+def _is_from_user(origin: SessionSource, user_id: str) -> bool:
     return user_id in (origin.user_id, origin.user_id_alt)

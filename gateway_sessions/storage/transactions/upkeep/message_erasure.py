@@ -23,13 +23,13 @@ from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.tables.statements import move_statement
 from gateway_sessions.storage.transactions.transcripts import rewrite
 from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING
-from gateway_sessions.storage.transactions.transfer.import_session import note_in, with_note, without_note
+from gateway_sessions.storage.transactions.transfer.import_session import read_note, with_note, without_note
 
 FORGOTTEN: Final = "not known any more: it may have repeated what somebody said who was erased"
 """The text that takes the place of a problem."""
 
 
-class Said(NamedTuple):
+class MessagesOfPerson(NamedTuple):
     """The messages of a person up to the beginning of an erasure."""
 
     owner: str
@@ -52,46 +52,50 @@ class GivenTitle(NamedTuple):
     title: str
 
 
-def sessions_with(said: Said, after: str, limit: int) -> Transaction[list[tuple[str, str]]]:
+def sessions_with(said: MessagesOfPerson, after: str, limit: int) -> Transaction[list[tuple[str, str]]]:
     """Return other owners' sessions with messages of the person, behind an id, each with its platform."""
     rows = yield Statement("sessions_with_words_of", (*said.params, said.owner, after, limit))
     return [(session_id, platform) for session_id, platform in rows]
 
 
-def count(said: Said) -> Transaction[int]:
+def count_messages_of(said: MessagesOfPerson) -> Transaction[int]:
     """Return the number of the person's messages in sessions of other owners."""
     ((count,),) = yield Statement("count_words_in_sessions_of_others", (*said.params, said.owner))
     return int(count)
 
 
-def told(said: Said, session_id: str, platform: str) -> Transaction[dict[str, Any] | None]:
+def export_messages_of(
+    said: MessagesOfPerson, session_id: str, platform: str
+) -> Transaction[dict[str, Any] | None]:
     """Return the person's messages in another owner's session; None if there are only summaries.
 
     A summary is left out because it also tells what others said.
     """
-    found = [one for one in (yield from _messages(said, session_id)) if one.author == said.owner]
+    found = [one for one in (yield from _load_messages(said, session_id)) if one.author == said.owner]
     if not found:
         return None
     messages: list[dict[str, Any]] = []
     for one in found:
-        versions = (yield from rewrite.versions(session_id, one.message_id)) if one.edited_at else []
+        versions = (yield from rewrite.load_versions(session_id, one.message_id)) if one.edited_at else []
         messages.append(message_members(one, None, [(old.content, old.replaced_at) for old in versions]))
     return {"said_in": session_id, "platform": platform, "messages": messages}
 
 
-def erase_some(said: Said, ids: Iterator[int]) -> Transaction[Counter[str]]:
+def erase_some(said: MessagesOfPerson, ids: Iterator[int]) -> Transaction[Counter[str]]:
     """Erase the person's messages in one session of another owner; an empty count: none is left."""
     sessions = yield from sessions_with(said, "", 1)
     if not sessions:
         return Counter()
     ((session_id, _),) = sessions
-    found = yield from _messages(said, session_id)
+    found = yield from _load_messages(said, session_id)
     gone = {one.message_id for one in found} | (yield from _answers_to_others(said, session_id, found))
-    yield from take_out(session_id, gone, ids, title_owner=said.owner)
+    yield from remove_messages_and_title(session_id, gone, ids, title_owner=said.owner)
     return Counter(messages=len(gone))
 
 
-def _answers_to_others(said: Said, session_id: str, found: Sequence[Message]) -> Transaction[set[int]]:
+def _answers_to_others(
+    said: MessagesOfPerson, session_id: str, found: Sequence[Message]
+) -> Transaction[set[int]]:
     """Return agents' messages behind messages that came from another lane, because they may repeat these.
 
     In a room, an agent's answers to the people who write there belong to everybody and stay.
@@ -117,11 +121,11 @@ def _answers_to_others(said: Said, session_id: str, found: Sequence[Message]) ->
     return {message_id for (message_id,) in answers}
 
 
-def take_out(
+def remove_messages_and_title(
     session_id: str, message_ids: Collection[int], ids: Iterator[int], *, title_owner: str
 ) -> Transaction[None]:
     """Remove messages of a session, and its title, prompt and extra title if they may repeat them."""
-    yield from rewrite.remove(session_id, message_ids, ids)
+    yield from rewrite.remove_messages(session_id, message_ids, ids)
     yield Statement("forget_title_of_words", (title_owner, session_id))
     yield Statement("set_system_prompt", (None, session_id))
     rows = yield Statement("extra_of_session", (session_id,))
@@ -136,7 +140,7 @@ def forget_titles(owner: str) -> Transaction[Counter[str]]:
     return Counter(titles=changed)
 
 
-def titles_of(owner: str, after: str, limit: int) -> Transaction[list[dict[str, Any]]]:
+def titles_given_by(owner: str, after: str, limit: int) -> Transaction[list[dict[str, Any]]]:
     """Return the titles that a person gave to other owners' sessions, behind an id."""
     rows = yield Statement("titles_given_by", (owner, owner, after, limit))
     return [
@@ -145,13 +149,13 @@ def titles_of(owner: str, after: str, limit: int) -> Transaction[list[dict[str, 
     ]
 
 
-def _messages(said: Said, session_id: str) -> Transaction[list[Message]]:
+def _load_messages(said: MessagesOfPerson, session_id: str) -> Transaction[list[Message]]:
     return decode_messages((yield Statement("words_in_session", (session_id, *said.params))))
 
 
 def _without_title(extra: str) -> str | None:
     """Return the `extra` of a session without the title that an imported file had."""
-    note = note_in(extra)
+    note = read_note(extra)
     if "title" not in note:
         return extra
     return with_note(without_note(extra), {name: value for name, value in note.items() if name != "title"})

@@ -10,13 +10,13 @@ from gateway_sessions.storage.tables import meta, statements
 PREFIX: Final = "program:"
 
 
-def get(key: str) -> Transaction[str | None]:
+def get_metadata(key: str) -> Transaction[str | None]:
     """Return the text kept under that name; None if there is none."""
     stored = yield from meta.get_fact(f"{PREFIX}{key}")
     return None if stored is None else str(stored)
 
 
-def put(key: str, value: str | None) -> Transaction[None]:
+def set_metadata(key: str, value: str | None) -> Transaction[None]:
     """Keep a text under that name, or forget it."""
     name = f"{PREFIX}{key}"
     if value is None:

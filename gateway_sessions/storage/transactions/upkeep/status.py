@@ -96,7 +96,7 @@ def count_lanes() -> Transaction[int]:
     return int(count)
 
 
-def by_source() -> Transaction[list[SourceCount]]:
+def count_by_source() -> Transaction[list[SourceCount]]:
     """Return the number of sessions of each source, the largest first."""
     rows = yield Statement("count_by_source")
     return [SourceCount(platform=source, sessions=sessions) for source, sessions in rows]
@@ -120,41 +120,41 @@ def lanes_in_use(limit: int) -> Transaction[list[LaneInUse]]:
                 session_key=lane.session_key,
                 epoch=lane.lease_epoch,
                 token=lane.lease_token,
-                running_since=_instant(lane.leased_at),
+                running_since=_instant_or_none(lane.leased_at),
                 attempts=lane.attempts,
                 waiting=lane.waiting,
-                oldest_waiting=_instant(oldest),
-                ready_at=_instant(lane.ready_at),
+                oldest_waiting=_instant_or_none(oldest),
+                ready_at=_instant_or_none(lane.ready_at),
             )
         )
     return found
 
 
-def work() -> Transaction[PendingWork]:
+def load_pending_work() -> Transaction[PendingWork]:
     """Return the number of turns and replies in each state."""
     (row,) = yield Statement("count_work")
     counts = WorkCounts._make(row)
     return PendingWork(
         running=counts.turns_running,
         waiting=counts.waiting_behind + counts.waiting_ready,
-        oldest_waiting=_instant(counts.oldest_waiting),
+        oldest_waiting=_instant_or_none(counts.oldest_waiting),
         owed_replies=counts.owed_replies,
         dead_messages=counts.dead_messages,
         dead_replies=counts.dead_replies,
     )
 
 
-def running_by_opening() -> Transaction[dict[int, int]]:
+def count_running_turns() -> Transaction[dict[int, int]]:
     """Return the number of turns that each opening of the store has begun and not ended."""
     rows = yield Statement("count_running")
     return {int(epoch): int(running) for epoch, running in rows}
 
 
-def first_due(limit: int) -> Transaction[list[SessionEntry]]:
+def load_first_due(limit: int) -> Transaction[list[SessionEntry]]:
     """Return entries whose policies may be due first; each policy tells the exact instant."""
     rows = yield Statement("first_entries_due", (limit,))
     return entries.decode_readable(rows)
 
 
-def _instant(micros: int | None) -> datetime | None:
+def _instant_or_none(micros: int | None) -> datetime | None:
     return None if micros is None else from_micros(micros)

@@ -43,7 +43,7 @@ Values: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
+class RepairContext:
     """The facts that a repair knows."""
 
     now: datetime
@@ -59,19 +59,19 @@ class Remedy(NamedTuple):
     """True if the old value is known nowhere else."""
 
 
-class Form(NamedTuple):
+class ColumnForm(NamedTuple):
     """The decoder of a column, whose errors are among `DAMAGE`, and its remedy. NULL is never decoded."""
 
     read: Callable[[Any], object]
-    remedy: Callable[[str, Values, Circumstances], Remedy]
+    remedy: Callable[[str, Values, RepairContext], Remedy]
 
 
-class Table(NamedTuple):
+class CheckedTable(NamedTuple):
     """The columns of a table that are checked."""
 
     columns: tuple[str, ...]
     """The columns in the order of the statement, the key first."""
-    forms: Mapping[str, Form]
+    forms: Mapping[str, ColumnForm]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Unreadable:
         """Return the name by which people know the row."""
         return str(self.values.get("session_key", self.key[0]))
 
-    def mended(self, circumstances: Circumstances) -> Remedy:
+    def remedy(self, circumstances: RepairContext) -> Remedy:
         """Return the values that make all columns readable."""
         forms, values, lost = TABLES[self.table].forms, dict[str, Any](), False
         for column in self.columns:
@@ -99,23 +99,23 @@ class Unreadable:
         return Remedy(values, lost)
 
 
-def key_of(table: str) -> tuple[str, ...]:
+def key_columns(table: str) -> tuple[str, ...]:
     """Return the names of the columns of a table's key."""
     return TABLES[table].columns[: len(BEGINNINGS[table])]
 
 
-def unreadable(table: str) -> Transaction[list[Unreadable]]:
+def find_unreadable(table: str) -> Transaction[list[Unreadable]]:
     """Return the rows of a table with columns that cannot be decoded."""
     after, found = BEGINNINGS[table], list[Unreadable]()
     while True:
         rows = yield Statement(f"forms_of_{table}", (*after, PAGE))
-        found += [one for row in rows if (one := _look_at(table, row)) is not None]
+        found += [one for row in rows if (one := _check_row(table, row)) is not None]
         if len(rows) < PAGE:
             return found
         after = tuple(rows[-1][: len(after)])
 
 
-def _look_at(table: str, row: Row) -> Unreadable | None:
+def _check_row(table: str, row: Row) -> Unreadable | None:
     columns, forms = TABLES[table]
     bad: list[str] = []
     for column, value in zip(columns, row, strict=True):
@@ -130,21 +130,21 @@ def _look_at(table: str, row: Row) -> Unreadable | None:
     return Unreadable(table, key, values, tuple(bad))
 
 
-def _emptied(column: str, _: Values, __: Circumstances) -> Remedy:
+def _set_null(column: str, _: Values, __: RepairContext) -> Remedy:
     return Remedy({column: None})
 
 
-def _moved_to_now(column: str, _: Values, circumstances: Circumstances) -> Remedy:
+def _set_to_now(column: str, _: Values, circumstances: RepairContext) -> Remedy:
     """Return now, the latest certain instant: nothing is forgotten too early, and nothing waits for ever."""
     return Remedy({column: to_micros(circumstances.now)})
 
 
-def _reckoned_anew(column: str, _: Values, __: Circumstances) -> Remedy:
+def _clear_schedule(column: str, _: Values, __: RepairContext) -> Remedy:
     """Return no instant and no fingerprint, so that the next start schedules the entry again."""
     return Remedy({column: None, "policy_fingerprint": ""}, lost=False)
 
 
-def _given_up(column: str, row: Values, circumstances: Circumstances) -> Remedy:
+def _bury_item(column: str, row: Values, circumstances: RepairContext) -> Remedy:
     """Settle a message that no turn can have; it is kept for people to see, as far as it can be decoded."""
     if row["outcome"] is not None:
         return Remedy({column: None})
@@ -155,7 +155,7 @@ def _given_up(column: str, row: Values, circumstances: Circumstances) -> Remedy:
     return Remedy({column: None, "problem": SET_ASIDE, **settled})
 
 
-def _unsent(column: str, row: Values, circumstances: Circumstances) -> Remedy:
+def _give_up_reply(column: str, row: Values, circumstances: RepairContext) -> Remedy:
     """Remove the content or the target of a reply; if it was owed, people see that it was given up."""
     nowhere = ReplyTarget(platform=row["platform"], account=row["account"])
     values = {column: None if column == "content" else msgspec.json.encode(nowhere).decode()}
@@ -166,92 +166,92 @@ def _unsent(column: str, row: Values, circumstances: Circumstances) -> Remedy:
     return Remedy({**values, "state": state, "problem": SET_ASIDE, "settled_at": settled_at})
 
 
-def _uncalled(column: str, _: Values, __: Circumstances) -> Remedy:
+def _give_up_hook_call(column: str, _: Values, __: RepairContext) -> Remedy:
     return Remedy({column: "{}", "state": "dead", "last_error": SET_ASIDE})
 
 
-def _entered_again(column: str, row: Values, circumstances: Circumstances) -> Remedy:
+def _restore_record(column: str, row: Values, circumstances: RepairContext) -> Remedy:
     """Return the record that sessions.json shows for the same session; else an empty one that begins now."""
-    if (known := _shown(row, circumstances)) is not None:
+    if (known := _entry_in_snapshot(row, circumstances)) is not None:
         return Remedy({column: entries.encode_record(known)}, lost=False)
     return Remedy({column: entries.encode_blank_record(circumstances.now)})
 
 
-def _stated_again(column: str, row: Values, circumstances: Circumstances) -> Remedy:
+def _restore_state(column: str, row: Values, circumstances: RepairContext) -> Remedy:
     """Return the state that sessions.json shows since the same moment; else suspend the session.
 
     A person may have stopped the session for good, and a program that went on with it would never know. A
     session that is suspended without need costs a new session, of which the people are told, and they can
     bring the old one back. Expired would do the same, but needs a reason, which nobody knows.
     """
-    known = _shown(row, circumstances)
+    known = _entry_in_snapshot(row, circumstances)
     since = to_micros(known.state_since) if known is not None and known.state_since is not None else None
     if known is not None and since == row["state_since"]:
         return Remedy({column: str(known.state)}, lost=False)
-    due = _reckoned_anew(
+    due = _clear_schedule(
         "due_at", row, circumstances
     )  # the stored instant follows from a state that it may not have had
     return Remedy({column: str(SessionState.SUSPENDED), **due.values})
 
 
-def _shown(row: Values, circumstances: Circumstances) -> SessionEntry | None:
+def _entry_in_snapshot(row: Values, circumstances: RepairContext) -> SessionEntry | None:
     """Return the entry of the same session in sessions.json."""
     known = circumstances.entries.get(row["session_key"])
     return known if known is not None and known.session_id == row["session_id"] else None
 
 
-def _becomes(value: str) -> Callable[[str, Values, Circumstances], Remedy]:
+def _constant_remedy(value: str) -> Callable[[str, Values, RepairContext], Remedy]:
     return lambda column, _, __: Remedy({column: value})
 
 
-def _json(kind: Any = Any) -> Form:
-    return Form(msgspec.json.Decoder(kind).decode, _emptied)
+def _json_form(kind: Any = Any) -> ColumnForm:
+    return ColumnForm(msgspec.json.Decoder(kind).decode, _set_null)
 
 
-_INSTANT: Final = Form(from_micros, _moved_to_now)
-_DUE: Final = Form(from_micros, _reckoned_anew)
-_ANY_JSON: Final = _json()
-_OBJECT: Final = _json(dict[str, Any])
-TABLES: Final[Mapping[str, Table]] = MappingProxyType(
+_INSTANT: Final = ColumnForm(from_micros, _set_to_now)
+_DUE: Final = ColumnForm(from_micros, _clear_schedule)
+_ANY_JSON: Final = _json_form()
+_OBJECT: Final = _json_form(dict[str, Any])
+TABLES: Final[Mapping[str, CheckedTable]] = MappingProxyType(
     {
-        "lanes": Table(
+        "lanes": CheckedTable(
             ("session_key", "leased_at", "ready_at"), {"leased_at": _INSTANT, "ready_at": _INSTANT}
         ),
-        "sessions": Table(
+        "sessions": CheckedTable(
             ("session_id", "relation", "started_at", "ended_at", "entry", "model_config", "extra"),
             {
-                "relation": Form(Relation, _becomes(Relation.SUCCESSION)),
+                "relation": ColumnForm(Relation, _constant_remedy(Relation.SUCCESSION)),
                 "started_at": _INSTANT,
                 "ended_at": _INSTANT,
-                "entry": Form(entries.decode_archive, _emptied),
+                "entry": ColumnForm(entries.decode_archive, _set_null),
                 "model_config": _OBJECT,
                 "extra": _OBJECT,
             },
         ),
-        "entries": Table(
+        "entries": CheckedTable(
             ("entry_id", "session_key", "session_id", "state", "state_since", "due_at", "record"),
             {
-                "state": Form(SessionState, _stated_again),
+                "state": ColumnForm(SessionState, _restore_state),
                 "state_since": _INSTANT,
                 "due_at": _DUE,
-                "record": Form(entries.read_record, _entered_again),
+                "record": ColumnForm(entries.read_record, _restore_record),
             },
         ),
-        "clocks": Table(
+        "clocks": CheckedTable(
             ("entry_id", "updated_at", "last_interaction_at"),
             {"updated_at": _INSTANT, "last_interaction_at": _INSTANT},
         ),
-        "transitions": Table(("change_id", "at"), {"at": _INSTANT}),
-        "hook_calls": Table(
+        "transitions": CheckedTable(("change_id", "at"), {"at": _INSTANT}),
+        "hook_calls": CheckedTable(
             ("idempotency_key", "payload", "created_at", "next_try_at"),
             {
-                "payload": Form(_OBJECT.read, _uncalled),
+                "payload": ColumnForm(_OBJECT.read, _give_up_hook_call),
                 "created_at": _INSTANT,
                 "next_try_at": _INSTANT,
             },
         ),
-        "totals": Table(("session_id", "last_active"), {"last_active": _INSTANT}),
-        "messages": Table(
+        "totals": CheckedTable(("session_id", "last_active"), {"last_active": _INSTANT}),
+        "messages": CheckedTable(
             (
                 *("message_id", "sent_at", "edited_at", "hidden_because", "parts", "tool_calls"),
                 *(
@@ -266,37 +266,37 @@ TABLES: Final[Mapping[str, Table]] = MappingProxyType(
             {
                 "sent_at": _INSTANT,
                 "edited_at": _INSTANT,
-                "hidden_because": Form(Hidden, _becomes(Hidden.COMPACTED)),
+                "hidden_because": ColumnForm(Hidden, _constant_remedy(Hidden.COMPACTED)),
                 "parts": _ANY_JSON,
                 "tool_calls": _ANY_JSON,
                 "reasoning_details": _ANY_JSON,
                 "codex_reasoning_items": _ANY_JSON,
                 "codex_message_items": _ANY_JSON,
                 "api_content": _ANY_JSON,
-                "platform_messages": Form(msgspec.json.Decoder(list[Any]).decode, _emptied),
+                "platform_messages": ColumnForm(msgspec.json.Decoder(list[Any]).decode, _set_null),
                 "extra": _OBJECT,
             },
         ),
-        "message_versions": Table(
+        "message_versions": CheckedTable(
             ("message_id", "version", "parts", "replaced_at"),
             {"parts": _ANY_JSON, "replaced_at": _INSTANT},
         ),
-        "usage_events": Table(
+        "usage_events": CheckedTable(
             ("event_id", "at", "cost_status"),
-            {"at": _INSTANT, "cost_status": Form(CostStatus, _becomes(CostStatus.UNKNOWN))},
+            {"at": _INSTANT, "cost_status": ColumnForm(CostStatus, _constant_remedy(CostStatus.UNKNOWN))},
         ),
-        "tombstones": Table(("subject", "erased_at"), {"erased_at": _INSTANT}),
-        "inbox": Table(
+        "tombstones": CheckedTable(("subject", "erased_at"), {"erased_at": _INSTANT}),
+        "inbox": CheckedTable(
             ("item_id", "kind", "outcome", "admitted_at", "last_at", "ready_at", "settled_at", "payload"),
             {
                 "admitted_at": _INSTANT,
                 "last_at": _INSTANT,
                 "ready_at": _INSTANT,
                 "settled_at": _INSTANT,
-                "payload": Form(msgspec.json.Decoder(InboundMessage).decode, _given_up),
+                "payload": ColumnForm(msgspec.json.Decoder(InboundMessage).decode, _bury_item),
             },
         ),
-        "outbox": Table(
+        "outbox": CheckedTable(
             (
                 *("reply_id", "platform", "account", "state", "created_at", "next_try_at"),
                 *("settled_at", "target", "content"),
@@ -305,8 +305,8 @@ TABLES: Final[Mapping[str, Table]] = MappingProxyType(
                 "created_at": _INSTANT,
                 "next_try_at": _INSTANT,
                 "settled_at": _INSTANT,
-                "target": Form(msgspec.json.Decoder(ReplyTarget).decode, _unsent),
-                "content": Form(msgspec.json.Decoder(OutboundMessage).decode, _unsent),
+                "target": ColumnForm(msgspec.json.Decoder(ReplyTarget).decode, _give_up_reply),
+                "content": ColumnForm(msgspec.json.Decoder(OutboundMessage).decode, _give_up_reply),
             },
         ),
     }
@@ -330,7 +330,7 @@ def damaged_facts(guessed: Collection[str] = ()) -> Transaction[dict[str, Any]]:
     return {
         name: value
         for name, value in rows
-        if not _is_understood(name, value) or (name in guessed and name.startswith(ERASING))
+        if not _can_decode_fact(name, value) or (name in guessed and name.startswith(ERASING))
     }
 
 
@@ -353,7 +353,7 @@ def mend_fact(name: str, secret: bytes | None) -> Transaction[str | None]:
     return UNKNOWN_PLAN if name.startswith(ERASING) else None
 
 
-def _is_understood(name: str, value: Any) -> bool:
+def _can_decode_fact(name: str, value: Any) -> bool:
     try:
         if name.startswith(ERASING):  # a plan under another name would never be removed
             return f"{ERASING}{_READ_PLAN(value).tombstone}" == name
@@ -363,7 +363,7 @@ def _is_understood(name: str, value: Any) -> bool:
         return False
 
 
-def _epoch(stored: Any) -> int:
+def _decode_epoch(stored: Any) -> int:
     epoch = int(stored)
     if not 0 <= epoch < MOST_OPENINGS:
         raise ValueError(epoch)
@@ -372,7 +372,7 @@ def _epoch(stored: Any) -> int:
 
 _READ_PLAN: Final = msgspec.json.Decoder(ErasurePlan).decode
 _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
-    meta.EPOCH: _epoch,
+    meta.EPOCH: _decode_epoch,
     meta.OWN_SECRET: meta.fact_as_bytes,
     meta.GENERATION: int,
     meta.SETTLED_EPOCH: int,

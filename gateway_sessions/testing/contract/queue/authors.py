@@ -41,9 +41,9 @@ Path = Callable[[SessionStore, str], Awaitable[None]]
 
 async def everything_in(store: SessionStore) -> str:
     """Return all rows of all tables, as text."""
-    found: list[Any] = [await store.db.read(copy_store.facts)]
+    found: list[Any] = [await store.db.read(copy_store.load_facts)]
     for table, after in copy_store.BEGINNINGS.items():
-        page = await store.db.read(partial(copy_store.page, table, after, 10_000))
+        page = await store.db.read(partial(copy_store.load_table_page, table, after, 10_000))
         found += [(table, *row) for row in page.rows]
     return "\n".join(map(str, found))
 

@@ -156,7 +156,7 @@ async def nobody_finds_what_was_changed(store: SessionStore) -> None:
     """Check that no search finds the old text, and that the store has no faults."""
     found = await store.db.search_messages(MARKED, scope=Scope.operator())
     assert found.hits == ()
-    assert await store.db.read(consistency.findings) == []
+    assert await store.db.read(consistency.find_all) == []
 
 
 class BurstContract(StoreContract):
@@ -254,7 +254,7 @@ class BurstContract(StoreContract):
             assert [one.role for one in stored] == ["assistant"]
             chats = await store.load_transcript(turn.entry.session_id)
             assert [one["role"] for one in chats] == ["user", "assistant"]  # a model is told of a beginning
-        assert await store.db.read(consistency.findings) == []
+        assert await store.db.read(consistency.find_all) == []
 
     @pytest.mark.parametrize("while_it", ["waits", "runs", "is answered", "is answered alone"])
     async def test_an_older_edit_that_comes_later_changes_nothing(

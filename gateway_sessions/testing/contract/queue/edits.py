@@ -118,7 +118,7 @@ class ChangedContract(StoreContract):
         talk = await talk_of(store, turn.entry.session_id)
         assert talk.count(("user", "never mind that")) == (end != "roll back")
         assert [text for role, text in talk if role == "user"] == ["never mind that"] * (end != "roll back")
-        assert await store.db.read(consistency.findings) == []
+        assert await store.db.read(consistency.find_all) == []
 
     @pytest.mark.parametrize("appends", [False, True])
     @pytest.mark.parametrize("end", sorted(ENDS))
@@ -138,7 +138,7 @@ class ChangedContract(StoreContract):
         assert await store.dead_letters() == []
         await accept(store, "two")
         assert (await begin(store)).attempt == 1
-        assert await store.db.read(consistency.findings) == []
+        assert await store.db.read(consistency.find_all) == []
 
     @pytest.mark.parametrize("appends", [False, True])
     async def test_another_try_is_about_what_the_message_says_by_then(
@@ -192,7 +192,7 @@ class ChangedContract(StoreContract):
         talk = await talk_of(store, turn.entry.session_id)
         assert [text for role, text in talk if role == "user"] == [left]
         assert await fates(store) == {"turned": 2, "cancelled": 1, "applied": 1}
-        assert await store.db.read(consistency.findings) == []
+        assert await store.db.read(consistency.find_all) == []
 
     @pytest.mark.parametrize("appends", [False, True])
     @pytest.mark.parametrize("which", ["one", "two", "three"])
@@ -246,7 +246,7 @@ class ChangedContract(StoreContract):
         stored = await store.db.get_messages(turn.entry.session_id)
         assert [one.text for one in stored if one.extra.get(STEERED)] == []
         assert await fates(store) == {"turned": 1, "cancelled": 1, "applied": 1}
-        assert await store.db.read(consistency.findings) == []
+        assert await store.db.read(consistency.find_all) == []
 
     async def test_what_was_said_into_a_turn_that_was_cut_off_is_new_if_all_else_was_deleted(
         self, open_store: OpenStore

@@ -117,10 +117,10 @@ class TurnsContract(StoreContract):
         assert await store.db.read(partial(outbox.owed_replies, 10, OTHER_LANE)) == []
 
     async def test_turns_that_run_are_counted_by_who_runs_them(self, store: SessionStore) -> None:
-        assert await store.db.read(status.running_by_opening) == {}
+        assert await store.db.read(status.count_running_turns) == {}
         await accept(store, "one")
         async with await begin(store):
-            running = await store.db.read(status.running_by_opening)
+            running = await store.db.read(status.count_running_turns)
             assert running == {store.db.ownership.opening.epoch: 1}
 
     async def test_a_lane_is_given_to_one_at_a_time_and_in_order(self, store: SessionStore) -> None:

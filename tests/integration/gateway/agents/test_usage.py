@@ -18,7 +18,7 @@ from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.usage.usage_events import make_usage
 from gateway_sessions.errors import FencedError, StorageUnavailableError
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from gateway_sessions.storage.transactions.transcripts.usage import record_spent
+from gateway_sessions.storage.transactions.transcripts.usage import record_turn_usage
 from tests.integration.gateway.gateway_harness import QUICK, GatewayHarness, busy_config, open_harness
 
 LIMITED = replace(QUICK, agent=AgentConfig(gateway_timeout=timedelta(seconds=5)))
@@ -196,7 +196,7 @@ class Away:
         monkeypatch.setattr(harness.store.db, "write", self)
 
     async def __call__(self, transaction: Any) -> object:
-        if self.away and getattr(transaction, "func", None) is record_spent:
+        if self.away and getattr(transaction, "func", None) is record_turn_usage:
             self.refused += 1
             raise StorageUnavailableError("sessions.db", "it is away")
         return await self._write(transaction)

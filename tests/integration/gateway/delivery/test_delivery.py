@@ -72,7 +72,7 @@ async def test_replies_to_turns_that_follow_each_other_need_neither_a_look_nor_a
     async with open_harness(tmp_path, config, agent=agent) as harness:
         for text in texts:
             await harness.platform.says("ann", text)
-        for name in ("due", "mark_sending"):
+        for name in ("due_replies", "mark_sending"):
             real = getattr(outbox, name)
 
             def counted(*given: Any, real: Any = real, name: str = name, **more: Any) -> Any:

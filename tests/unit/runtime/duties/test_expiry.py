@@ -21,7 +21,7 @@ from gateway_sessions.runtime.duties.expiry import ExpiryWatcher, Pruner, Sweep
 from gateway_sessions.storage.tables import entries
 from gateway_sessions.storage.tables.change import Actor
 from gateway_sessions.storage.transactions.sessions import expire, lane_changes
-from gateway_sessions.storage.transactions.sessions.session_transitions import begin
+from gateway_sessions.storage.transactions.sessions.session_transitions import begin_entry
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.memory_database import MemoryDatabase
 
@@ -72,7 +72,7 @@ class House:
             version=1,
             **fields,  # type: ignore[arg-type]
         )
-        return await self.context(policy).apply(Actor.PERSON, lambda change: begin(change, entry, None))
+        return await self.context(policy).apply(Actor.PERSON, lambda change: begin_entry(change, entry, None))
 
     async def entry(self, one: SessionEntry) -> SessionEntry | None:
         return await self.db.read(partial(entries.load, one.session_key))
@@ -150,8 +150,8 @@ class TestWatcher:
         context = harness.context()
 
         async def write_meanwhile(_key: str) -> bool:
-            turn = lane_changes.TurnEnd(session_key=lane.session_key)
-            await context.apply(Actor.PERSON, partial(lane_changes.settle, turn=turn))
+            turn = lane_changes.EndOfTurn(session_key=lane.session_key)
+            await context.apply(Actor.PERSON, partial(lane_changes.settle_clocks, turn=turn))
             return False
 
         harness.busy = write_meanwhile
@@ -202,12 +202,12 @@ class TestWatcher:
     async def test_a_suspended_session_whose_turn_ended_since_is_not_due_yet(self, harness, fake_clock):
         lane = await harness.lane()
         await harness.context().apply(
-            Actor.PERSON, partial(lane_changes.suspend, session_key=lane.session_key, reason="stop")
+            Actor.PERSON, partial(lane_changes.suspend_session, session_key=lane.session_key, reason="stop")
         )
         await fake_clock.advance(hours=2)
         await harness.context().apply(
             Actor.PERSON,
-            partial(lane_changes.settle, turn=lane_changes.TurnEnd(session_key=lane.session_key)),
+            partial(lane_changes.settle_clocks, turn=lane_changes.EndOfTurn(session_key=lane.session_key)),
         )
         assert (await harness.watcher().sweep()).finalised == 0
         assert harness.db.rows("SELECT end_reason FROM sessions") == [(None,)]
@@ -217,7 +217,7 @@ class TestWatcher:
     async def test_a_suspended_session_that_is_due_ends_and_stays_suspended(self, harness, fake_clock):
         lane = await harness.lane()
         await harness.context().apply(
-            Actor.PERSON, partial(lane_changes.suspend, session_key=lane.session_key, reason="stop")
+            Actor.PERSON, partial(lane_changes.suspend_session, session_key=lane.session_key, reason="stop")
         )
         await fake_clock.advance(hours=2)
         watcher = harness.watcher()
@@ -229,7 +229,7 @@ class TestWatcher:
     async def test_active_work_is_believed_no_longer_in_a_suspended_session(self, harness, fake_clock):
         lane = await harness.lane()
         await harness.context().apply(
-            Actor.PERSON, partial(lane_changes.suspend, session_key=lane.session_key, reason="stop")
+            Actor.PERSON, partial(lane_changes.suspend_session, session_key=lane.session_key, reason="stop")
         )
         harness.busy = lambda _lane: True
         await fake_clock.advance(hours=25)
@@ -281,9 +281,9 @@ class TestWatcher:
         """The page was read before, and is written after: whoever comes between must see to it alone."""
         lane = await harness.lane(SessionResetPolicy(mode=ResetMode.NONE))
         context = harness.context()
-        page = (await harness.db.read(partial(expire.key_page, ""))).entries
-        turn = lane_changes.TurnEnd(session_key=lane.session_key)
-        await context.apply(Actor.PERSON, partial(lane_changes.settle, turn=turn))
+        page = (await harness.db.read(partial(expire.load_key_page, ""))).entries
+        turn = lane_changes.EndOfTurn(session_key=lane.session_key)
+        await context.apply(Actor.PERSON, partial(lane_changes.settle_clocks, turn=turn))
         await context.apply(Actor.WATCHER, partial(expire.reschedule, entries=page))
         settled = await harness.entry(lane)
         assert settled.policy_fingerprint == context.policy_of(settled).fingerprint
@@ -331,7 +331,8 @@ class TestPruner:
     async def test_suspended_running_and_working_lanes_are_kept(self, harness, fake_clock):
         suspended, running, working, unused = [await harness.lane() for _ in range(4)]
         await harness.context().apply(
-            Actor.PERSON, partial(lane_changes.suspend, session_key=suspended.session_key, reason="stop")
+            Actor.PERSON,
+            partial(lane_changes.suspend_session, session_key=suspended.session_key, reason="stop"),
         )
         harness.lease(running)
         harness.busy = lambda lane: lane == working.session_key
@@ -345,8 +346,8 @@ class TestPruner:
         context = harness.context()
 
         async def write_meanwhile(_key: str) -> bool:
-            turn = lane_changes.TurnEnd(session_key=lane.session_key)
-            await context.apply(Actor.PERSON, partial(lane_changes.settle, turn=turn))
+            turn = lane_changes.EndOfTurn(session_key=lane.session_key)
+            await context.apply(Actor.PERSON, partial(lane_changes.settle_clocks, turn=turn))
             return False
 
         harness.busy = write_meanwhile

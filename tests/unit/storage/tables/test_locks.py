@@ -69,7 +69,10 @@ def admitting(said: InboundMessage, request: find_or_create.SessionRequest) -> T
 BESIDE_OTHERS: dict[str, tuple[Callable[[], Transaction[Any]], str]] = {
     "a message": (partial(admitting, message(message_id="1"), REQUEST), lane_lock("k")),
     "one without an id": (partial(admitting, message(), REQUEST), lane_lock("k")),
-    "a session for a message": (partial(find_or_create.access, REQUEST, CHANGE), lane_lock("k")),
+    "a session for a message": (
+        partial(find_or_create.find_or_create_session, REQUEST, CHANGE),
+        lane_lock("k"),
+    ),
     "a command": (
         partial(admit.note_command, message(), "", ItemKind.COMMAND, REQUEST, CHANGE),
         lane_lock("k"),
@@ -94,10 +97,10 @@ BESIDE_OTHERS: dict[str, tuple[Callable[[], Transaction[Any]], str]] = {
         lane_lock("k"),
     ),
     "an answer": (
-        partial(lane_changes.settle, CHANGE, lane_changes.TurnEnd(session_key="k", known=KNOWN)),
+        partial(lane_changes.settle_clocks, CHANGE, lane_changes.EndOfTurn(session_key="k", known=KNOWN)),
         lane_lock("k"),
     ),
-    "a row of a transcript": (partial(messages.append, "s", SAID, EPOCH, IDS), session_lock("s")),
+    "a row of a transcript": (partial(messages.append_messages, "s", SAID, EPOCH, IDS), session_lock("s")),
     "a reply on its way": (partial(outbox.mark_sending, REPLY, 1), reply_lock(7)),
     "one that was sent": (partial(outbox.mark_sent, [outbox.SentReply(REPLY, None, EPOCH)]), reply_lock(7)),
     "one that is tried again": (partial(outbox.put_off_reply, REPLY, EPOCH, "", unclear=0), reply_lock(7)),
@@ -105,7 +108,7 @@ BESIDE_OTHERS: dict[str, tuple[Callable[[], Transaction[Any]], str]] = {
 }
 ALONE: dict[str, Callable[[], Transaction[Any]]] = {
     "what overtakes a lane": partial(waiting.stop_all_work, CHANGE, "k", "/stop"),
-    "a reset": partial(lane_changes.reset, CHANGE, "k", "n", None),
+    "a reset": partial(lane_changes.reset_lane, CHANGE, "k", "n", None),
     "what is forgotten": partial(waiting.forget_settled, EPOCH),
 }
 
@@ -122,4 +125,4 @@ def test_what_reaches_further_runs_alone(what: str):
 
 
 def test_the_shortest_of_changes_runs_beside_others():
-    assert find_or_create.touching(KNOWN, EPOCH).lock == lane_lock("k")
+    assert find_or_create.touch_statement(KNOWN, EPOCH).lock == lane_lock("k")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway_sessions import EndReason
-from gateway_sessions.storage.transactions.sessions.find_or_create import touching
+from gateway_sessions.storage.transactions.sessions.find_or_create import touch_statement
 from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import (
     IDLE,
@@ -126,6 +126,6 @@ async def test_a_message_for_a_forgotten_lane_touches_no_other_lane(home, clock)
         new = await store.get_or_create_session(dm_source())
         other = await store.get_or_create_session(dm_source("other"))
         assert len({old.entry_id, new.entry_id, other.entry_id}) == 3
-        assert await store.db.change(touching(old, clock.now())) == 0
-        assert await store.db.change(touching(new, clock.now())) == 1
-        assert await store.db.change(touching(new, clock.now())) == 0
+        assert await store.db.change(touch_statement(old, clock.now())) == 0
+        assert await store.db.change(touch_statement(new, clock.now())) == 1
+        assert await store.db.change(touch_statement(new, clock.now())) == 0

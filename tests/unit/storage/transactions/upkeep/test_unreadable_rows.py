@@ -15,7 +15,7 @@ from gateway_sessions.storage.transactions.upkeep import unreadable_rows
 from gateway_sessions.storage.transactions.upkeep.copy_store import BEGINNINGS
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-CIRCUMSTANCES = unreadable_rows.Circumstances(now=NOW)
+CIRCUMSTANCES = unreadable_rows.RepairContext(now=NOW)
 EXAMPLES: dict[str, Any] = {
     "outcome": None, "kind": "message", "state": "owed", "platform": "telegram", "account": "",
     "session_key": "lane", "session_id": "s",
@@ -44,7 +44,7 @@ def test_every_table_is_looked_at():
 def test_what_takes_the_place_of_damage_can_be_read(table: str, column: str):
     columns, known = unreadable_rows.TABLES[table]
     values = {name: EXAMPLES.get(name, 1) for name in columns} | {column: "?"}
-    remedy = unreadable_rows.Unreadable(table, (1,), values, (column,)).mended(CIRCUMSTANCES)
+    remedy = unreadable_rows.Unreadable(table, (1,), values, (column,)).remedy(CIRCUMSTANCES)
     assert column in remedy.values
     new = remedy.values[column]
     assert new is None or known[column].read(new) is not None
@@ -71,7 +71,7 @@ def test_every_form_tells_what_it_cannot_read(table: str, column: str):
 )
 def test_what_waits_and_cannot_be_read_is_settled(kind: str, outcome: str | None, becomes: str):
     values = {"item_id": 1, "kind": kind, "outcome": outcome, "payload": "["}
-    remedy = unreadable_rows.Unreadable("inbox", (1,), values, ("payload",)).mended(CIRCUMSTANCES)
+    remedy = unreadable_rows.Unreadable("inbox", (1,), values, ("payload",)).remedy(CIRCUMSTANCES)
     assert remedy.values["outcome"] == becomes
     assert remedy.values["settled_at"] == to_micros(NOW)
 
@@ -88,12 +88,12 @@ def test_what_waits_and_cannot_be_read_is_settled(kind: str, outcome: str | None
     ],
 )
 def test_what_is_settled_already_stays_so(table: str, values: dict[str, Any], column: str):
-    remedy = unreadable_rows.Unreadable(table, (1,), values, (column,)).mended(CIRCUMSTANCES)
+    remedy = unreadable_rows.Unreadable(table, (1,), values, (column,)).remedy(CIRCUMSTANCES)
     assert remedy.values == {column: None}
 
 
 def test_a_message_keeps_what_can_be_read():
     values = {"message_id": 7, "parts": "[", "extra": "{"}
     one = unreadable_rows.Unreadable("messages", (7,), values, ("parts", "extra"))
-    assert one.mended(CIRCUMSTANCES) == unreadable_rows.Remedy({"parts": None, "extra": None})
+    assert one.remedy(CIRCUMSTANCES) == unreadable_rows.Remedy({"parts": None, "extra": None})
     assert one.name == "7"
