@@ -176,7 +176,7 @@ class OpenCalls:
         self._done = anyio.Event()
 
     @contextmanager
-    def one(self) -> Generator[None]:
+    def count_call(self) -> Generator[None]:
         """A call, from its beginning to its end; `StoreStoppedError` if it comes too late."""
         if self._closed:
             raise StoreStoppedError(self._name)
@@ -196,7 +196,7 @@ class OpenCalls:
                 await self._done.wait()
 
 
-def start_in(tasks: TaskGroup, name: str, work: Callable[..., Any], *arguments: Any) -> None:
+def start_task_in(tasks: TaskGroup, name: str, work: Callable[..., Any], *arguments: Any) -> None:
     """Begin a task of a resource; `StoreStoppedError` if that has ended meanwhile, as after a crash."""
     try:
         tasks.start_soon(work, *arguments)

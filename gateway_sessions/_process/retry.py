@@ -62,7 +62,7 @@ async def retry(
         failures += 1
 
 
-PASSING: Final = (StorageUnavailableError, StorageFullError)
+PASSING_FAULTS: Final = (StorageUnavailableError, StorageFullError)
 """What may be better in a moment."""
 _LASTING: Final = (NoStoreError, MissingRightError, SchemaTooOldError)
 """The few of them that nothing but an operator ends."""
@@ -73,22 +73,23 @@ _REMEMBERED: Final = 4096
 """Turns whose spoilt tries are known. One whose count is forgotten is merely tried more often."""
 
 
-def is_passing(error: BaseException | None) -> bool:
+def is_passing_fault(error: BaseException | None) -> bool:
     """Return whether *error* is a passing fault of the database, or was raised because of one."""
     return any(
-        isinstance(one, PASSING) and not isinstance(one, _LASTING) for one in _with_its_causes(error, set())
+        isinstance(one, PASSING_FAULTS) and not isinstance(one, _LASTING)
+        for one in _iterate_causes(error, set())
     )
 
 
-def _with_its_causes(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:
+def _iterate_causes(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:
     if error is None or id(error) in seen:
         return
     seen.add(id(error))
     yield error
     if isinstance(error, BaseExceptionGroup):
         for one in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from _with_its_causes(one, seen)
-    yield from _with_its_causes(error.__cause__ or error.__context__, seen)
+            yield from _iterate_causes(one, seen)
+    yield from _iterate_causes(error.__cause__ or error.__context__, seen)
 
 
 class SpoiltTries:
@@ -97,11 +98,11 @@ class SpoiltTries:
     def __init__(self) -> None:
         self._tries: OrderedDict[tuple[str, int], int] = OrderedDict()
 
-    def of(self, session_key: str, seq: int) -> int:
+    def count_of(self, session_key: str, seq: int) -> int:
         """Return how many tries of that turn were spoilt in this process."""
         return self._tries.get((session_key, seq), 0)
 
-    def count(self, session_key: str, seq: int) -> int:
+    def count_one(self, session_key: str, seq: int) -> int:
         """Count one more, and return how many there are."""
         tries = self._tries.pop((session_key, seq), 0) + 1
         self._tries[session_key, seq] = tries

@@ -47,7 +47,7 @@ class Alarm:
         self._rung.clear()
 
     @property
-    def rings(self) -> bool:
+    def is_rung(self) -> bool:
         """Whether somebody has rung since the last `reset`."""
         return self._rung.is_set()
 

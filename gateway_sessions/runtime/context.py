@@ -31,7 +31,7 @@ from gateway_sessions.storage.tables.change import Actor, Change
 AT_ONCE: Final = 1024
 
 
-class Entropy:
+class RandomDigits:
     """Gives out random digits, none of them twice."""
 
     __slots__ = ("_at", "_digits")
@@ -40,7 +40,7 @@ class Entropy:
         self._digits = ""
         self._at = 0
 
-    def hex(self, count: int) -> str:
+    def hex_digits(self, count: int) -> str:
         """So many hexadecimal digits."""
         if self._at + count > len(self._digits):
             self._digits, self._at = os.urandom(AT_ONCE).hex(), 0
@@ -74,7 +74,7 @@ class StoreContext:
     hook_names: Collection[str]
     """The names of the registered hooks, as they are at any moment."""
     has_active_processes: HasActiveProcesses | None = None
-    entropy: Entropy = field(default_factory=Entropy)
+    entropy: RandomDigits = field(default_factory=RandomDigits)
 
     @classmethod
     def configured(
@@ -108,9 +108,9 @@ class StoreContext:
 
     def new_session_id(self) -> str:
         """An id for a session that begins now; the database refuses it should it exist."""
-        return session_id_at(self.clock.now(), self.entropy.hex(ID_DIGITS))
+        return session_id_at(self.clock.now(), self.entropy.hex_digits(ID_DIGITS))
 
-    def change(self, actor: Actor) -> Change:
+    def make_change(self, actor: Actor) -> Change:
         """What a change made now brings along."""
         return Change(
             now=self.clock.now(),
@@ -126,12 +126,12 @@ class StoreContext:
 
     async def apply(self, actor: Actor, transaction: Callable[[Change], Transaction[T]]) -> T:
         """Run a changing transaction now, on behalf of *actor*."""
-        change = self.change(actor)
+        change = self.make_change(actor)
         outcome = await self.db.write(partial(transaction, change))
         failpoint("change_committed")
         return outcome
 
-    async def active_work(self, session_key: str) -> bool:
+    async def has_active_work(self, session_key: str) -> bool:
         """Whether work is running that a reset would cut off. Who cannot tell is taken to be busy."""
         if self.has_active_processes is None:
             return False

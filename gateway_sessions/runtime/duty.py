@@ -13,7 +13,7 @@ from gateway_sessions.ports import Agenda, Clock, SkippingClock
 T = TypeVar("T")
 
 
-async def repeat(
+async def repeat_sweep(
     sweep: Callable[[], Awaitable[T]],
     rest: Callable[[T], Awaitable[object]],
     *,
@@ -50,7 +50,7 @@ async def repeat_each_period(
     async def rest(_: object) -> None:
         await wait_for_next_pass(clock, period, agenda)
 
-    await repeat(sweep, rest, failed=failed)
+    await repeat_sweep(sweep, rest, failed=failed)
 
 
 def failure_reporter(

@@ -23,7 +23,7 @@ class KeyedLocks:
         self._locks: dict[str, _Lock] = {}
 
     @asynccontextmanager
-    async def held(self, key: str) -> AsyncGenerator[None]:
+    async def hold(self, key: str) -> AsyncGenerator[None]:
         """Hold the lock of that key for the time of a block."""
         one = self._locks.setdefault(key, _Lock())
         one.users += 1

@@ -41,7 +41,7 @@ _ADAPTER_DOES: Final = ("connect", "send", "edit", "typing")
 _ADAPTER_SAYS: Final = {"platform": str, "name": str, "capabilities": AdapterCapabilities}
 
 
-def shown(given: object) -> str:
+def kind_in_words(given: object) -> str:
     """What something is, without what is in it."""
     if given is None:
         return "None"
@@ -50,40 +50,40 @@ def shown(given: object) -> str:
     )
 
 
-def refuse(what: str, given: object, rule: str) -> NoReturn:
+def raise_invalid_input(what: str, given: object, rule: str) -> NoReturn:
     """Raise `InvalidInputError`: *what*, a subject and its verb, is something else than the *rule* says."""
     if inspect.iscoroutine(given):
         given.close()  # nobody will ever await it
-    problem = f"{what} {shown(given)}; {rule}"
+    problem = f"{what} {kind_in_words(given)}; {rule}"
     raise InvalidInputError(problem)
 
 
-def check_is(what: str, given: object, kind: type, rule: str) -> None:
+def check_instance(what: str, given: object, kind: type, rule: str) -> None:
     """Look whether it is of that kind; `InvalidInputError` if not."""
     if not isinstance(given, kind):
-        refuse(f"{what} is", given, rule)
+        raise_invalid_input(f"{what} is", given, rule)
 
 
 def check_function(what: str, given: object, rule: str, *, or_class: bool = False) -> None:
     """Look whether it can be called; a class can be as well, which makes one of it and does not do it."""
     if not callable(given) or (inspect.isclass(given) and not or_class):
-        refuse(f"{what} is", given, rule)
+        raise_invalid_input(f"{what} is", given, rule)
 
 
-def each_of(what: str, given: Iterable[T], kind: type, rule: str) -> tuple[T, ...]:
+def tuple_of(what: str, given: Iterable[T], kind: type, rule: str) -> tuple[T, ...]:
     """What was given of something of which there may be several. A text is none: it would be its letters."""
     several = cast("object", given)
     if isinstance(several, str | bytes) or not isinstance(several, Iterable):
-        refuse(f"{what} is", several, rule)
+        raise_invalid_input(f"{what} is", several, rule)
     each = tuple(given)
     for one in each:
-        check_is(f"one of {what}", one, kind, rule)
+        check_instance(f"one of {what}", one, kind, rule)
     return each
 
 
-def adapters_of(given: Iterable[Adapter]) -> tuple[Adapter, ...]:
+def check_adapters(given: Iterable[Adapter]) -> tuple[Adapter, ...]:
     """The adapters that were given; `InvalidInputError` names what one of them lacks."""
-    each = each_of("adapters", given, object, "give a list of adapters")
+    each = tuple_of("adapters", given, object, "give a list of adapters")
     for one in cast("tuple[object, ...]", each):
         lacks = [name for name in _ADAPTER_DOES if not callable(getattr(one, name, None))]
         lacks += [
@@ -91,29 +91,31 @@ def adapters_of(given: Iterable[Adapter]) -> tuple[Adapter, ...]:
         ]
         if inspect.isclass(one) or lacks:
             rule = f"it lacks {', '.join(lacks)}" if lacks else "give an object of it"
-            refuse("one of adapters is", one, f"{rule}; see gateway_sessions.adapters.Adapter")
+            raise_invalid_input("one of adapters is", one, f"{rule}; see gateway_sessions.adapters.Adapter")
     return each
 
 
-async def awaited(what: str, answer: Awaitable[T]) -> T:
+async def await_user_code(what: str, answer: Awaitable[T]) -> T:
     """The answer of foreign code; `InvalidInputError` if *what* it was of does not let itself be awaited."""
     if not inspect.isawaitable(answer):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
-        problem = f"{what} returned {shown(answer)} at once: write `async def`"
+        problem = f"{what} returned {kind_in_words(answer)} at once: write `async def`"
         raise InvalidInputError(problem)
     return await answer
 
 
 def check_message(given: object) -> None:
     """Look whether it is a message."""
-    check_is("what came in", given, InboundMessage, "give an InboundMessage, with its source and its text")
+    check_instance(
+        "what came in", given, InboundMessage, "give an InboundMessage, with its source and its text"
+    )
 
 
 def check_text(what: str, given: object) -> None:
     """Look whether it is a text."""
-    check_is(what, given, str, "give a str")
+    check_instance(what, given, str, "give a str")
 
 
-def called(what: str, function: Callable[..., T], *given: object) -> T:
+def call_user_code(what: str, function: Callable[..., T], *given: object) -> T:
     """What a plain function returns or raises; it runs at once, and sees no context variable of the caller.
 
     A cancellation that comes out of it is one of its own: nobody can cancel a plain function.
@@ -124,7 +126,7 @@ def called(what: str, function: Callable[..., T], *given: object) -> T:
         raise CancelledItselfError(what) from None
 
 
-async def in_fresh_context(
+async def run_in_fresh_context(
     what: str, work: Callable[[], Awaitable[T]], clock: Clock, *, grace: timedelta = GRACE
 ) -> T:
     """What *work* returns or raises, run in a task of its own that sees no context variable of the caller.
@@ -133,12 +135,12 @@ async def in_fresh_context(
     that it awaits is cancelled, for as long as `PATIENCE`. *what* names it in `CancelledItselfError`, which
     is raised if it ends by a cancellation of its own.
     """
-    outcome = _Outcome[T]()
-    task = _begun(outcome.of(work))
+    outcome = _WorkOutcome[T]()
+    task = _begin_outside_groups(outcome.run(work))
     try:
         await asyncio.wait({task})
     finally:
-        await _stopped(what, task, clock, grace)
+        await _stop_or_leave_alone(what, task, clock, grace)
     _raise_fatal(task)
     return outcome.result(what)
 
@@ -147,49 +149,49 @@ async def problem_within(
     limit: timedelta, clock: Clock, work: Callable[[], Awaitable[object]], *, grace: timedelta = GRACE
 ) -> str | None:
     """Run *work* like that, but no longer than *limit*; what went wrong, or None."""
-    outcome = _Outcome[object]()
-    in_time = await _ended_within(
-        limit, f"work of at most {_in_words(limit)}", outcome.of(work), clock, grace
+    outcome = _WorkOutcome[object]()
+    in_time = await _run_within(
+        limit, f"work of at most {_limit_in_words(limit)}", outcome.run(work), clock, grace
     )
-    return outcome.problem if in_time else f"took longer than {_in_words(limit)}"
+    return outcome.problem if in_time else f"took longer than {_limit_in_words(limit)}"
 
 
 async def answer_within(
     limit: timedelta, what: str, work: Callable[[], Awaitable[T]], clock: Clock, *, grace: timedelta = GRACE
 ) -> T:
     """What *work* returns or raises, run like that; `TimeoutError` if it takes longer than *limit*."""
-    outcome = _Outcome[T]()
-    if not await _ended_within(limit, what, outcome.of(work), clock, grace):
-        problem = f"{what} took longer than {_in_words(limit)}"
+    outcome = _WorkOutcome[T]()
+    if not await _run_within(limit, what, outcome.run(work), clock, grace):
+        problem = f"{what} took longer than {_limit_in_words(limit)}"
         raise TimeoutError(problem)
     return outcome.result(what)
 
 
-async def _ended_within(
+async def _run_within(
     limit: timedelta, what: str, work: Coroutine[Any, Any, None], clock: Clock, grace: timedelta
 ) -> bool:
     """Run *work* in a task of its own, and stop it if it takes too long; whether it ended by itself."""
-    task = _begun(work)
+    task = _begin_outside_groups(work)
     try:
-        await _first_of(task, clock.sleep(limit.total_seconds()))
+        await _wait_for_first(task, clock.sleep(limit.total_seconds()))
         in_time = task.done()
     finally:
-        await _stopped(what, task, clock, grace)
+        await _stop_or_leave_alone(what, task, clock, grace)
     _raise_fatal(task)
     return in_time
 
 
-def _in_words(limit: timedelta) -> str:
+def _limit_in_words(limit: timedelta) -> str:
     return f"{limit.total_seconds():g} s"
 
 
-def told_to_end() -> bool:
+def is_task_cancelled() -> bool:
     """Whether anybody has cancelled the running task; else a cancellation leaked out of what it called."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-class _Outcome(Generic[T]):
+class _WorkOutcome(Generic[T]):
     """How some work ended; at first, and for good if it cancels itself: neither well nor badly."""
 
     __slots__ = ("failure", "returned")
@@ -198,7 +200,7 @@ class _Outcome(Generic[T]):
         self.returned: list[T] = []
         self.failure: Exception | None = None
 
-    async def of(self, work: Callable[[], Awaitable[T]]) -> None:
+    async def run(self, work: Callable[[], Awaitable[T]]) -> None:
         """Do the work and note its end."""
         try:
             self.returned.append(await work())
@@ -224,13 +226,13 @@ class _Outcome(Generic[T]):
         return None if self.returned else "cancelled itself"
 
 
-def _begun(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+def _begin_outside_groups(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     # Not in a group of anyio's: it would cancel every await of a clean-up from the beginning. Nor in one of
     # asyncio's: it would wait for work that never ends.
     return asyncio.create_task(work, context=Context())  # noqa: TID251 -- waited for, or left alone on purpose
 
 
-async def _stopped(what: str, task: asyncio.Task[None], clock: Clock, grace: timedelta) -> None:
+async def _stop_or_leave_alone(what: str, task: asyncio.Task[None], clock: Clock, grace: timedelta) -> None:
     """Stop a task that has not ended, first kindly; one that does not end even so is left alone."""
     if task.done():
         return
@@ -258,10 +260,10 @@ async def _cancel_until_done(task: asyncio.Task[None], clock: Clock, grace: time
             task.cancel()
             await clock.sleep(CANCEL_AGAIN_EVERY.total_seconds())
 
-    await _first_of(task, cancel_again())
+    await _wait_for_first(task, cancel_again())
 
 
-async def _first_of(task: asyncio.Task[None], ours: Coroutine[Any, Any, None]) -> None:
+async def _wait_for_first(task: asyncio.Task[None], ours: Coroutine[Any, Any, None]) -> None:
     """Wait until the task or something of our own has ended; ours is called off then."""
     async with asyncio.TaskGroup() as tasks:
         timer = tasks.create_task(ours)

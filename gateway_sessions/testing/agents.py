@@ -178,7 +178,7 @@ class ScriptedAgent:
         self.turns.append(turn)
         self.histories.append(await turn.history())
         script = next(self._scripts, None)
-        answer = await self._played(script, turn) if script is not None else None
+        answer = await self._play(script, turn) if script is not None else None
         self.finished.append(turn)
         return f"you said: {turn.text}" if script is None else answer
 
@@ -192,7 +192,7 @@ class ScriptedAgent:
         if self._closing is not None:
             await self._closing()
 
-    async def _played(self, script: Script, turn: TurnContext) -> Answer:
+    async def _play(self, script: Script, turn: TurnContext) -> Answer:
         if isinstance(script, str | Reply):
             return script
         for step in script:

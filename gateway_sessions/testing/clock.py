@@ -59,7 +59,7 @@ class Stillness:
         self._alive: frozenset[int] = frozenset()
         """Tasks by identity. A new task with the identity of an old one has moved anyhow."""
 
-    def working(self, woken: Collection[AnyTask], asleep: Collection[AnyTask]) -> Working:
+    def find_working(self, woken: Collection[AnyTask], asleep: Collection[AnyTask]) -> Working:
         """List the tasks that have moved since the last call, or wait for something outside the loop.
 
         A real timer counts as work for *woken* tasks only: others may poll as they like. Tasks in *asleep*
@@ -69,29 +69,29 @@ class Stillness:
         before, self._alive = self._alive, frozenset(map(id, tasks))
         found = Working([], [], ended=not before <= self._alive)
         for task in tasks - set(asleep):
-            place, frame = _innermost(task.get_coro())
-            outside = _is_outside(frame, poller=task not in woken)
+            place, frame = _innermost_wait(task.get_coro())
+            outside = _waits_outside_loop(frame, poller=task not in woken)
             if self._places.get(task) is not place:
                 self._places[task] = place
-                (found.waiting if _is_timer(frame) else found.busy).append(task)
+                (found.waiting if _sleeps_in_real_time(frame) else found.busy).append(task)
             elif outside and self._idle.get(task) is not place:
-                (found.busy if _is_answered(frame) else found.waiting).append(task)
+                (found.busy if _waits_for_thread(frame) else found.waiting).append(task)
         return found
 
-    def call_idle(self, tasks: Collection[AnyTask]) -> None:
+    def count_as_idle(self, tasks: Collection[AnyTask]) -> None:
         """Count the present waits of *tasks* as rest from now on: they have lasted too long for work."""
         for task in tasks:
-            self._idle[task] = _innermost(task.get_coro())[0]
+            self._idle[task] = _innermost_wait(task.get_coro())[0]
 
 
-def where(task: AnyTask) -> str:
+def describe_wait(task: AnyTask) -> str:
     """Name the task and the line at which it waits."""
-    _, frame = _innermost(task.get_coro())
+    _, frame = _innermost_wait(task.get_coro())
     place = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "its end"
     return f"{task.get_name()} at {place}"
 
 
-def _innermost(awaited: Any) -> tuple[object, FrameType | None]:
+def _innermost_wait(awaited: Any) -> tuple[object, FrameType | None]:
     """Find what a coroutine waits for, and the frame that waits; no frame if it waits as a service.
 
     Tests call this for every task in every turn of the loop, so it looks nothing up that is not needed.
@@ -112,8 +112,8 @@ def _innermost(awaited: Any) -> tuple[object, FrameType | None]:
     return awaited, frame
 
 
-def _is_outside(frame: FrameType | None, *, poller: bool) -> bool:
-    if frame is None or (poller and _is_timer(frame)):
+def _waits_outside_loop(frame: FrameType | None, *, poller: bool) -> bool:
+    if frame is None or (poller and _sleeps_in_real_time(frame)):
         return False
     module = str(frame.f_globals.get("__name__"))
     return frame.f_code is _SLEEP or (module not in _WAITS_FOR_TASKS and module != _module_of_anyio())
@@ -125,11 +125,11 @@ def _module_of_anyio() -> str:
     return type(anyio.create_task_group()).__module__
 
 
-def _is_answered(frame: FrameType | None) -> bool:
+def _waits_for_thread(frame: FrameType | None) -> bool:
     return frame is not None and str(frame.f_globals.get("__name__")).startswith(_ANSWERED)
 
 
-def _is_timer(frame: FrameType | None) -> bool:
+def _sleeps_in_real_time(frame: FrameType | None) -> bool:
     return frame is not None and frame.f_code is _SLEEP
 
 
@@ -153,7 +153,7 @@ class TasksStillBusyError(GatewaySessionsError, TimeoutError):
     def __init__(self, tasks: Collection[AnyTask], patience: timedelta) -> None:
         self.tasks: tuple[AnyTask, ...] = tuple(tasks)
         self.patience = patience
-        names = ", ".join(sorted(map(where, self.tasks)))
+        names = ", ".join(sorted(map(describe_wait, self.tasks)))
         super().__init__(f"still busy after {patience.total_seconds():g} s: {names}")
 
 
@@ -184,7 +184,7 @@ class _Patience:
         self.calm = _ZERO
         self._looked = asyncio.get_running_loop().time()
 
-    def turned(self, *, busy: bool) -> None:
+    def count_turn(self, *, busy: bool) -> None:
         """Count the time since the last look; *busy* is True if a task goes on by itself."""
         now = asyncio.get_running_loop().time()
         passed = min(timedelta(seconds=now - self._looked), _STOOD_STILL)
@@ -217,7 +217,7 @@ class FakeClock:
     """
 
     def __init__(self, start: datetime | str = START, *, patience: timedelta = PATIENCE) -> None:
-        self._wall = _instant(start)
+        self._wall = _parse_instant(start)
         self._elapsed = _ZERO
         self._patience = patience
         self._numbers = itertools.count()
@@ -241,7 +241,7 @@ class FakeClock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait until that much time has been advanced."""
-        delay = _span(seconds)
+        delay = _checked_delay(seconds)
         task = asyncio.current_task()
         if delay <= _ZERO or task is None:
             await asyncio.sleep(0)
@@ -251,7 +251,7 @@ class FakeClock:
         try:
             await sleeper.alarm
         finally:
-            self._forget(sleeper)
+            self._forget_sleeper(sleeper)
 
     async def skip_idle_periods(self, period: timedelta, agenda: Agenda) -> None:
         """Wait until the end of the first period, counted from now, in which the agenda has work.
@@ -259,7 +259,7 @@ class FakeClock:
         When the state of the agenda changes, or the wall clock is set, the wait ends with the present
         period.
         """
-        began, state = self._elapsed, self._state_of(agenda)
+        began, state = self._elapsed, self._agenda_state(agenda)
         due = await agenda.next_due()
         task = asyncio.current_task()
         if task is None or period <= _ZERO:
@@ -275,7 +275,7 @@ class FakeClock:
             await skipping.sleeper.alarm
         finally:
             self._skipping.remove(skipping)
-            self._forget(skipping.sleeper)
+            self._forget_sleeper(skipping.sleeper)
 
     async def advance(
         self,
@@ -296,23 +296,23 @@ class FakeClock:
         if total < _ZERO:
             raise ValueError(_BACKWARDS)
         async with self._turn:
-            await self._rest(everybody=True)
+            await self._wait_for_rest(everybody=True)
             end = self._elapsed + total
             woke = False
-            self._ask_again()
+            self._ask_agendas_again()
             while self._asleep and self._asleep[0].deadline <= end:
                 woke = True
                 self._wake_next()
                 # The next moment may be far if periods are skipped: let all work of this one end first.
-                await self._rest(everybody=bool(self._skipping))
-                self._ask_again()
+                await self._wait_for_rest(everybody=bool(self._skipping))
+                self._ask_agendas_again()
             self._elapsed = end
             if woke:
-                await self._rest(everybody=True)
+                await self._wait_for_rest(everybody=True)
 
     async def advance_to(self, instant: datetime | str) -> None:
         """Let time pass until the wall clock shows *instant*."""
-        await self.advance(_instant(instant) - self.now())
+        await self.advance(_parse_instant(instant) - self.now())
 
     def step(
         self,
@@ -333,8 +333,8 @@ class FakeClock:
         while self.sleepers < count:
             if patience.waited > self._patience:
                 raise TooFewSleepersError(self.sleepers, count)
-            await self._pause(eager=False)
-            patience.turned(busy=True)
+            await self._pause_loop(eager=False)
+            patience.count_turn(busy=True)
 
     def _fall_asleep(self, task: AnyTask, deadline: timedelta) -> _Sleeper:
         """Note that a task sleeps until *deadline*."""
@@ -345,16 +345,16 @@ class FakeClock:
             self._somebody_sleeps.set_result(None)
         return sleeper
 
-    def _state_of(self, agenda: Agenda) -> object:
+    def _agenda_state(self, agenda: Agenda) -> object:
         """Return a value that changes when the next work may come earlier."""
         return self._steps, agenda.state()
 
-    def _ask_again(self) -> None:
+    def _ask_agendas_again(self) -> None:
         """Let tasks that skip periods wake at the end of the present one, if their agenda has changed."""
         for one in self._skipping:
             deadline = one.next_end(self._elapsed)
-            if deadline < one.sleeper.deadline and self._state_of(one.agenda) != one.state:
-                self._forget(one.sleeper)
+            if deadline < one.sleeper.deadline and self._agenda_state(one.agenda) != one.state:
+                self._forget_sleeper(one.sleeper)
                 one.sleeper = one.sleeper._replace(deadline=deadline)
                 insort(self._asleep, one.sleeper)
 
@@ -367,7 +367,7 @@ class FakeClock:
             if not sleeper.alarm.done():
                 sleeper.alarm.set_result(None)
 
-    async def _rest(self, *, everybody: bool) -> None:
+    async def _wait_for_rest(self, *, everybody: bool) -> None:
         """Wait until the tasks woken here rest, and all others if one of them did not just sleep again."""
         patience = _Patience()
         calm = False
@@ -378,8 +378,8 @@ class FakeClock:
             if not everybody and not self._awake:
                 return
             if everybody or turn >= _EAGER_ROUNDS:
-                seen = self._stillness.working(self._awake, {one.task for one in self._asleep})
-                patience.turned(busy=bool(seen.busy) or seen.ended)
+                seen = self._stillness.find_working(self._awake, {one.task for one in self._asleep})
+                patience.count_turn(busy=bool(seen.busy) or seen.ended)
                 working = [*seen.busy, *seen.waiting]
                 rests = not working and not seen.ended
                 if (calm and rests) or self._waited_enough(patience, working):
@@ -389,7 +389,7 @@ class FakeClock:
             for _ in range(
                 _CALM_ROUNDS if calm else 1
             ):  # a task that moves meanwhile waits at another place then
-                await self._pause(eager=turn < _EAGER_ROUNDS or calm)
+                await self._pause_loop(eager=turn < _EAGER_ROUNDS or calm)
 
     def _waited_enough(self, patience: _Patience, working: Collection[AnyTask]) -> bool:
         """Return True if other tasks may be left alone; raise an error if a task woken here still works."""
@@ -398,10 +398,10 @@ class FakeClock:
             return False
         if busy := self._awake.intersection(working):
             raise TasksStillBusyError(busy, self._patience)
-        self._stillness.call_idle(working)
+        self._stillness.count_as_idle(working)
         return True
 
-    async def _pause(self, *, eager: bool) -> None:
+    async def _pause_loop(self, *, eager: bool) -> None:
         """Let the loop turn once; if not *eager*, until a task falls asleep or some real time has passed."""
         if eager:
             await asyncio.sleep(0)
@@ -409,7 +409,7 @@ class FakeClock:
         self._somebody_sleeps = asyncio.get_running_loop().create_future()
         await asyncio.wait({self._somebody_sleeps}, timeout=_POLL_SECONDS)
 
-    def _forget(self, sleeper: _Sleeper) -> None:
+    def _forget_sleeper(self, sleeper: _Sleeper) -> None:
         index = bisect_left(self._asleep, sleeper)
         if index < len(self._asleep) and self._asleep[index] is sleeper:
             del self._asleep[index]
@@ -421,12 +421,12 @@ def _end_of_period(began: timedelta, period: timedelta, elapsed: timedelta) -> t
     return began + periods * period
 
 
-def _span(seconds: float) -> timedelta:
+def _checked_delay(seconds: float) -> timedelta:
     try:
         return timedelta(seconds=seconds)
     except OverflowError:
         return timedelta.max if seconds > 0 else _ZERO
 
 
-def _instant(moment: datetime | str) -> datetime:
+def _parse_instant(moment: datetime | str) -> datetime:
     return as_utc(datetime.fromisoformat(moment) if isinstance(moment, str) else moment)

@@ -154,19 +154,19 @@ class FakePlatform:
 
     async def edits(self, message_id: str, text: str) -> Receipt:
         """Let the author of a message edit it."""
-        last = self._event(message_id)
+        last = self._find_event(message_id)
         return await self.delivers(
             msgspec.structs.replace(last, kind=MessageKind.EDIT, revision=last.revision + 1, text=text)
         )
 
     async def deletes(self, message_id: str) -> Receipt:
         """Let the author of a message delete it."""
-        last = self._event(message_id)
+        last = self._find_event(message_id)
         return await self.delivers(msgspec.structs.replace(last, kind=MessageKind.DELETE, text=""))
 
     async def redelivers(self, message_id: str | None = None) -> Receipt:
         """Deliver the last event once more, or the last one of that message."""
-        return await self.delivers(self._event(message_id or self.last_message_id))
+        return await self.delivers(self._find_event(message_id or self.last_message_id))
 
     @property
     def last_message_id(self) -> str:
@@ -214,15 +214,15 @@ class FakePlatform:
 
     def rate_limit(self, retry_after: float | None = 30.0, *, times: int = 1) -> None:
         """Let the next sends exceed the rate limit."""
-        self._plan(lambda: RateLimitedError(self.platform, retry_after), times)
+        self._plan_mishaps(lambda: RateLimitedError(self.platform, retry_after), times)
 
     def refuses(self, problem: str = "the chat is gone", *, times: int = 1) -> None:
         """Let the platform refuse the next sends for good."""
-        self._plan(lambda: DeliveryRefusedError(self.platform, problem), times)
+        self._plan_mishaps(lambda: DeliveryRefusedError(self.platform, problem), times)
 
     def fails_ambiguously(self, *, shown: bool = True, times: int = 1) -> None:
         """Let the next sends end without an answer; people see the messages if *shown*."""
-        self._plan(lambda: ConnectionResetError(AMBIGUOUS), times, shown=shown)
+        self._plan_mishaps(lambda: ConnectionResetError(AMBIGUOUS), times, shown=shown)
 
     @contextmanager
     def late_ack(self) -> Generator[None]:
@@ -237,7 +237,7 @@ class FakePlatform:
 
     def shown(self, chat: str | None = None) -> list[str]:
         """Return the texts in a chat, or in all, as they are now."""
-        return [one.text for one in self._in(chat)]
+        return [one.text for one in self._sent_in(chat)]
 
     async def wait_for_reply(self, chat: str | None = None, *, notices: bool = False) -> Sent:
         """Wait for the first reply in a chat, or in any, that was not returned before.
@@ -246,12 +246,12 @@ class FakePlatform:
         """
         with anyio.move_on_after(self._patience.total_seconds()):
             while True:
-                for one in self._in(chat):
+                for one in self._sent_in(chat):
                     if not one.read and (notices or not one.message.is_notice):
                         one.read = True
                         return one
                 await self._news.wait()
-        raise NoReplyError(chat, self._in(chat))
+        raise NoReplyError(chat, self._sent_in(chat))
 
     async def wait_until_idle(self) -> None:
         """Wait until nothing moves: all work is done, or waits for a clock, an event or a person.
@@ -284,7 +284,7 @@ class FakePlatform:
         """Show a message, or fail as planned."""
         self.attempts.append(Attempt(target=target, message=message, idempotency_key=idempotency_key))
         self._check_reachable()
-        _on_the_wire(message)
+        _encode_for_wire(message)
         if not self.capabilities.fits(message.text):
             raise DeliveryRefusedError(self.platform, "the text is too long")
         mishap = self._mishaps.popleft() if self._mishaps else None
@@ -299,12 +299,12 @@ class FakePlatform:
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
         """Change a message that was sent."""
         self._check_reachable()
-        _on_the_wire(message)
-        for one in self._in(target.chat_id):
+        _encode_for_wire(message)
+        for one in self._sent_in(target.chat_id):
             if one.message_id == message_id and self.capabilities.edit:
                 one.before.append(one.message)
                 one.message = message
-                self._tell()
+                self._wake_waiting()
                 return
         raise DeliveryRefusedError(self.platform, f"there is no message {message_id!r} to edit")
 
@@ -325,10 +325,10 @@ class FakePlatform:
             idempotency_key=idempotency_key,
         )
         self.sent.append(sent)
-        self._tell()
+        self._wake_waiting()
         return sent
 
-    def _in(self, chat: str | None) -> list[Sent]:
+    def _sent_in(self, chat: str | None) -> list[Sent]:
         return [one for one in self.sent if chat in (None, one.target.chat_id)]
 
     def _unused_id(self) -> str:
@@ -336,25 +336,25 @@ class FakePlatform:
         ids = (f"m{self._run}{number}" for number in self._numbers)
         return next(one for one in ids if one not in self._events)
 
-    def _event(self, message_id: str) -> InboundMessage:
+    def _find_event(self, message_id: str) -> InboundMessage:
         if message_id not in self._events:
             problem = f"nobody has written a message {message_id!r}"
             raise InvalidInputError(problem)
         return self._events[message_id]
 
-    def _plan(self, error: Failure, times: int, *, shown: bool = False) -> None:
+    def _plan_mishaps(self, error: Failure, times: int, *, shown: bool = False) -> None:
         self._mishaps.extend(_Mishap(error, shown) for _ in range(times))
 
     def _check_reachable(self) -> None:
         if self._down:
             raise AdapterUnavailableError(self.platform, "cannot be reached")
 
-    def _tell(self) -> None:
+    def _wake_waiting(self) -> None:
         """Wake all that wait for a message."""
         self._news.set()
         self._news = asyncio.Event()
 
 
-def _on_the_wire(message: OutboundMessage) -> bytes:
+def _encode_for_wire(message: OutboundMessage) -> bytes:
     """Encode a message, as an adapter would: text that cannot be sent, such as half a character, fails."""
     return msgspec.json.encode(message)

@@ -82,7 +82,7 @@ class FaultyFiles(Files):
             self._open[descriptor] = path
             return FileCall("create", path)
 
-        return self._attempt(partial(super().create, directory, prefix), opened)
+        return self._call_or_fail(partial(super().create, directory, prefix), opened)
 
     def open(self, path: Path) -> int:
         """Open a file for reading, or fail."""
@@ -91,65 +91,69 @@ class FaultyFiles(Files):
             self._open[descriptor] = path
             return FileCall("open", path)
 
-        return self._attempt(partial(super().open, path), opened)
+        return self._call_or_fail(partial(super().open, path), opened)
 
     def write(self, descriptor: int, data: memoryview) -> int:
         """Write, or fail."""
         tears = self._calls_left == 1 and self._fault is Fault.TORN
         part = data[: len(data) // 2] if tears else data
         path = self._open.get(descriptor, Path())
-        return self._attempt(
+        return self._call_or_fail(
             partial(super().write, descriptor, part),
             lambda written: FileCall("write", path, data=bytes(part[:written])),
         )
 
     def read(self, descriptor: int, size: int) -> bytes:
         """Read, or fail."""
-        return self._attempt(partial(super().read, descriptor, size), self._on("read", descriptor))
+        return self._call_or_fail(
+            partial(super().read, descriptor, size), self._record_of("read", descriptor)
+        )
 
     def fsync(self, descriptor: int) -> None:
         """Flush the content, or fail."""
-        self._attempt(partial(super().fsync, descriptor), self._on("fsync", descriptor))
+        self._call_or_fail(partial(super().fsync, descriptor), self._record_of("fsync", descriptor))
 
     def close(self, descriptor: int) -> None:
         """Close the file; an error is reported after the fact, as systems do."""
         try:
-            self._attempt(partial(self._close, descriptor), self._on("close", descriptor))
+            self._call_or_fail(partial(self._close, descriptor), self._record_of("close", descriptor))
         except OSError:
             self._close(descriptor)
             raise
 
     def link(self, source: Path, target: Path) -> None:
         """Link a file, or fail."""
-        self._attempt(partial(super().link, source, target), lambda _: FileCall("link", target, source))
+        self._call_or_fail(partial(super().link, source, target), lambda _: FileCall("link", target, source))
 
     def replace(self, source: Path, target: Path) -> None:
         """Rename a file, or fail."""
-        self._attempt(partial(super().replace, source, target), lambda _: FileCall("replace", target, source))
+        self._call_or_fail(
+            partial(super().replace, source, target), lambda _: FileCall("replace", target, source)
+        )
 
     def unlink(self, path: Path) -> None:
         """Remove a name, or fail."""
-        self._attempt(partial(super().unlink, path), lambda _: FileCall("unlink", path))
+        self._call_or_fail(partial(super().unlink, path), lambda _: FileCall("unlink", path))
 
     def fsync_directory(self, directory: Path) -> None:
         """Flush the names of a directory, or fail."""
-        self._attempt(
+        self._call_or_fail(
             partial(super().fsync_directory, directory), lambda _: FileCall("fsync_directory", directory)
         )
 
     def names(self, directory: Path) -> list[str]:
         """List a directory, or fail."""
-        return self._attempt(partial(super().names, directory), lambda _: FileCall("names", directory))
+        return self._call_or_fail(partial(super().names, directory), lambda _: FileCall("names", directory))
 
     def _close(self, descriptor: int) -> None:
         self._open.pop(descriptor, None)
         super().close(descriptor)
 
-    def _on(self, operation: str, descriptor: int) -> Callable[[object], FileCall]:
+    def _record_of(self, operation: str, descriptor: int) -> Callable[[object], FileCall]:
         path = self._open.get(descriptor, Path())
         return lambda _: FileCall(operation, path)
 
-    def _attempt(self, act: Callable[[], T], record: Callable[[T], FileCall]) -> T:
+    def _call_or_fail(self, act: Callable[[], T], record: Callable[[T], FileCall]) -> T:
         if self._killed:
             raise Killed
         self._calls_left -= 1
@@ -163,10 +167,10 @@ class FaultyFiles(Files):
         if self._fault is Fault.TORN:
             with contextlib.suppress(OSError):
                 self.calls.append(record(act()))
-        self._die()
+        self._kill_process()
         raise Killed
 
-    def _die(self) -> None:
+    def _kill_process(self) -> None:
         self._killed = True
         for descriptor in self._open:
             with contextlib.suppress(OSError):

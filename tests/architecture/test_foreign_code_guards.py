@@ -15,7 +15,7 @@ GUARDS: dict[tuple[str, str], str] = {
     ("_process/background.py", "in_background.run"): "raised again, where the block ends",
     ("adapters/console.py", "Console._submit_line"): "told to the person at the terminal, and logged",
     ("adapters/webhook.py", "Webhook._submit_message"): "the sender is asked to try again, and it is logged",
-    ("runtime/agents/cache.py", "AgentCache._is_light"): "logged; the agent is closed and not kept",
+    ("runtime/agents/cache.py", "AgentCache._fits_weight_limit"): "logged; the agent is closed and not kept",
     ("runtime/queue/aliases.py", "Aliases.__call__"): "raised again, as what it means for the message",
     (
         "runtime/queue/aliases.py",
@@ -33,11 +33,11 @@ GUARDS: dict[tuple[str, str], str] = {
         "runtime/gateway/connections.py",
         "Connections._keep_connected",
     ): "logged; the adapter is connected again",
-    ("runtime/context.py", "StoreContext.active_work"): "who cannot tell whether work runs counts as busy",
-    ("runtime/user_code.py", "_Outcome.of"): "raised or told where the outcome is waited for",
+    ("runtime/context.py", "StoreContext.has_active_work"): "who cannot tell whether work runs counts as busy",
+    ("runtime/user_code.py", "_WorkOutcome.run"): "raised or told where the outcome is waited for",
     ("runtime/delivery/delivery.py", "send_reply"): "told apart by its kind, and kept with the reply",
     ("runtime/gateway/running_turn.py", "_agent_takes"): "logged; the message waits for a turn of its own",
-    ("runtime/agents/search_tool.py", "SessionSearch._summarised"): "the places that match are shown instead",
+    ("runtime/agents/search_tool.py", "SessionSearch._summarise"): "the places that match are shown instead",
     ("runtime/queue/routing.py", "SingleFlight.share"): "handed to everybody who shares the flight",
     ("runtime/gateway/execution.py", "TurnExecution.execute"): "raised again once what was used is counted",
     (

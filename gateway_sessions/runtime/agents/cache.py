@@ -38,7 +38,12 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, Closable
 from gateway_sessions.runtime.duty import wait_for_next_pass
-from gateway_sessions.runtime.user_code import MAX_PROBLEM, called, in_fresh_context, problem_within
+from gateway_sessions.runtime.user_code import (
+    MAX_PROBLEM,
+    call_user_code,
+    problem_within,
+    run_in_fresh_context,
+)
 
 logger: Final = logging.getLogger(__name__)
 
@@ -87,7 +92,7 @@ class AgentCache:
         self._close_timeout = config.close_timeout
         self._room = config.size
         self._weight_limit = weight
-        self._idle = _Idle(config, _never_back(clock), self._let_go)
+        self._idle = _IdleAgents(config, _forward_only_timer(clock), self._close_in_background)
         self._owned: dict[int, _Owned] = {}
         """By identity, which is theirs alone as long as they stand in here."""
         self._stopped = False
@@ -96,14 +101,14 @@ class AgentCache:
 
     def check_out(self, key: str, validity: AgentValidity) -> Agent | None:
         """Lend the lane's agent, if there is one that fits; another one of that lane is closed."""
-        owned = self._take(key)
+        owned = self._take_idle(key)
         if owned is not None and owned.validity == validity:
             self._hits += 1
             owned.place = _Place.LENT
             return owned.agent
         self._misses += 1
         if owned is not None:
-            self._let_go(owned)
+            self._close_in_background(owned)
         return None
 
     def holds(self, key: str, validity: AgentValidity) -> bool:
@@ -131,13 +136,13 @@ class AgentCache:
             self.adopt(key, agent)
             made.append(agent)
             if not wanted:  # it was left alone, perhaps for so long that nobody closes agents any more
-                owned = self._lent(agent)
-                if (closable := self._leaving(owned)) is not None:
-                    await self._close(owned, closable)
+                owned = self._find_lent(agent)
+                if (closable := self._begin_closing(owned)) is not None:
+                    await self._close_agent(owned, closable)
             return agent
 
         try:
-            return await in_fresh_context("the making of an agent", work, self._clock)
+            return await run_in_fresh_context("the making of an agent", work, self._clock)
         except asyncio.CancelledError:
             wanted = False
             for agent in made:
@@ -146,30 +151,30 @@ class AgentCache:
 
     def check_in(self, agent: Agent, validity: AgentValidity) -> None:
         """Take an agent back and keep it for a turn of the same *validity*."""
-        owned = self._lent(agent)
-        if owned.evicted or self._stopped or not self._is_light(owned):
-            self._let_go(owned)
+        owned = self._find_lent(agent)
+        if owned.evicted or self._stopped or not self._fits_weight_limit(owned):
+            self._close_in_background(owned)
             return
-        if (former := self._take(owned.key)) is not None:
-            self._let_go(former)
+        if (former := self._take_idle(owned.key)) is not None:
+            self._close_in_background(former)
         owned.place, owned.validity = _Place.IDLE, validity
         self._idle[owned.key] = owned
         with suppress(KeyError):  # the last ones have been idle for too long since
-            while self._weight_limit is not None and self._weight() > self._weight_limit.most:
+            while self._weight_limit is not None and self._idle_weight() > self._weight_limit.most:
                 self._idle.popitem()
 
     def discard(self, agent: Agent) -> None:
         """Take an agent back and close it, because nobody knows what it has seen."""
-        self._let_go(self._lent(agent))
+        self._close_in_background(self._find_lent(agent))
 
     def evict(self, key: str) -> bool:
         """Let go of the lane's agent; of one that works, when it comes back. Tell whether there was any."""
-        lent = [one for one in self._at(_Place.LENT) if one.key == key]
+        lent = [one for one in self._agents_at(_Place.LENT) if one.key == key]
         for one in lent:
             one.evicted = True
-        idle = self._take(key)
+        idle = self._take_idle(key)
         if idle is not None:
-            self._let_go(idle)
+            self._close_in_background(idle)
         return bool(lent) or idle is not None
 
     def evict_all(self) -> None:
@@ -181,11 +186,11 @@ class AgentCache:
     def counts(self) -> AgentCounts:
         """What there is now."""
         return AgentCounts(
-            idle=len(self._at(_Place.IDLE)),
+            idle=len(self._agents_at(_Place.IDLE)),
             room=self._room,
-            lent=len(self._at(_Place.LENT)),
-            closing=len(self._at(_Place.CLOSING)),
-            weight=self._weight(),
+            lent=len(self._agents_at(_Place.LENT)),
+            closing=len(self._agents_at(_Place.CLOSING)),
+            weight=self._idle_weight(),
             hits=self._hits,
             misses=self._misses,
         )
@@ -198,11 +203,11 @@ class AgentCache:
 
     def state(self) -> object:
         """Return whether any agent is idle: one may be let go of at any pass."""
-        return bool(self._at(_Place.IDLE))
+        return bool(self._agents_at(_Place.IDLE))
 
     async def next_due(self) -> datetime | None:
         """Return now while any agent is idle; without one there is nothing to let go of."""
-        return self._clock.now() if self._at(_Place.IDLE) else None
+        return self._clock.now() if self._agents_at(_Place.IDLE) else None
 
     def sweep(self) -> int:
         """Let go of agents that have been idle for too long; how many."""
@@ -211,38 +216,38 @@ class AgentCache:
     async def aclose(self) -> None:
         """Let go of all idle agents and wait until all are closed; those that work are closed afterwards."""
         self._stopped = True
-        for one in self._at(_Place.IDLE):
-            if (owned := self._take(one.key)) is not None:
-                self._let_go(owned)
-        while self._at(_Place.CLOSING):
+        for one in self._agents_at(_Place.IDLE):
+            if (owned := self._take_idle(one.key)) is not None:
+                self._close_in_background(owned)
+        while self._agents_at(_Place.CLOSING):
             self._closed_one = anyio.Event()
             await self._closed_one.wait()
 
-    def _lent(self, agent: Agent) -> _Owned:
+    def _find_lent(self, agent: Agent) -> _Owned:
         owned = self._owned.get(id(agent))
         if owned is None or owned.place is not _Place.LENT:
             problem = "only an agent that was lent can be given back, and only once"
             raise InvalidInputError(problem)
         return owned
 
-    def _take(self, key: str) -> _Owned | None:
+    def _take_idle(self, key: str) -> _Owned | None:
         """Take the lane's idle agent out. All that have been idle for too long are let go."""
         owned = self._idle.pop(key, None)
         self._idle.expire()
         return owned
 
-    def _at(self, place: _Place) -> list[_Owned]:
+    def _agents_at(self, place: _Place) -> list[_Owned]:
         return [one for one in self._owned.values() if one.place is place]
 
-    def _weight(self) -> int:
-        return sum(one.weight for one in self._at(_Place.IDLE))
+    def _idle_weight(self) -> int:
+        return sum(one.weight for one in self._agents_at(_Place.IDLE))
 
-    def _is_light(self, owned: _Owned) -> bool:
+    def _fits_weight_limit(self, owned: _Owned) -> bool:
         """Weigh an agent; tell whether there could be room for it at all."""
         if (limit := self._weight_limit) is None:
             return True
         try:
-            owned.weight = max(called("the weighing of an agent", limit.weigh, owned.agent), 0)
+            owned.weight = max(call_user_code("the weighing of an agent", limit.weigh, owned.agent), 0)
         except Exception as error:  # noqa: BLE001 -- foreign code: its failure costs a warm agent at most
             problem = f"{type(error).__name__}: {error}"[:MAX_PROBLEM]
             facts = {"action": "agent_weight_unknown", "session_key": owned.key, "problem": problem}
@@ -250,12 +255,12 @@ class AgentCache:
             return False
         return owned.weight <= limit.most
 
-    def _let_go(self, owned: _Owned) -> None:
+    def _close_in_background(self, owned: _Owned) -> None:
         """Close an agent that stands nowhere else any more."""
-        if (closable := self._leaving(owned)) is not None:
-            self._tasks.start_soon(self._close, owned, closable)
+        if (closable := self._begin_closing(owned)) is not None:
+            self._tasks.start_soon(self._close_agent, owned, closable)
 
-    def _leaving(self, owned: _Owned) -> Closable | None:
+    def _begin_closing(self, owned: _Owned) -> Closable | None:
         """The agent to be closed; None if there is nothing to close, so it is forgotten at once."""
         owned.place = _Place.CLOSING
         if isinstance(owned.agent, Closable):
@@ -263,7 +268,7 @@ class AgentCache:
         del self._owned[id(owned.agent)]
         return None
 
-    async def _close(self, owned: _Owned, agent: Closable) -> None:
+    async def _close_agent(self, owned: _Owned, agent: Closable) -> None:
         try:
             with anyio.CancelScope(shield=True):
                 problem = await problem_within(self._close_timeout, self._clock, agent.aclose)
@@ -275,7 +280,7 @@ class AgentCache:
             self._closed_one.set()
 
 
-class _Idle(TTLCache[str, _Owned]):
+class _IdleAgents(TTLCache[str, _Owned]):
     """Tells of everything that it drops by itself."""
 
     def __init__(
@@ -296,7 +301,7 @@ class _Idle(TTLCache[str, _Owned]):
         return key, owned
 
 
-def _never_back(clock: Clock) -> Callable[[], float]:
+def _forward_only_timer(clock: Clock) -> Callable[[], float]:
     """Seconds that stand still while a clock that was set back catches up."""
     latest: Final = [-math.inf]
 
@@ -311,7 +316,7 @@ AgentSettings: TypeAlias = Callable[[SessionEntry], Mapping[str, object]]
 """What an agent is made with; one that was made with other settings is not used again."""
 
 
-class Loan:
+class AgentLoan:
     """An agent, for one turn: for the time of a block.
 
     It is closed at the end unless the block has said `keep` and ended well: an agent that was interrupted, or
@@ -327,7 +332,7 @@ class Loan:
         self.asked: AgentValidity = asked
         """What it had to be like."""
 
-    def keep(self, validity: AgentValidity) -> None:
+    def keep_agent(self, validity: AgentValidity) -> None:
         """The turn is stored: keep the agent for the next one, which must be of this *validity*."""
         self._kept = validity
 
@@ -341,30 +346,32 @@ class Loan:
             self._cache.check_in(self.agent, self._kept)
 
 
-async def lend(
+async def lend_agent(
     source: AgentSource,
     cache: AgentCache,
     entry: SessionEntry,
     history: Callable[[], Awaitable[list[Chat]]],
     validity: AgentValidity,
-) -> Loan:
+) -> AgentLoan:
     """Lend the lane's warm agent, or a new one, made from the *history*."""
     agent = cache.check_out(entry.session_key, validity)
     if agent is None:
-        agent = await made(source, cache, entry, await history())
-    return Loan(cache, agent, validity)
+        agent = await make_agent(source, cache, entry, await history())
+    return AgentLoan(cache, agent, validity)
 
 
-async def made(source: AgentSource, cache: AgentCache, entry: SessionEntry, history: list[Chat]) -> Agent:
+async def make_agent(
+    source: AgentSource, cache: AgentCache, entry: SessionEntry, history: list[Chat]
+) -> Agent:
     """A new agent for the session; the caller has to give it back to the *cache*."""
-    return await cache.make(entry.session_key, partial(source.build, entry, history))
+    return await cache.make(entry.session_key, partial(source.make_agent, entry, history))
 
 
 def validity_of(
     entry: SessionEntry, version: tuple[int, ...], settings: AgentSettings | None
 ) -> AgentValidity:
     """What an agent of that session has to have seen, and been made with."""
-    made_with = dict(called("agent_settings", settings, entry)) if settings is not None else {}
+    made_with = dict(call_user_code("agent_settings", settings, entry)) if settings is not None else {}
     chosen = dict(entry.model_override or {})
     return AgentValidity(
         entry.session_id, version, agent_config_hash({"settings": made_with, "model": chosen})

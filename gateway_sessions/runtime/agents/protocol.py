@@ -23,7 +23,14 @@ from gateway_sessions.core.transcript.model_history import Chat, model_rows
 from gateway_sessions.core.usage.usage_events import UsageFacts
 from gateway_sessions.errors import InvalidInputError, NoTurnError
 from gateway_sessions.runtime.agents.turn_context import TurnContext, control_of
-from gateway_sessions.runtime.user_code import GRACE, awaited, check_function, in_fresh_context, refuse, shown
+from gateway_sessions.runtime.user_code import (
+    GRACE,
+    await_user_code,
+    check_function,
+    kind_in_words,
+    raise_invalid_input,
+    run_in_fresh_context,
+)
 
 Answer: TypeAlias = Reply | str | None
 """None: what was shown is the reply, or else what was said on the way, or else silence."""
@@ -69,12 +76,12 @@ class Farewelling(Protocol):
         ...
 
 
-def _at_once() -> bool:
+def _nothing_to_wait_for() -> bool:
     """Nobody keeps the agent from beginning."""
     return True
 
 
-def _not_noted(facts: UsageFacts) -> None:
+def _ignore_usage(facts: UsageFacts) -> None:
     """What becomes of usage that nobody adds up."""
 
 
@@ -90,7 +97,7 @@ class SessionEnding:
     """When this is cut off."""
     idempotency_key: str
     """For effects outside: a name that no other end of a session has, nor another end of this one."""
-    note_usage: Callable[[UsageFacts], object] = field(default=_not_noted, repr=False)
+    note_usage: Callable[[UsageFacts], object] = field(default=_ignore_usage, repr=False)
 
     def report_usage(self, **facts: Unpack[UsageFacts]) -> None:
         """Note one use of a model: it belongs to the session, and to its budgets."""
@@ -114,12 +121,12 @@ class FunctionAgent:
 
     async def run_turn(self, turn: TurnContext) -> Answer:
         """Call the function."""
-        return await awaited(f"the agent {self.name}", self._function(turn))
+        return await await_user_code(f"the agent {self.name}", self._function(turn))
 
     @property
     def name(self) -> str:
         """What the function is called."""
-        return name_of(self._function)
+        return display_name_of(self._function)
 
 
 def current_turn() -> TurnContext:
@@ -131,7 +138,11 @@ def current_turn() -> TurnContext:
 
 
 async def run_turn(
-    agent: Agent, turn: TurnContext, *, begins: Callable[[], bool] = _at_once, grace: timedelta = GRACE
+    agent: Agent,
+    turn: TurnContext,
+    *,
+    begins: Callable[[], bool] = _nothing_to_wait_for,
+    grace: timedelta = GRACE,
 ) -> Reply:
     """What the agent answers. It runs in a fresh context, in which `current_turn()` is this one.
 
@@ -139,11 +150,11 @@ async def run_turn(
     *begins*, which is asked in its own task, right before its first step.
     """
     try:
-        work = partial(_answer, agent, turn, begins)
-        answer = await in_fresh_context("the agent's turn", work, turn.clock, grace=grace)
+        work = partial(_run_agent, agent, turn, begins)
+        answer = await run_in_fresh_context("the agent's turn", work, turn.clock, grace=grace)
     finally:
         control_of(turn).end()
-    return _reply_of(agent, turn, answer)
+    return _check_reply(agent, turn, answer)
 
 
 class AgentSource:
@@ -159,7 +170,7 @@ class AgentSource:
             raise InvalidInputError(problem)
         if agent_factory is not None:
             check_function("agent_factory", agent_factory, _NO_FACTORY, or_class=True)
-        self.shared: Agent | None = None if agent is None else _agent_of("agent is", agent)
+        self.shared: Agent | None = None if agent is None else _as_agent("agent is", agent)
         """It is never cached and never closed here: whoever made it does that."""
         self._factory = agent_factory
         self._made_farewelling: bool | None = None
@@ -173,7 +184,7 @@ class AgentSource:
             return hasattr(self._factory, "on_session_ending")
         return self._made_farewelling
 
-    async def build(self, entry: SessionEntry, history: list[Chat]) -> Agent:
+    async def make_agent(self, entry: SessionEntry, history: list[Chat]) -> Agent:
         """The agent for a session; `InvalidInputError` names what the factory returned instead of one.
 
         The factory is given the conversation as endpoints for models accept it.
@@ -183,25 +194,25 @@ class AgentSource:
         made = self._factory(entry, model_rows(history))
         if inspect.isawaitable(made):
             made = await made
-        agent = _agent_of(f"{name_of(self._factory)} returned", made)
+        agent = _as_agent(f"{display_name_of(self._factory)} returned", made)
         self._made_farewelling = self._made_farewelling or isinstance(agent, Farewelling)
         return agent
 
 
-def name_of(given: object) -> str:
+def display_name_of(given: object) -> str:
     """What a function, a class or an object is called, for people and logs; never what is in it."""
     named = given.func if isinstance(given, partial) else given
     return str(getattr(named, "__qualname__", type(named).__qualname__))
 
 
-async def _answer(agent: Agent, turn: TurnContext, begins: Callable[[], bool]) -> Answer:
+async def _run_agent(agent: Agent, turn: TurnContext, begins: Callable[[], bool]) -> Answer:
     if not begins():
         raise asyncio.CancelledError
     _current.set(turn)
-    return await awaited(f"the agent {_name_of_agent(agent)}", agent.run_turn(turn))
+    return await await_user_code(f"the agent {_agent_name(agent)}", agent.run_turn(turn))
 
 
-def _reply_of(agent: Agent, turn: TurnContext, answer: object) -> Reply:
+def _check_reply(agent: Agent, turn: TurnContext, answer: object) -> Reply:
     match answer:
         case Reply():
             return answer
@@ -211,17 +222,19 @@ def _reply_of(agent: Agent, turn: TurnContext, answer: object) -> Reply:
             control = control_of(turn)
             return Reply(control.shown or "\n\n".join(control.said), silent=not control.shown)
         case _:
-            name = _name_of_agent(agent)
-            problem = f"the agent {name} answered {shown(answer)}; an answer is a str, a Reply or None"
+            name = _agent_name(agent)
+            problem = (
+                f"the agent {name} answered {kind_in_words(answer)}; an answer is a str, a Reply or None"
+            )
             raise InvalidInputError(problem)
 
 
-def _agent_of(what: str, given: object) -> Agent:
+def _as_agent(what: str, given: object) -> Agent:
     """The given as an agent, or `InvalidInputError`: *what* is it."""
     if inspect.isclass(given) or not (isinstance(given, Agent) or callable(given)):
-        refuse(what, given, _NO_AGENT)
+        raise_invalid_input(what, given, _NO_AGENT)
     return given if isinstance(given, Agent) else FunctionAgent(cast("AgentFunction", given))
 
 
-def _name_of_agent(agent: Agent) -> str:
-    return agent.name if isinstance(agent, FunctionAgent) else name_of(agent)
+def _agent_name(agent: Agent) -> str:
+    return agent.name if isinstance(agent, FunctionAgent) else display_name_of(agent)

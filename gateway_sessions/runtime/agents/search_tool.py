@@ -93,8 +93,8 @@ class SessionSearch:
                 raise InvalidInputError(problem)
             wanted = criterion_of(query, literal=False, stems=await self.db.search_stems())
             if wanted is None:
-                return await self._browse(limit)
-            return await self._look_for(query, wanted, limit, sort)
+                return await self._list_recent(limit)
+            return await self._search(query, wanted, limit, sort)
         except GatewaySessionsError as error:
             logger.warning(
                 "a search for an agent failed",
@@ -102,13 +102,13 @@ class SessionSearch:
             )
             return {"success": False, "error": str(error)}
 
-    async def _browse(self, limit: int) -> dict[str, Any]:
-        own = await self._own()
+    async def _list_recent(self, limit: int) -> dict[str, Any]:
+        own = await self._own_conversation()
         recent = await self.db.recent_sessions(scope=self.scope, limit=limit + len(own))
-        results = [_overview(one) for one in recent if one.session_id not in own][:limit]
+        results = [_describe_session(one) for one in recent if one.session_id not in own][:limit]
         return {"success": True, "mode": "browse", "count": len(results), "results": results}
 
-    async def _look_for(self, query: str, wanted: Criterion, limit: int, sort: str | None) -> dict[str, Any]:
+    async def _search(self, query: str, wanted: Criterion, limit: int, sort: str | None) -> dict[str, Any]:
         found = await self.db.search_sessions(
             query,
             scope=self.scope,
@@ -116,12 +116,12 @@ class SessionSearch:
             sort=sort,
             role_filter=self.roles,
             exclude_sources=self.exclude_sources,
-            exclude_sessions=await self._own(),
+            exclude_sessions=await self._own_conversation(),
         )
         results: list[dict[str, Any]] = [{} for _ in found.sessions]
         async with anyio.create_task_group() as tasks:
             for number, match in enumerate(found.sessions):
-                tasks.start_soon(self._describe, query, wanted, match, results[number])
+                tasks.start_soon(self._describe_match, query, wanted, match, results[number])
         return {
             "success": True,
             "mode": "search",
@@ -133,7 +133,7 @@ class SessionSearch:
             "problem": found.problem,
         }
 
-    async def _own(self) -> frozenset[str]:
+    async def _own_conversation(self) -> frozenset[str]:
         """The present conversation with all that belongs to it: an agent knows it already."""
         if self.current_session_id is None:
             return frozenset()
@@ -141,13 +141,13 @@ class SessionSearch:
             self.current_session_id
         }
 
-    async def _describe(
+    async def _describe_match(
         self, query: str, wanted: Criterion, match: SessionMatch, result: dict[str, Any]
     ) -> None:
         best = match.best
-        around, anchors = await self._surroundings(match)
-        passage = await in_thread(partial(self._passage, query, wanted, best, around, anchors))
-        summary = await self._summarised(passage)
+        around, anchors = await self._read_around_matches(match)
+        passage = await in_thread(partial(self._make_passage, query, wanted, best, around, anchors))
+        summary = await self._summarise(passage)
         result |= {
             "session_id": best.session_id,
             "root_id": match.root_id,
@@ -164,7 +164,7 @@ class SessionSearch:
             "context": [{"role": line.role, "content": line.content} for line in best.context],
         }
 
-    async def _surroundings(self, match: SessionMatch) -> tuple[list[Message], list[Message]]:
+    async def _read_around_matches(self, match: SessionMatch) -> tuple[list[Message], list[Message]]:
         """What was said around the matches, the best first, as far as it is read; and the matches."""
         around: list[Message] = []
         anchors: list[Message] = []
@@ -178,7 +178,7 @@ class SessionSearch:
                 break
         return around, anchors
 
-    def _passage(
+    def _make_passage(
         self, query: str, wanted: Criterion, best: SearchHit, around: list[Message], anchors: list[Message]
     ) -> Passage:
         return Passage(
@@ -191,7 +191,7 @@ class SessionSearch:
             started_at=best.session_started,
         )
 
-    async def _summarised(self, passage: Passage) -> str | None:
+    async def _summarise(self, passage: Passage) -> str | None:
         """What the summariser says, if there is one and it has anything to say in time."""
         if self.summariser is None:
             return None
@@ -212,7 +212,7 @@ class SessionSearch:
         return text[:MOST_LETTERS] or None
 
 
-def _overview(session: SessionSummary) -> dict[str, Any]:
+def _describe_session(session: SessionSummary) -> dict[str, Any]:
     return {
         "session_id": session.session_id,
         "title": session.title,

@@ -44,7 +44,7 @@ from gateway_sessions.errors import (
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import NEVER, Alarm, ClockSteps
 from gateway_sessions.runtime.delivery.sent_marks import OutboxDatabase, PersistentWrites, SentReplies
-from gateway_sessions.runtime.duty import repeat
+from gateway_sessions.runtime.duty import repeat_sweep
 from gateway_sessions.runtime.observability.event_stream import EventKind, Events
 from gateway_sessions.storage.transactions.queue import clock_set_back, outbox
 from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply, SentReply
@@ -302,7 +302,9 @@ class Delivery:
         self._due_at = NEVER if next_at is None else next_at
 
     async def _repeat_sweeps(self, tasks: asyncio.TaskGroup) -> None:
-        await repeat(partial(self._sweep_if_due, tasks), self._wait_until_due, failed=self._retry_sweep_later)
+        await repeat_sweep(
+            partial(self._sweep_if_due, tasks), self._wait_until_due, failed=self._retry_sweep_later
+        )
 
     async def _sweep_if_due(self, tasks: asyncio.TaskGroup) -> None:
         """Send what is due, if something may be."""
@@ -315,11 +317,11 @@ class Delivery:
                 await self._find_owed_lanes()
                 self._tasks = tasks
             await self.sweep()
-            self._to_look = self._alarm.rings
+            self._to_look = self._alarm.is_rung
 
     def _retry_sweep_later(self, error: GatewaySessionsError) -> None:
         logger.error("owed replies could not be read", exc_info=error, extra={"action": "delivery_failed"})
-        self._to_look, self._due_at = self._alarm.rings, self._clock.now() + RETRY
+        self._to_look, self._due_at = self._alarm.is_rung, self._clock.now() + RETRY
 
     async def _wait_until_due(self, _: None) -> None:
         self._on_idle()

@@ -17,7 +17,7 @@ from typing import Final
 from anyio.abc import TaskGroup
 from cachetools import LRUCache
 
-from gateway_sessions._process.background import start_in
+from gateway_sessions._process.background import start_task_in
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import acknowledgement, dropped_notice
@@ -147,7 +147,7 @@ class ReceiptNotices:
         adapter = self._adapters.get((message.source.platform, message.account))
         if adapter is not None and self._under_way < AT_ONCE:
             with suppress(StoreStoppedError):  # then nobody is told, as with any hint that is lost
-                start_in(self._tasks, "gateway", self._send_notice, adapter, message, text)
+                start_task_in(self._tasks, "gateway", self._send_notice, adapter, message, text)
                 self._under_way += 1
 
     async def _send_notice(self, adapter: Adapter, message: InboundMessage, text: str) -> None:

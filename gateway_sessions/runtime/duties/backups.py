@@ -10,7 +10,7 @@ from typing import Final
 from gateway_sessions.config import BackupsConfig
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.duty import repeat
+from gateway_sessions.runtime.duty import repeat_sweep
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.threads import in_thread
 
@@ -46,7 +46,7 @@ class Backups:
             return min(interval, timedelta(hours=1))
 
         await self._sleep(FIRST_PASS)
-        await repeat(sweep, self._sleep, failed=failed)
+        await repeat_sweep(sweep, self._sleep, failed=failed)
 
     async def _sleep(self, pause: timedelta) -> None:
         await self._clock.sleep(pause.total_seconds())

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions.core.cluster import Node, node_of, shard_of, takes_over_first
 from gateway_sessions.runtime.duties.restart_recovery import RestartRecords
-from gateway_sessions.runtime.duty import failure_reporter, repeat
+from gateway_sessions.runtime.duty import failure_reporter, repeat_sweep
 from gateway_sessions.runtime.queue.listener import QueueListener
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.storage.engines.membership import Membership
@@ -160,7 +160,7 @@ class Cluster:
     async def _look_now_and_then(self) -> None:
         """Let the duties of this node look now and then, and soon when another node calls."""
         await self._wait_for_call(None)
-        await repeat(self._look_once, self._wait_for_call)
+        await repeat_sweep(self._look_once, self._wait_for_call)
 
     async def _wait_for_call(self, _: None) -> None:
         poll = self.membership.rules.poll.total_seconds()
@@ -177,7 +177,7 @@ class Cluster:
     async def _send_calls(self) -> None:
         failed = failure_reporter(logger, "nobody could be called", {"action": "call_failed"}, logging.DEBUG)
         await self._calling.wait()
-        await repeat(self._send_calls_once, self._wait_to_call, failed=failed)
+        await repeat_sweep(self._send_calls_once, self._wait_to_call, failed=failed)
 
     async def _wait_to_call(self, _: None) -> None:
         await asyncio.sleep(COALESCED_SECONDS)
@@ -195,7 +195,7 @@ class Cluster:
             logger, "what waits could not be counted", {"action": "count_failed"}, logging.DEBUG
         )
         await self._wait_for_survey(None)
-        await repeat(self._count_once, self._wait_for_survey, failed=failed)
+        await repeat_sweep(self._count_once, self._wait_for_survey, failed=failed)
 
     async def _count_once(self) -> None:
         if self._lanes.other_nodes():
@@ -225,7 +225,7 @@ class Cluster:
 
         await self._wait_for_survey(None)
         failed = failure_reporter(logger, "nothing could be taken over", {"action": "takeover_failed"})
-        await repeat(sweep, self._wait_for_survey, failed=failed)
+        await repeat_sweep(sweep, self._wait_for_survey, failed=failed)
 
     async def _take_over_dead_nodes(self) -> None:
         if not takes_over_first(self.membership.epoch, self.membership.nodes):

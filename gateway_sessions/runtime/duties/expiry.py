@@ -111,11 +111,11 @@ class ExpiryWatcher:
         """What becomes of an entry whose stored instant has come; the true one may be later by now."""
         plan = self._plan_if_active(entry, None)
         if isinstance(plan, AskActiveWork):
-            plan = self._plan_if_active(entry, await self._context.active_work(entry.session_key))
+            plan = self._plan_if_active(entry, await self._context.has_active_work(entry.session_key))
         return plan
 
     def _plan_if_active(self, entry: SessionEntry, active_work: bool | None) -> Access:  # noqa: FBT001 -- three answers
-        change = self._context.change(Actor.WATCHER)
+        change = self._context.make_change(Actor.WATCHER)
         return plan_end(
             entry,
             AccessRules(
@@ -174,7 +174,7 @@ class Pruner:
         after: int | None = 0
         while after is not None:
             page, after = await self._context.db.read(partial(expire.load_stale_page, before, after))
-            idle = [entry for entry in page if not await self._context.active_work(entry.session_key)]
+            idle = [entry for entry in page if not await self._context.has_active_work(entry.session_key)]
             pruned += len(await self._context.apply(Actor.WATCHER, _prune_transaction(idle))) if idle else 0
         return pruned
 

@@ -25,7 +25,7 @@ from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.errors import GatewaySessionsError, InvalidInputError, StorageError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import Alarm, ClockSteps
-from gateway_sessions.runtime.duty import repeat
+from gateway_sessions.runtime.duty import repeat_sweep
 from gateway_sessions.runtime.user_code import problem_within
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.queue import clock_set_back
@@ -130,7 +130,7 @@ class Hooks:
     async def run(self) -> None:
         """Call what is owed whenever something is, and look again when a retry is due."""
         async with anyio.create_task_group() as tasks:
-            await repeat(
+            await repeat_sweep(
                 partial(self._start_owed_calls, tasks), self._alarm.wait, failed=self._pause_after_failure
             )
 

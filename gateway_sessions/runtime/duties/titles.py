@@ -20,7 +20,7 @@ from gateway_sessions.core.sessions.titles import plain_title
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import Alarm
-from gateway_sessions.runtime.duty import failure_reporter, repeat
+from gateway_sessions.runtime.duty import failure_reporter, repeat_sweep
 from gateway_sessions.runtime.user_code import problem_within
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.sessions import titles
@@ -82,7 +82,7 @@ class Titling:
             await self.sweep()
 
         failed = failure_reporter(logger, "sessions could not be given titles", {"action": "title_failed"})
-        await repeat(sweep, self._alarm.wait, failed=failed)
+        await repeat_sweep(sweep, self._alarm.wait, failed=failed)
 
     async def sweep(self) -> int:
         """Look at all that wait now; how many got a title."""

@@ -8,7 +8,7 @@ from typing import Final
 from gateway_sessions.errors import SessionBusyError, SnapshotError, StorageError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import Alarm
-from gateway_sessions.runtime.duty import failure_reporter, repeat
+from gateway_sessions.runtime.duty import failure_reporter, repeat_sweep
 from gateway_sessions.runtime.observability.incidents import Incidents
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.sessions import remove
@@ -46,7 +46,7 @@ class UnfinishedErasures:
         """Finish whatever there is; what stands in the way is waited for."""
         failed = failure_reporter(logger, "an erasure could not be finished", {"action": "erasure_failed"})
         await self._wait_until_woken()
-        await repeat(self.sweep, self._wait_or_retry, failed=failed, passing=_PASSING)
+        await repeat_sweep(self.sweep, self._wait_or_retry, failed=failed, passing=_PASSING)
 
     async def _wait_or_retry(self, finished: int | None) -> None:
         """Wait until there may be something to finish; after a failure there is."""

@@ -11,7 +11,14 @@ from functools import partial
 from typing import Final, TypeVar
 
 from gateway_sessions._process.failpoints import failpoint
-from gateway_sessions._process.retry import MOST_TRIES, PASSING, Backoff, SpoiltTries, is_passing, retry
+from gateway_sessions._process.retry import (
+    MOST_TRIES,
+    PASSING_FAULTS,
+    Backoff,
+    SpoiltTries,
+    is_passing_fault,
+    retry,
+)
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, Reply, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import (
     FAILED,
@@ -33,7 +40,13 @@ from gateway_sessions.errors import (
     StoreStoppedError,
 )
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings, Loan, lend, validity_of
+from gateway_sessions.runtime.agents.cache import (
+    AgentCache,
+    AgentLoan,
+    AgentSettings,
+    lend_agent,
+    validity_of,
+)
 from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, run_turn
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnControl, TurnPorts, control_of
 from gateway_sessions.runtime.delivery.delivery import Delivery
@@ -92,7 +105,7 @@ class _AgentWork:
 
     reply: Reply | None = None
     error: Exception | None = None
-    loan: Loan | None = None
+    loan: AgentLoan | None = None
     """The agent as it was lent; None for an agent that all sessions share."""
 
 
@@ -151,7 +164,7 @@ class TurnExecution:
                 self._keep_agent_warm(work.loan, ended)
             return ended
 
-    def _keep_agent_warm(self, loan: Loan, ended: EndedTurn) -> None:
+    def _keep_agent_warm(self, loan: AgentLoan, ended: EndedTurn) -> None:
         """Keep the agent warm if it has seen all that the transcript says.
 
         The agent has not seen what was edited or deleted since the turn began, on any node.
@@ -160,7 +173,7 @@ class TurnExecution:
         moved = ended.entry is not None and ended.entry.session_id != self._turn.entry.session_id
         if ended.entry is not None and self.outcome is TurnOutcome.TURNED and (as_begun or moved):
             seen = replace(loan.asked, session_id=ended.entry.session_id, transcript_version=ended.version)
-            loan.keep(seen)
+            loan.keep_agent(seen)
 
     # Its work
 
@@ -190,14 +203,14 @@ class TurnExecution:
         failpoint("turn_answered")
         return work
 
-    async def _borrow_agent(self) -> Loan:
+    async def _borrow_agent(self) -> AgentLoan:
         parts, entry = self._parts, self._turn.entry
         validity = validity_of(entry, self._turn.version, parts.settings)
-        return await lend(parts.source, parts.cache, entry, self._turn.transcript, validity)
+        return await lend_agent(parts.source, parts.cache, entry, self._turn.transcript, validity)
 
     def _make_context(self) -> TurnContext:
         turn, now, timeout = self._turn, self._parts.clock.now(), self._parts.timeout
-        attempt = turn.attempt + self._parts.spoilt.of(turn.session_key, turn.seq)
+        attempt = turn.attempt + self._parts.spoilt.count_of(turn.session_key, turn.seq)
         ports = TurnPorts(
             append=lambda rows: turn.append(*rows),
             say=self._say_before_reply,
@@ -244,7 +257,7 @@ class TurnExecution:
     async def _end_turn(self, work: _AgentWork) -> EndedTurn | None:
         try:
             return await self._end_by_result(work)
-        except (FencedError, StoreStoppedError, *PASSING):
+        except (FencedError, StoreStoppedError, *PASSING_FAULTS):
             raise
         except Exception as error:  # the transaction refuses what the agent left
             if self._turn.ended:
@@ -338,16 +351,16 @@ class TurnExecution:
 
     def _may_try_again(self, error: Exception | None) -> bool:
         """Return whether the database failed and not the agent, in a way that may pass."""
-        if is_passing(error):
-            return self._parts.spoilt.of(self._turn.session_key, self._turn.seq) < MOST_TRIES
+        if is_passing_fault(error):
+            return self._parts.spoilt.count_of(self._turn.session_key, self._turn.seq) < MOST_TRIES
         within_limit = self._turn.attempt < self._parts.store.config.agent.max_restart_attempts
-        return within_limit and isinstance(error, PASSING)
+        return within_limit and isinstance(error, PASSING_FAULTS)
 
     async def _release_for_retry(self, error: Exception | None) -> None:
         """Let the turn wait in its place for another try; a passing fault does not count as a try."""
         self.outcome = TurnOutcome.PUT_OFF
-        passing = is_passing(error)
-        spoilt = self._parts.spoilt.count(self._turn.session_key, self._turn.seq) if passing else 0
+        passing = is_passing_fault(error)
+        spoilt = self._parts.spoilt.count_one(self._turn.session_key, self._turn.seq) if passing else 0
         pause = TURN_BACKOFF.after(spoilt or self._turn.attempt)
         facts = {"action": "turn_delayed", "session_key": self._turn.session_key, "seq": self._turn.seq}
         logger.warning("a turn is tried again, as the database failed", exc_info=error, extra=facts)
@@ -434,7 +447,7 @@ class TurnExecution:
         async def sleep(seconds: float) -> None:
             await self._running.sleep_unless_leaving(timedelta(seconds=seconds), self._parts.clock)
 
-        return await retry(end, PASSING, backoff=COMMIT_BACKOFF, sleep=sleep, failed=failed)
+        return await retry(end, PASSING_FAULTS, backoff=COMMIT_BACKOFF, sleep=sleep, failed=failed)
 
     @contextmanager
     def _expecting_replies(self, messages: Sequence[OutboundMessage]) -> Generator[_ExpectedReplies]:

@@ -18,13 +18,13 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.transcript.model_history import Chat, model_rows
 from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, make_usage
-from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings, made, validity_of
+from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings, make_agent, validity_of
 from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, Farewelling, SessionEnding
 from gateway_sessions.runtime.duties.session_hooks import SessionFinalized
 from gateway_sessions.runtime.gateway.budget_gate import BudgetGate
 from gateway_sessions.runtime.observability.event_stream import EventKind
 from gateway_sessions.runtime.store.store import SessionStore
-from gateway_sessions.runtime.user_code import in_fresh_context
+from gateway_sessions.runtime.user_code import run_in_fresh_context
 from gateway_sessions.storage.transactions.queue import claim
 from gateway_sessions.storage.transactions.sessions import lists
 from gateway_sessions.storage.transactions.transcripts import usage as usages
@@ -106,7 +106,7 @@ class Farewells:
             if not isinstance(agent, Farewelling):
                 return None
             last_word = partial(agent.on_session_ending, ending)
-            await in_fresh_context("the agent's farewell", last_word, self.store.clock, grace=GRACE)
+            await run_in_fresh_context("the agent's farewell", last_word, self.store.clock, grace=GRACE)
         finally:
             if agent is not self.source.shared:
                 self.cache.discard(agent)
@@ -125,4 +125,4 @@ class Farewells:
         warm = self.cache.check_out(key, validity) if self.cache.holds(key, validity) else None
         if warm is not None:
             return warm
-        return await made(self.source, self.cache, entry, history)
+        return await make_agent(self.source, self.cache, entry, history)

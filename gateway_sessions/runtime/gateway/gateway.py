@@ -33,11 +33,11 @@ from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.runtime.user_code import (
     GRACE,
     PATIENCE,
-    adapters_of,
+    check_adapters,
     check_function,
-    check_is,
+    check_instance,
     check_message,
-    each_of,
+    tuple_of,
 )
 from gateway_sessions.storage.files.threads import in_thread
 
@@ -88,7 +88,7 @@ class Gateway(Resource):
         lanes: Iterable[str] | None = None,
     ) -> None:
         super().__init__("gateway")
-        check_is("store", store, SessionStore, _NO_STORE)
+        check_instance("store", store, SessionStore, _NO_STORE)
         self.store = store
         self.config: Config = store.config
         if agent_settings is not None:
@@ -102,9 +102,9 @@ class Gateway(Resource):
         self._options = GatewayOptions(
             source=AgentSource(agent=agent, agent_factory=agent_factory),
             settings=agent_settings,
-            adapters=adapters_by_account(adapters_of(adapters)),
+            adapters=adapters_by_account(check_adapters(adapters)),
             observers=self._observers,
-            lanes=None if lanes is None else frozenset(each_of("lanes", lanes, str, _NO_LANES)),
+            lanes=None if lanes is None else frozenset(tuple_of("lanes", lanes, str, _NO_LANES)),
         )
         self.draining: bool = False
         """Whether the gateway is about to end and begins no more turns."""
@@ -126,20 +126,20 @@ class Gateway(Resource):
         """
         self._check_running()
         check_message(message)
-        with self._calls.one():
+        with self._calls.count_call():
             return await self._parts.intake.submit(message)
 
     async def admit(self, message: InboundMessage, *, solo: bool = False) -> Receipt:
         """Take a message in for the agent, even if it looks like a command; *solo*: for a turn of its own."""
         self._check_running()
         check_message(message)
-        with self._calls.one():
+        with self._calls.count_call():
             return await self._parts.intake.admit(message, solo=solo)
 
     async def command(self, source: SessionSource, text: str) -> str | None:
         """Carry out a command as if that person had typed it; return the answer, which is sent to nobody."""
         self._check_running()
-        with self._calls.one():
+        with self._calls.count_call():
             return await self._parts.commands.run_for_program(source, text)
 
     async def drain(self, within: timedelta | None = None) -> bool:

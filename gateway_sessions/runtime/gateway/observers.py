@@ -23,11 +23,11 @@ from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.agents.protocol import name_of
+from gateway_sessions.runtime.agents.protocol import display_name_of
 from gateway_sessions.runtime.gateway.running_turn import TurnAdmission
 from gateway_sessions.runtime.keyed_locks import KeyedLocks
 from gateway_sessions.runtime.queue.turn import Turn
-from gateway_sessions.runtime.user_code import awaited, check_function, check_is, problem_within
+from gateway_sessions.runtime.user_code import await_user_code, check_function, check_instance, problem_within
 
 logger: Final = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Observer(Generic[T]):
 
     def __post_init__(self) -> None:
         check_function("ask of an observer", self.ask, _AN_OBSERVER)
-        check_is("timeout of an observer", self.timeout, timedelta, "give a timedelta")
+        check_instance("timeout of an observer", self.timeout, timedelta, "give a timedelta")
         if self.timeout <= timedelta():
             problem = "the timeout of an observer must be more than nothing"
             raise InvalidInputError(problem)
@@ -116,7 +116,7 @@ class Observers:
         if message.command is not None:
             yield
             return
-        async with self._lines.held(session_key):
+        async with self._lines.hold(session_key):
             yield
 
     async def ask_about_message(self, message: InboundMessage, session_key: str) -> InboundMessage | Rejected:
@@ -175,7 +175,7 @@ class Observers:
         answers: list[Any] = []
 
         async def ask() -> None:
-            answer = await awaited(f"{what}, {name_of(observer.ask)},", observer.ask(about))
+            answer = await await_user_code(f"{what}, {display_name_of(observer.ask)},", observer.ask(about))
             check(about, answer)
             answers.append(answer)
 

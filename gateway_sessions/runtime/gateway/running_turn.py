@@ -22,7 +22,7 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.protocol import Agent, Steerable
 from gateway_sessions.runtime.agents.turn_context import TurnContext, control_of
 from gateway_sessions.runtime.queue.turn import GatewayTurn
-from gateway_sessions.runtime.user_code import problem_within, told_to_end
+from gateway_sessions.runtime.user_code import is_task_cancelled, problem_within
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 
 logger: Final = logging.getLogger(__name__)
@@ -169,7 +169,7 @@ class RunningTurn:
         is_taken = asyncio.Event()
 
         async def give() -> None:
-            if await _agent_takes(agent, message) and not context.is_over and not told_to_end():
+            if await _agent_takes(agent, message) and not context.is_over and not is_task_cancelled():
                 is_taken.set()
                 # Begun in the step in which the agent took the message, or the turn could end in between; and
                 # shielded, so that a slow database does not give back a message that was taken in time.

@@ -23,7 +23,7 @@ from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError, S
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import Alarm, ClockSteps
 from gateway_sessions.runtime.duties.cluster import Cluster
-from gateway_sessions.runtime.duty import repeat
+from gateway_sessions.runtime.duty import repeat_sweep
 from gateway_sessions.runtime.gateway.running_turn import ReadyTurn, RunningTurn, StopReason
 from gateway_sessions.runtime.queue.admission import LocalLane
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
@@ -139,7 +139,7 @@ class LaneScheduler:
             if (next_lane := self._reserve_for_successor(running)) is not None:
                 return next_lane
             # Lanes that came first may be about to begin, so this one goes back in line.
-            if not self.free_places or self._about_to_begin or self._alarm.rings:
+            if not self.free_places or self._about_to_begin or self._alarm.is_rung:
                 return False
         return self._owners[running.owner] <= self._max_per_owner
 
@@ -312,7 +312,7 @@ class LaneScheduler:
             self._alarm.reset()
             return await self.sweep()
 
-        await repeat(sweep, self._alarm.wait, failed=_pause_after_failure)
+        await repeat_sweep(sweep, self._alarm.wait, failed=_pause_after_failure)
 
     async def sweep(self) -> timedelta | None:
         """Begin all turns that may begin now; return the time until another lane is ready, if one will be."""

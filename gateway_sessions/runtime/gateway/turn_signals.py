@@ -22,7 +22,7 @@ from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import Alarm
 from gateway_sessions.runtime.duties.cluster import Cluster
-from gateway_sessions.runtime.duty import failure_reporter, repeat
+from gateway_sessions.runtime.duty import failure_reporter, repeat_sweep
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
@@ -111,7 +111,7 @@ class TurnSignals:
             logger, "signals could not be read", {"action": "signals_failed"}, logging.WARNING
         )
         await self._wait_for_signals(None)
-        await repeat(self.sweep, self._wait_for_signals, failed=failed)
+        await repeat_sweep(self.sweep, self._wait_for_signals, failed=failed)
 
     async def _wait_for_signals(self, _: int | None) -> None:
         await self._alarm.wait(None)

@@ -14,7 +14,7 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.turn_context import TurnContext, control_of
 from gateway_sessions.runtime.alarm import NEVER, Alarm
 from gateway_sessions.runtime.delivery.notices import Hints
-from gateway_sessions.runtime.duty import repeat
+from gateway_sessions.runtime.duty import repeat_sweep
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
 
 TYPING: Final = timedelta(seconds=4)
@@ -74,7 +74,7 @@ class Watchdog:
 
     async def run(self) -> None:
         """Sweep whenever a turn may be due, until cancelled."""
-        await repeat(self._sweep_if_due, self._alarm.wait_until)
+        await repeat_sweep(self._sweep_if_due, self._alarm.wait_until)
 
     async def _sweep_if_due(self) -> datetime:
         self._alarm.reset()

@@ -59,7 +59,7 @@ class MessageEdits:
 
         Edits of one message that come together are carried out in the order in which they came.
         """
-        async with self._under_way.held(edit.original_key):
+        async with self._under_way.hold(edit.original_key):
             applied = await self._write(edit)
             if not isinstance(applied, AppliedEdit):
                 return applied

@@ -182,7 +182,7 @@ class Routing:
         asked: ActiveWorkUnknown | None = None
         active_work = False
         for _ in range(MAX_TRIES):
-            change = self._context.change(Actor.POLICY)
+            change = self._context.make_change(Actor.POLICY)
             request = SessionRequest(
                 source=message.source,
                 key=message.key,
@@ -198,7 +198,7 @@ class Routing:
             outcome = await self._context.db.write(partial(transaction, request, change))
             match outcome:
                 case ActiveWorkUnknown():
-                    asked, active_work = outcome, await self._context.active_work(outcome.session_key)
+                    asked, active_work = outcome, await self._context.has_active_work(outcome.session_key)
                 case AliasesUnknown(owner=owner):
                     message = message._replace(
                         aliases={**message.aliases, **await self._resolve_aliases(owner)}

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, Self, TypeVar
 import msgspec
 
 from gateway_sessions._process.failpoints import failpoint
-from gateway_sessions._process.retry import is_passing
+from gateway_sessions._process.retry import is_passing_fault
 from gateway_sessions.core.delivery.outbound_messages import Growing
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import Outcome
@@ -29,7 +29,7 @@ from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.core.usage.usage_events import Usage
 from gateway_sessions.errors import CancelledItselfError, FencedError, StorageError, TurnEndedError
 from gateway_sessions.ports import Transaction
-from gateway_sessions.runtime.user_code import told_to_end
+from gateway_sessions.runtime.user_code import is_task_cancelled
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.lanes import LaneRow
 from gateway_sessions.storage.transactions.queue import settle as transactions
@@ -309,11 +309,11 @@ class Turn:
 
     async def _end_unfinished(self, exc: BaseException | None) -> None:
         match exc:
-            case asyncio.CancelledError() if not told_to_end():
+            case asyncio.CancelledError() if not is_task_cancelled():
                 await self.fail(str(CancelledItselfError("the work on a turn")))
             case None | asyncio.CancelledError():
                 await asyncio.shield(self.release())
-            case Exception() if is_passing(exc):
+            case Exception() if is_passing_fault(exc):
                 await self.release()  # the database failed, and not whoever worked on the turn
             case Exception():
                 await self.fail(f"{type(exc).__name__}: {exc}")

@@ -179,7 +179,7 @@ class SessionMethods(OpenStore):
         self._check_running()
         context = self._parts.context
         rules = Rules(now=context.clock.now(), policies=context.policies, freshness=context.freshness)
-        active_work = await context.active_work(session_key)
+        active_work = await context.has_active_work(session_key)
         return await explain(context.db, session_key, rules, active_work=active_work)
 
     def session_prompt(

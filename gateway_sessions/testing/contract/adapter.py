@@ -88,7 +88,7 @@ class Inbox:
         """Take a message once the inbox is open, or fail."""
         self.calls += 1
         self.under_way += 1
-        await self._tell()
+        await self._wake_waiting()
         try:
             await self.open.wait()
             if self.failure is not None:
@@ -96,7 +96,7 @@ class Inbox:
             self.messages.append(message)
         finally:
             self.under_way -= 1
-            await self._tell()
+            await self._wake_waiting()
         return Accepted(
             seq=len(self.messages),
             session_key=build_session_key(message.source),
@@ -106,27 +106,27 @@ class Inbox:
 
     async def wait_for(self, count: int) -> list[InboundMessage]:
         """Wait until so many messages have arrived, and return them."""
-        await self._until(lambda: len(self.messages) >= count)
+        await self._wait_until_met(lambda: len(self.messages) >= count)
         return self.messages
 
     async def wait_for_text(self, text: str) -> None:
         """Wait until a message with that text has arrived, whatever comes before it."""
-        await self._until(lambda: any(one.text == text for one in self.messages))
+        await self._wait_until_met(lambda: any(one.text == text for one in self.messages))
 
     async def wait_for_call(self) -> None:
         """Wait until a message is being handed over, or was."""
-        await self._until(lambda: self.calls > 0)
+        await self._wait_until_met(lambda: self.calls > 0)
 
     async def wait_for_rest(self) -> None:
         """Wait until no message is being handed over."""
-        await self._until(lambda: self.under_way == 0)
+        await self._wait_until_met(lambda: self.under_way == 0)
 
-    async def _until(self, met: Callable[[], bool]) -> None:
+    async def _wait_until_met(self, met: Callable[[], bool]) -> None:
         async with self._changed:
             with anyio.fail_after(PATIENCE_SECONDS):
                 await self._changed.wait_for(met)
 
-    async def _tell(self) -> None:
+    async def _wake_waiting(self) -> None:
         async with self._changed:
             self._changed.notify_all()
 

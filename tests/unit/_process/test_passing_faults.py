@@ -3,7 +3,7 @@
 import pytest
 
 from gateway_sessions._process import retry
-from gateway_sessions._process.retry import SpoiltTries, is_passing
+from gateway_sessions._process.retry import SpoiltTries, is_passing_fault
 from gateway_sessions.errors import (
     FencedError,
     MissingRightError,
@@ -22,7 +22,7 @@ from gateway_sessions.errors import (
     "kind", [StorageUnavailableError, StorageFullError, NodeSilentError, StorageLockedError]
 )
 def test_what_may_be_better_in_a_moment_passes(kind: type[StorageError]):
-    assert is_passing(kind("PostgreSQL", "no"))
+    assert is_passing_fault(kind("PostgreSQL", "no"))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_what_may_be_better_in_a_moment_passes(kind: type[StorageError]):
     ],
 )
 def test_nothing_else_does(error: Exception | None):
-    assert not is_passing(error)
+    assert not is_passing_fault(error)
 
 
 def test_a_fault_is_known_beneath_what_was_raised_because_of_it():
@@ -48,27 +48,31 @@ def test_a_fault_is_known_beneath_what_was_raised_because_of_it():
     wrapped.__cause__ = ExceptionGroup("tools", [ValueError("another one"), fault])
     during = RuntimeError("while another was dealt with")
     during.__context__ = wrapped
-    assert is_passing(during)
+    assert is_passing_fault(during)
 
 
 def test_errors_that_name_each_other_are_looked_at_once():
     first, second = ValueError("first"), ValueError("second")
     first.__cause__, second.__cause__ = second, first
-    assert not is_passing(first)
+    assert not is_passing_fault(first)
 
 
 def test_tries_are_counted_for_each_turn():
     spoilt = SpoiltTries()
-    assert [spoilt.count("lane", 1), spoilt.count("lane", 1), spoilt.count("lane", 2)] == [1, 2, 1]
-    assert (spoilt.of("lane", 1), spoilt.of("other", 1)) == (2, 0)
+    assert [spoilt.count_one("lane", 1), spoilt.count_one("lane", 1), spoilt.count_one("lane", 2)] == [
+        1,
+        2,
+        1,
+    ]
+    assert (spoilt.count_of("lane", 1), spoilt.count_of("other", 1)) == (2, 0)
     spoilt.forget("lane", 1)
     spoilt.forget("lane", 1)
-    assert (spoilt.of("lane", 1), spoilt.of("lane", 2)) == (0, 1)
+    assert (spoilt.count_of("lane", 1), spoilt.count_of("lane", 2)) == (0, 1)
 
 
 def test_only_so_many_turns_are_remembered(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(retry, "_REMEMBERED", 2)
     spoilt = SpoiltTries()
     for seq in (1, 2, 1, 3):
-        spoilt.count("lane", seq)
-    assert [spoilt.of("lane", seq) for seq in (1, 2, 3)] == [2, 0, 1]
+        spoilt.count_one("lane", seq)
+    assert [spoilt.count_of("lane", seq) for seq in (1, 2, 3)] == [2, 0, 1]

@@ -13,7 +13,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
     StoreStoppedError,
 )
-from gateway_sessions.runtime.duty import failure_reporter, repeat
+from gateway_sessions.runtime.duty import failure_reporter, repeat_sweep
 
 UNAVAILABLE = StorageUnavailableError("the database", "is away")
 STOPPED = StoreStoppedError("store")
@@ -38,7 +38,7 @@ class Bench:
 
 async def test_a_duty_rests_after_each_sweep_by_what_the_sweep_returned():
     bench = Bench("one", "two", STOPPED)
-    await repeat(bench.sweep, bench.rest, failed=str)
+    await repeat_sweep(bench.sweep, bench.rest, failed=str)
     assert bench.rests == ["one", "two"]
 
 
@@ -49,13 +49,13 @@ async def test_a_store_that_has_stopped_ends_a_duty_in_silence():
         failures.append(str(error))
         return ""
 
-    await repeat(bench.sweep, bench.rest, failed=failed)
+    await repeat_sweep(bench.sweep, bench.rest, failed=failed)
     assert (bench.rests, failures, list(bench.outcomes)) == ([], [], ["never"])
 
 
 async def test_a_duty_goes_on_after_a_storage_error_by_what_was_made_of_it():
     bench = Bench("one", UNAVAILABLE, "two", STOPPED)
-    await repeat(bench.sweep, bench.rest, failed=lambda error: type(error).__name__)
+    await repeat_sweep(bench.sweep, bench.rest, failed=lambda error: type(error).__name__)
     assert bench.rests == ["one", "StorageUnavailableError", "two"]
 
 
@@ -63,13 +63,13 @@ async def test_a_duty_goes_on_after_a_storage_error_by_what_was_made_of_it():
 async def test_any_other_error_ends_a_duty_and_is_seen(error: Exception):
     bench = Bench("one", error)
     with pytest.raises(type(error)):
-        await repeat(bench.sweep, bench.rest, failed=str)
+        await repeat_sweep(bench.sweep, bench.rest, failed=str)
 
 
 async def test_a_duty_names_what_else_passes():
     bench = Bench(SessionBusyError("key", "abc"), UNAVAILABLE, STOPPED)
     passing = (StorageError, SessionBusyError)
-    await repeat(bench.sweep, bench.rest, failed=lambda _: "later", passing=passing)
+    await repeat_sweep(bench.sweep, bench.rest, failed=lambda _: "later", passing=passing)
     assert bench.rests == ["later", "later"]
 
 

@@ -19,9 +19,9 @@ from gateway_sessions.runtime.user_code import (
     MAX_PROBLEM,
     PATIENCE,
     answer_within,
-    called,
-    in_fresh_context,
+    call_user_code,
     problem_within,
+    run_in_fresh_context,
 )
 from gateway_sessions.testing import FakeClock
 
@@ -40,13 +40,13 @@ async def cancel_itself() -> None:
 class TestFreshContext:
     async def test_it_sees_no_variable_of_the_caller(self):
         canary.set("mine")
-        assert await in_fresh_context("it", seen, FakeClock()) == "none"
+        assert await run_in_fresh_context("it", seen, FakeClock()) == "none"
 
     async def test_it_leaves_no_variable_behind(self):
         async def sing() -> None:
             canary.set("theirs")
 
-        await in_fresh_context("it", sing, FakeClock())
+        await run_in_fresh_context("it", sing, FakeClock())
         assert canary.get() == "none"
 
     async def test_its_failure_is_raised_as_it_is(self):
@@ -56,7 +56,7 @@ class TestFreshContext:
             raise failure
 
         with pytest.raises(LookupError) as caught:
-            await in_fresh_context("it", fail, FakeClock())
+            await run_in_fresh_context("it", fail, FakeClock())
         assert caught.value is failure
 
     async def test_its_failure_leaves_no_garbage_behind(self):
@@ -68,28 +68,28 @@ class TestFreshContext:
 
         gc.collect()
         try:
-            await in_fresh_context("it", fail, FakeClock())
+            await run_in_fresh_context("it", fail, FakeClock())
         except TheirError as error:
             failure = weakref.ref(error)
         assert failure() is None
 
     async def test_who_cancels_himself_ends_nobody_else(self):
         with pytest.raises(CancelledItselfError, match="it cancelled itself") as caught:
-            await in_fresh_context("it", cancel_itself, FakeClock())
+            await run_in_fresh_context("it", cancel_itself, FakeClock())
         assert caught.value.what == "it"
 
 
 class TestCalled:
     def test_a_plain_function_sees_no_context_variable_of_its_caller(self):
         token = canary.set("mine")
-        assert called("it", canary.get) == "none"
+        assert call_user_code("it", canary.get) == "none"
         canary.reset(token)
 
     async def test_what_it_has_of_something_that_was_cancelled_cancels_nobody(self):
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         gone.cancel()
         with pytest.raises(CancelledItselfError, match="it cancelled itself"):
-            called("it", gone.result)
+            call_user_code("it", gone.result)
 
 
 class Steps(list[str]):
@@ -134,7 +134,7 @@ class TestStopping:
 
     async def test_by_a_cancelled_task(self, fake_clock, started):
         steps = Steps()
-        task = asyncio.create_task(in_fresh_context("it", partial(steps.tidy, started), fake_clock))
+        task = asyncio.create_task(run_in_fresh_context("it", partial(steps.tidy, started), fake_clock))
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -144,14 +144,14 @@ class TestStopping:
     async def test_by_a_cancelled_scope(self, fake_clock, started):
         steps = Steps()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(partial(in_fresh_context, "it", partial(steps.tidy, started), fake_clock))
+            tasks.start_soon(partial(run_in_fresh_context, "it", partial(steps.tidy, started), fake_clock))
             await started.wait()
             tasks.cancel_scope.cancel()
         assert steps == ["stopped", "cleaned up"]
 
     async def test_as_soon_as_it_has_begun(self, fake_clock, started):
         steps = Steps()
-        task = asyncio.create_task(in_fresh_context("it", partial(steps.tidy, started), fake_clock))
+        task = asyncio.create_task(run_in_fresh_context("it", partial(steps.tidy, started), fake_clock))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -160,7 +160,7 @@ class TestStopping:
 
     async def test_a_clean_up_that_takes_too_long_is_cut_off(self, fake_clock, started):
         steps = Steps()
-        task = asyncio.create_task(in_fresh_context("it", partial(steps.dawdle, started), fake_clock))
+        task = asyncio.create_task(run_in_fresh_context("it", partial(steps.dawdle, started), fake_clock))
         await started.wait()
         task.cancel()
         await fake_clock.wait_for_sleepers(1)
@@ -172,7 +172,7 @@ class TestStopping:
 
     async def test_who_ignores_it_is_stopped_again_and_again(self, fake_clock, started):
         steps = Steps()
-        task = asyncio.create_task(in_fresh_context("it", partial(steps.ignore, started, 3), fake_clock))
+        task = asyncio.create_task(run_in_fresh_context("it", partial(steps.ignore, started, 3), fake_clock))
         await started.wait()
         task.cancel()
         await fake_clock.wait_for_sleepers(1)
@@ -183,7 +183,7 @@ class TestStopping:
     async def test_who_ignores_it_for_good_is_left_alone(self, fake_clock, started, caplog):
         steps, often = Steps(), PATIENCE // CANCEL_AGAIN_EVERY + 1
         task = asyncio.create_task(
-            in_fresh_context("it", partial(steps.ignore, started, often + 1), fake_clock)
+            run_in_fresh_context("it", partial(steps.ignore, started, often + 1), fake_clock)
         )
         await started.wait()
         task.cancel()
@@ -207,13 +207,13 @@ class TestStopping:
             raise TheEnd
 
         with pytest.raises(TheEnd):
-            await in_fresh_context("it", end, fake_clock)
+            await run_in_fresh_context("it", end, fake_clock)
         with pytest.raises(TheEnd):
             await problem_within(LIMIT, fake_clock, end)
 
     async def test_who_stops_twice_waits_for_the_end_as_well(self, fake_clock, started):
         steps = Steps()
-        task = asyncio.create_task(in_fresh_context("it", partial(steps.dawdle, started), fake_clock))
+        task = asyncio.create_task(run_in_fresh_context("it", partial(steps.dawdle, started), fake_clock))
         await started.wait()
         task.cancel()
         await fake_clock.wait_for_sleepers(1)
@@ -230,14 +230,16 @@ class TestStopping:
             finally:
                 raise LookupError
 
-        task = asyncio.create_task(in_fresh_context("it", work, fake_clock))
+        task = asyncio.create_task(run_in_fresh_context("it", work, fake_clock))
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     async def test_an_answer_on_the_way_out_does_not_keep_the_caller_alive(self, fake_clock, started):
-        task = asyncio.create_task(in_fresh_context("it", partial(Steps().ignore, started, 1), fake_clock))
+        task = asyncio.create_task(
+            run_in_fresh_context("it", partial(Steps().ignore, started, 1), fake_clock)
+        )
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -20,13 +20,13 @@ async def test_whoever_was_woken_by_a_task_that_has_ended_does_not_rest_yet():
     stillness = Stillness()
     for _ in range(3):
         await asyncio.sleep(0)
-        seen = stillness.working((), ())
+        seen = stillness.find_working((), ())
     assert (seen.busy, seen.waiting, seen.ended) == ([], [], False)
     first.set()
     while not waking.done():  # noqa: ASYNC110 -- each turn of the loop is looked at
         await asyncio.sleep(0)
     assert not woken.done()
-    seen = stillness.working((), ())
+    seen = stillness.find_working((), ())
     assert seen.busy or seen.ended
     await woken
 
@@ -36,7 +36,7 @@ async def seen_after_moving(task: asyncio.Task[object]) -> Working:
     stillness = Stillness()
     for _ in range(3):
         await asyncio.sleep(0)
-        seen = stillness.working({task}, ())
+        seen = stillness.find_working({task}, ())
     return seen
 
 

@@ -20,9 +20,9 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from gateway_sessions._process.background import start_in
+from gateway_sessions._process.background import start_task_in
 from gateway_sessions._process.failpoints import failpoint
-from gateway_sessions._process.retry import PASSING, Backoff, retry
+from gateway_sessions._process.retry import PASSING_FAULTS, Backoff, retry
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.notices.command_replies import NOT_ALLOWED, TOOK_TOO_LONG, WENT_WRONG
 from gateway_sessions.core.notices.notice_texts import acknowledgement
@@ -256,7 +256,7 @@ class CommandExecutor:
         """Carry the command out in a task of its own, even if its sender is cancelled."""
         job.held = place.pop_all()
         try:
-            start_in(self._tasks, "gateway", self._do_and_settle, job)
+            start_task_in(self._tasks, "gateway", self._do_and_settle, job)
         except StoreStoppedError:  # the gateway has crashed: people are told at the next start
             job.held.close()
             self._count_as_done()
@@ -367,7 +367,7 @@ class CommandExecutor:
             logger.exception("a command is settled later", extra=job.log_facts("command_delayed"))
             job.done.set()
 
-        await retry(owe, PASSING, backoff=SETTLE_BACKOFF, sleep=self._clock.sleep, failed=failed)
+        await retry(owe, PASSING_FAULTS, backoff=SETTLE_BACKOFF, sleep=self._clock.sleep, failed=failed)
         name, problem = job.command.name, job.problem
         self._host.events.emit(EventKind.COMMAND, job.noted.session_key, name=name, problem=problem)
 

@@ -32,7 +32,7 @@ from gateway_sessions.runtime.agents.cache import AgentCache
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn
 from gateway_sessions.runtime.observability.event_stream import Events
 from gateway_sessions.runtime.store.store import SessionStore
-from gateway_sessions.runtime.user_code import check_function, check_is, check_text, each_of
+from gateway_sessions.runtime.user_code import check_function, check_instance, check_text, tuple_of
 
 AT_ONCE: Final = timedelta(seconds=10)
 """The time that a command may take while its sender waits."""
@@ -152,11 +152,11 @@ class Command:
 
     def __post_init__(self) -> None:
         check_text("the name of a command", self.name)
-        each_of(f"aliases of /{self.name}", self.aliases, str, 'give names, as in ("p",)')
+        tuple_of(f"aliases of /{self.name}", self.aliases, str, 'give names, as in ("p",)')
         for name in self.names:
             check_command_name(name)
         check_function(f"the handler of /{self.name}", self.handler, "give an async function of the call")
-        check_is(f"the limit of /{self.name}", self.limit, timedelta, "give a timedelta")
+        check_instance(f"the limit of /{self.name}", self.limit, timedelta, "give a timedelta")
         if self.limit <= timedelta():
             problem = f"the limit of /{self.name} must be more than nothing"
             raise InvalidInputError(problem)
@@ -184,7 +184,7 @@ class CommandSet:
         if allowed is not None:
             check_function("allowed", allowed, "give a function of the call that returns a bool")
         self._allowed = allowed
-        given = [one for commands in several for one in each_of("commands", commands, Command, _NO_COMMANDS)]
+        given = [one for commands in several for one in tuple_of("commands", commands, Command, _NO_COMMANDS)]
         self._by_name = {name: one for one in given for name in one.names}
         for name, one in tuple(self._by_name.items()):  # some platforms know no hyphens in commands
             self._by_name.setdefault(name.replace("-", "_"), one)

@@ -19,7 +19,7 @@ import pytest
 from gateway_sessions.config import AgentCacheConfig
 from gateway_sessions.core.sessions.agent_validity import AgentValidity
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.runtime.agents.cache import AgentCache, WeightLimit, lend
+from gateway_sessions.runtime.agents.cache import AgentCache, WeightLimit, lend_agent
 from gateway_sessions.runtime.agents.protocol import AgentSource
 from gateway_sessions.runtime.user_code import GRACE, PATIENCE
 from gateway_sessions.testing import FakeClock
@@ -418,13 +418,13 @@ class TestLending:
         source = AgentSource(agent_factory=agents)
         lent = []
         for number in range(3):
-            with await lend(source, cache, entry_of("a"), empty_history, agent_version(number)) as loan:
+            with await lend_agent(source, cache, entry_of("a"), empty_history, agent_version(number)) as loan:
                 lent.append(loan.agent)
-                loan.keep(agent_version(number + 1))
+                loan.keep_agent(agent_version(number + 1))
         assert lent == [agents.made[0][1]] * 3
 
     async def test_an_agent_that_nobody_asks_to_keep_is_closed(self, cache, agents):
-        with await lend(
+        with await lend_agent(
             AgentSource(agent_factory=agents), cache, entry_of("a"), empty_history, agent_version()
         ):
             pass
@@ -434,8 +434,8 @@ class TestLending:
     async def test_a_turn_that_fails_after_all_closes_its_agent(self, cache, agents):
         async def turn() -> None:
             source = AgentSource(agent_factory=agents)
-            with await lend(source, cache, entry_of("a"), empty_history, agent_version()) as loan:
-                loan.keep(agent_version(1))
+            with await lend_agent(source, cache, entry_of("a"), empty_history, agent_version()) as loan:
+                loan.keep_agent(agent_version(1))
                 raise LookupError
 
         with pytest.raises(LookupError):
@@ -446,10 +446,10 @@ class TestLending:
     async def test_a_factory_that_hands_out_one_agent_twice_is_refused(self, cache):
         agent = ScriptedAgent()
         source = AgentSource(agent_factory=lambda entry, history: agent)
-        with await lend(source, cache, entry_of("a"), empty_history, agent_version()) as loan:
+        with await lend_agent(source, cache, entry_of("a"), empty_history, agent_version()) as loan:
             with pytest.raises(InvalidInputError, match="agent="):
-                await lend(source, cache, entry_of("b"), empty_history, agent_version())
-            loan.keep(agent_version())
+                await lend_agent(source, cache, entry_of("b"), empty_history, agent_version())
+            loan.keep_agent(agent_version())
         assert cache.check_out("a", agent_version()) is agent
 
     async def test_a_cancellation_at_any_moment_leaves_no_agent_open(self, tasks, fake_clock):
@@ -466,11 +466,11 @@ class TestLending:
         async def turns(cache: AgentCache) -> None:
             source = AgentSource(agent_factory=make)
             for number in range(3):
-                with await lend(
+                with await lend_agent(
                     source, cache, entry_of("a"), empty_history, agent_version(number % 2)
                 ) as loan:
                     await pause()
-                    loan.keep(agent_version(1))
+                    loan.keep_agent(agent_version(1))
                     await pause()
             await cache.aclose()
 
@@ -535,10 +535,10 @@ class TestChurn:
             cache = AgentCache(tasks, fake_clock, AgentCacheConfig(size=16))
             source = AgentSource(agent_factory=make)
             for number in range(10_000):
-                with await lend(
+                with await lend_agent(
                     source, cache, entry_of(f"lane {number}"), empty_history, agent_version()
                 ) as loan:
-                    loan.keep(agent_version())
+                    loan.keep_agent(agent_version())
                 if number % 100 == 99:
                     await settled(cache)
                     most_open = max(most_open, len(made) - closes)

@@ -48,7 +48,7 @@ async def answer_of(agent, turn: TurnContext | None = None) -> Reply:
 
 
 async def built(**source) -> Agent:
-    return await AgentSource(**source).build(entry_of(), [])
+    return await AgentSource(**source).make_agent(entry_of(), [])
 
 
 class CallableAgent:
@@ -77,7 +77,7 @@ class TestOneForAll:
         agent = Echo()
         source = AgentSource(agent=agent)
         assert source.shared is agent
-        assert await source.build(entry_of(), []) is agent
+        assert await source.make_agent(entry_of(), []) is agent
 
     @pytest.mark.parametrize(
         ("agent", "shown"), [(Echo, "agent is the class Echo"), ("hello", "agent is a value of str")]
@@ -95,7 +95,7 @@ class TestOneForAll:
 class TestOneForEach:
     async def test_a_factory_is_given_the_entry_and_the_conversation(self):
         entry, history = entry_of(), [{"role": "user", "content": "hi"}]
-        agent = await AgentSource(agent_factory=Echo).build(entry, history)
+        agent = await AgentSource(agent_factory=Echo).make_agent(entry, history)
         assert isinstance(agent, Echo)
         assert agent.made_of == (entry, history)
 

@@ -22,7 +22,7 @@ from gateway_sessions.core.queue.items import ItemKind
 from gateway_sessions.core.sessions.entry import session_id_at
 from gateway_sessions.errors import FencedError, StorageCorruptError, StorageUnavailableError
 from gateway_sessions.queue import RejectReason
-from gateway_sessions.runtime.context import Entropy
+from gateway_sessions.runtime.context import RandomDigits
 from gateway_sessions.runtime.queue.admission import LocalLane
 from gateway_sessions.runtime.queue.listener import QueueListener
 from gateway_sessions.runtime.queue.turn import Turn
@@ -60,7 +60,7 @@ async def store(home: Path, fake_clock: FakeClock) -> AsyncIterator[SessionStore
 def ids(monkeypatch: pytest.MonkeyPatch, *digits: str) -> None:
     """What random digits will be."""
     given: Iterator[str] = itertools.chain(digits, map(str, itertools.count(1000)))
-    monkeypatch.setattr(Entropy, "hex", lambda *_: next(given))
+    monkeypatch.setattr(RandomDigits, "hex_digits", lambda *_: next(given))
 
 
 async def enqueue_and_begin(store: SessionStore, message: InboundMessage) -> Turn | None:
@@ -74,7 +74,7 @@ class TestTakenIds:
 
     async def expired(self, store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> str:
         """A lane whose session is over; its id, which ends like all others unless something else is said."""
-        monkeypatch.setattr(Entropy, "hex", lambda *_: "taken")
+        monkeypatch.setattr(RandomDigits, "hex_digits", lambda *_: "taken")
         await accept(store, "one")
         old = await store.peek_session_id(LANE)
         assert old is not None
@@ -92,7 +92,7 @@ class TestTakenIds:
         self, store: SessionStore, monkeypatch: pytest.MonkeyPatch
     ):
         await self.expired(store, monkeypatch)
-        monkeypatch.setattr(Entropy, "hex", lambda *_: "taken")
+        monkeypatch.setattr(RandomDigits, "hex_digits", lambda *_: "taken")
         with pytest.raises(StorageError, match="no id was free"):
             await store.claim(LANE)
         assert await in_line(store) == [1]

@@ -13,7 +13,7 @@ from gateway_sessions.errors import (
     StoreStoppedError,
     UnidentifiedSourceError,
 )
-from gateway_sessions.runtime.context import TO_TELL, Entropy
+from gateway_sessions.runtime.context import TO_TELL, RandomDigits
 from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import (
     DAILY,
@@ -56,7 +56,7 @@ class TestFirstMessage:
 
     async def test_an_id_that_exists_already_is_not_used_again(self, store, monkeypatch):
         suffixes = iter(["aa", "aa", "bb"])
-        monkeypatch.setattr(Entropy, "hex", lambda *_: next(suffixes))
+        monkeypatch.setattr(RandomDigits, "hex_digits", lambda *_: next(suffixes))
         first, second = (
             await store.get_or_create_session(dm_source("1")),
             await store.get_or_create_session(dm_source("2")),
@@ -65,7 +65,7 @@ class TestFirstMessage:
         assert second.session_id.endswith("_bb")
 
     async def test_where_no_id_is_free_the_caller_is_told(self, store, monkeypatch):
-        monkeypatch.setattr(Entropy, "hex", lambda *_: "aa")
+        monkeypatch.setattr(RandomDigits, "hex_digits", lambda *_: "aa")
         entry = await store.get_or_create_session(dm_source("1"))
         with pytest.raises(StorageError, match="tries"):
             await store.get_or_create_session(dm_source("2"))

@@ -10,7 +10,7 @@ from gateway_sessions import StoreBusyError
 from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.config import Durability, SessionDBConfig
 from gateway_sessions.errors import StorageUnavailableError
-from gateway_sessions.runtime.context import Entropy
+from gateway_sessions.runtime.context import RandomDigits
 from tests.unit.runtime.store_fixtures import all_stored_entries, dm_source, open_store, quick_config
 
 
@@ -66,7 +66,7 @@ class TestInterruptedImport:
 class TestTakenIds:
     async def test_a_session_that_replaces_another_gets_an_id_of_its_own(self, store, monkeypatch):
         suffixes = iter(["aa", "aa", "bb", "aa", "cc"])
-        monkeypatch.setattr(Entropy, "hex", lambda *_: next(suffixes))
+        monkeypatch.setattr(RandomDigits, "hex_digits", lambda *_: next(suffixes))
         first = await store.get_or_create_session(dm_source())
         second = await store.get_or_create_session(dm_source(), force_new=True)
         third = await store.reset_session(first.session_key)

@@ -10,7 +10,7 @@ import pytest
 from gateway_sessions import EndReason, InvalidInputError, Scope, SessionBusyError, SessionNotFoundError
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.errors import AmbiguousSessionError, SessionEndedError
-from gateway_sessions.runtime.context import Entropy
+from gateway_sessions.runtime.context import RandomDigits
 from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import (
     DAILY,
@@ -206,7 +206,7 @@ class TestIds:
     async def test_an_id_that_is_taken_by_chance_is_not_used(self, home, clock, monkeypatch):
         async with open_store(home, clock=clock) as store:
             suffixes = itertools.chain(["aa", "aa", "bb", "bb", "cc"], map(str, itertools.count()))
-            monkeypatch.setattr(Entropy, "hex", lambda *_: next(suffixes))
+            monkeypatch.setattr(RandomDigits, "hex_digits", lambda *_: next(suffixes))
             old = await talk(store)
             new = await store.split_session(old.session_key, old.session_id, SUMMARY)
             branch = await store.branch_session(old.session_key)
