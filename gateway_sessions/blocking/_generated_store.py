@@ -53,35 +53,35 @@ class BlockingHooks(BlockingPart[Hooks]):
     def register(self, hook: Hook, *, name: str | None = None, once_within: timedelta | None = None) -> None:
         """Call *hook* for every session that ends from now on.
 
-        The name is stored with each call that is owed; keep it when the function is renamed. Two hooks of
-        one name are refused with `InvalidInputError`. With *once_within*, which is how long it may take, a
-        call is made at most once: one that fails, or is broken off, is given up.
+        The name is stored with each owed call; keep it when the function is renamed. Two hooks of one name
+        are refused with `InvalidInputError`. With *once_within*, the time that a call may take, each call is
+        made at most once: a call that fails or is cut off is given up.
         """
         self._call_on_loop(lambda: self._target.register(hook, name=name, once_within=once_within))
 
     def unregister(self, name: str) -> None:
-        """Call that hook no more. Calls under way are waited for; what is owed stays so."""
+        """Call that hook no more, and wait for its calls under way; owed calls stay owed."""
         self._run_and_wait(lambda: self._target.unregister(name))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The registered hooks."""
+        """The names of the registered hooks."""
         return self._call_on_loop(lambda: self._target.names)
 
     def hear_news(self, news: Sequence[CommittedChange]) -> None:
-        """Be told what a commit has brought about: the end of a session owes calls."""
+        """Hear of a commit: the end of a session owes calls."""
         self._call_on_loop(lambda: self._target.hear_news(news))
 
     def dead_letters(self, limit: int = 100) -> list[HookCall]:
-        """Calls that were given up, the newest first."""
+        """Return calls that were given up, the newest first."""
         return self._run_and_wait(lambda: self._target.dead_letters(limit))
 
     def requeue(self, idempotency_key: str) -> None:
-        """Try a given-up call again, with all its attempts."""
+        """Owe a given-up call again, with all its attempts."""
         self._run_and_wait(lambda: self._target.requeue(idempotency_key))
 
     def sweep(self) -> int:
-        """Make every call whose time has come and wait for the outcomes; how many succeeded."""
+        """Make every due call and wait for the outcomes; return the number of successes."""
         return self._run_and_wait(self._target.sweep)
 
 
@@ -89,7 +89,7 @@ class BlockingExpiryWatcher(BlockingPart[ExpiryWatcher]):
     """The duty that ends sessions nobody writes to."""
 
     def sweep(self) -> Sweep:
-        """Look at every entry whose instant has come."""
+        """End or reschedule the session of every entry whose instant has come."""
         return self._run_and_wait(self._target.sweep)
 
 

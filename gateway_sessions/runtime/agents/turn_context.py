@@ -1,7 +1,8 @@
 """`TurnContext`: what an agent reads of its turn, and how it speaks, streams and reports use.
 
-It knows nothing of queues, leases and adapters: whoever runs the turn hands in what the agent's wishes are
-passed on to. When the turn is over, nothing is passed on any more, even if a task of the agent lives on.
+This module knows nothing of queues, leases and adapters: the runner of the turn hands in `TurnPorts`, to
+which the wishes of the agent go. After the end of the turn they go nowhere, even if a task of the agent lives
+on.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class TurnContext:
 
     @property
     def prompt(self) -> str:
-        """Where the conversation takes place, as a part of the system prompt."""
+        """The place of the conversation, described as a part of the system prompt."""
         return self._control.ports.prompt()
 
     @property
@@ -132,12 +133,12 @@ class TurnContext:
 
     @property
     def source(self) -> SessionSource:
-        """Who said it, and where."""
+        """The person who wrote, and the place."""
         return self.messages[0].source
 
     @property
     def text(self) -> str:
-        """What was said, without what came with it."""
+        """The text of the messages, without attachments."""
         return turn_text(self.messages)
 
     @property
@@ -147,43 +148,43 @@ class TurnContext:
 
     @property
     def model_override(self) -> Mapping[str, str] | None:
-        """The same with its provider and address, where those were chosen."""
+        """The chosen model with its provider and address, if those were chosen."""
         return self.entry.model_override
 
     @property
     def idempotency_key(self) -> str:
-        """For effects outside: a name that no other turn has, and no other try of this one."""
+        """A name for effects outside, which no other turn has, and no other try of this one."""
         return f"{self.session_id}:{self.seq}:{self.token}"
 
     @property
     def is_over(self) -> bool:
-        """Whether the agent has answered, or was stopped."""
+        """Whether the agent has answered, or the turn has lost its lane."""
         return self._control.is_ended or self._control.is_fenced
 
     async def history(self, limit: int | None = None, *, details: bool = False) -> list[Chat]:
-        """The conversation as it stands now, this turn's message last, as endpoints for models accept it.
+        """Read the conversation as it stands, this turn's message last, as endpoints for models accept it.
 
-        It is read when it is asked for: an agent that remembers its session need not. *limit* is for one that
-        cannot take all of a long one: so many of the last messages, and what this turn is about. With
-        *details*, rows also say what no endpoint knows: times, names, ids, attachments, reasoning.
+        An agent that remembers its session need not read it. *limit* is for an agent that cannot take all of
+        a long conversation: so many of the last messages, and those of this turn. With *details*, rows also
+        have what no endpoint knows: times, names, ids, attachments, reasoning.
         """
         self._check_running()
         rows = await self._control.ports.read(limit)
         return rows if details else model_rows(rows)
 
     async def append(self, *messages: Message | Mapping[str, Any]) -> None:
-        """Make rows part of the transcript: what stands there survives a crash of this turn.
+        """Add rows to the transcript, durably: they survive a crash of this turn.
 
-        For calls of tools and their results. The user's row is there already; the reply follows by itself.
+        For calls of tools and their results. The user's row is there already, and the reply follows.
         """
         self._check_running()
         await self._control.ports.append([message_from(one) for one in messages])
         self.progress()
 
     async def say(self, said: Reply | str) -> None:
-        """Send something now, before the reply; nothing, if it is empty.
+        """Send a message now, before the reply; an empty one is not sent.
 
-        The transcript gets it only if the turn ends without a reply, as the reply.
+        The transcript gets the message only if the turn ends without a reply: then it counts as the reply.
         """
         self._check_running()
         reply = said if isinstance(said, Reply) else Reply(said)
@@ -193,7 +194,7 @@ class TurnContext:
         self.progress()
 
     async def show(self, partial: str) -> None:
-        """Show how the reply looks so far, on platforms where a message can be changed."""
+        """Show the reply so far, on platforms where a message can be changed."""
         self._check_running()
         check_text("what is shown", partial)
         self._control.shown = partial
@@ -201,13 +202,13 @@ class TurnContext:
         self.progress()
 
     def stream(self) -> TurnStream:
-        """For a reply that arrives in pieces."""
+        """Return a stream that collects the pieces of a reply and shows them."""
         return TurnStream(self)
 
     def report_usage(self, usage: Usage | None = None, **facts: Unpack[UsageFacts]) -> None:
         """Note one use of a model: `report_usage(model="…", input_tokens=…, output_tokens=…)`.
 
-        Also while it is being stopped: what was spent is counted, whatever becomes of the turn.
+        An agent that is being stopped can do this as well: use is counted, whatever becomes of the turn.
         """
         if self._control.is_ended:
             raise FencedError(self.session_key, self.token)
@@ -220,14 +221,14 @@ class TurnContext:
         self.progress()
 
     def progress(self, doing: str | None = None) -> None:
-        """Give a sign of life; a turn without one for long is taken to hang. May say what is being done."""
+        """Give a sign of life: a turn without one for long is stopped. *doing* says what the agent does."""
         self._control.progress_count += 1
         if doing is not None:
             self._control.doing = doing
 
     @contextmanager
     def sub_work(self) -> Generator[None]:
-        """Within the block, a new message waits rather than interrupts: other agents or long work run."""
+        """Let new messages wait within the block and not interrupt it, as other agents or long work run."""
         self._control.side_work += 1
         self.progress()
         try:
@@ -257,13 +258,13 @@ class TurnStream:
 
     @property
     def text(self) -> str:
-        """All pieces so far."""
+        """The pieces so far, as one text."""
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
 
     async def write(self, piece: str) -> None:
-        """Add a piece and show the whole."""
+        """Add a piece, and show the reply so far."""
         check_text("a piece of a reply", piece)
         self._pieces.append(piece)
         await self._turn.show(self.text)

@@ -52,9 +52,9 @@ from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply, 
 logger: Final = logging.getLogger(__name__)
 
 AT_ONCE: Final = 64
-"""Replies sent at the same time on one account, each for another lane."""
+"""The most replies that one account sends at the same time, each for another lane."""
 RETRY: Final = timedelta(seconds=1)
-"""After the database failed."""
+"""The pause after a failure of the database."""
 
 
 PAUSED_CHATS: Final = 4096
@@ -63,7 +63,7 @@ PAUSED_CHATS: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long, and how often, a platform is tried."""
+    """The rules for retries, and the time that one send may take."""
 
     rules: DeliveryRules
     timeout: timedelta
@@ -109,14 +109,14 @@ def _wake_nobody() -> None:
 
 @dataclass(slots=True)
 class _Lane:
-    """What is known of a lane that is owed something, or is about to be."""
+    """The replies of a lane that are owed, or about to be."""
 
     expected: int = 0
-    """Commits under way that may owe it more."""
+    """The number of commits under way that may owe more replies."""
     owed: set[int] = field(default_factory=set[int])
-    """Replies that this process committed and that are not settled."""
+    """The replies that this process has committed and that are not settled."""
     more: bool = False
-    """Whether an earlier process may have owed it others: nobody has counted those."""
+    """Whether other processes may owe the lane replies that are not counted here."""
 
     @property
     def calm(self) -> bool:
@@ -125,17 +125,17 @@ class _Lane:
 
 @dataclass(slots=True)
 class _Send:
-    """A reply under way."""
+    """The send of a reply."""
 
     overdue_at: datetime = NEVER
-    """When the platform has had it for too long."""
+    """The time at which the send is given up."""
     is_taken: bool = False
-    """Whether the platform has it, which is only to be noted."""
+    """Whether the platform has the reply, which remains to be marked."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
 
 class Delivery:
-    """Sends what is owed on one account of a platform."""
+    """Sends the owed replies of one account of a platform."""
 
     def __init__(
         self,
@@ -151,10 +151,10 @@ class Delivery:
         on_idle: Callable[[], object] = _wake_nobody,
         command_names: Collection[str] = (),
     ) -> None:
-        """*lanes* are the only ones whose replies are sent; None: those of all.
+        """*lanes* are the only lanes whose replies are sent; None: all lanes.
 
-        It is *alone* if no other node may owe the same lanes something. *on_idle* is called when there may be
-        nothing to wait for any more. *command_names* are all that commands are called, as notices name them.
+        A delivery is *alone* if no other node may owe replies to the same lanes. *on_idle* is called when
+        `idle` may have become true. *command_names* are the names of all commands, which notices mention.
         """
         self.adapter = adapter
         self._truth = truth
@@ -165,36 +165,37 @@ class Delivery:
         self._pauses = pauses or Pauses(clock)
         self._alarm, self._clock_steps = Alarm(clock), ClockSteps(clock)
         self._lanes: dict[str, _Lane] = {}
-        self._commits = 0  # under way that may owe something
+        self._commits = 0
+        """The number of commits under way that may owe replies."""
         self._sends: dict[int, _Send] = {}
         self._with_platform = 0
-        """Of how many of these the platform has yet to answer; the others are about to be noted."""
+        """The number of sends that the platform has yet to answer; the others remain to be marked."""
         self._crowded = False
-        """Whether more is due than could be begun."""
+        """Whether more replies are due than may be sent at the same time."""
         self._tasks: asyncio.TaskGroup | None = None
         self._ended, self._to_look = False, True
-        """Whether something may be due that nobody has looked for yet."""
+        """Whether replies may be due that no sweep has found yet."""
         self._due_at = NEVER
-        """When it looks by itself, because more is due then."""
+        """The time of the next sweep, at which more replies are due."""
         self._check_at = NEVER
-        """When it sees whether a send has taken too long."""
+        """The time of the next check for sends that take too long."""
         self._only, self._alone, self._command_names = lanes, alone, command_names
         self._sent = SentReplies(truth, self._outbox, self._end_marked_send)
         self._on_idle = on_idle
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is being sent or due; what waits for a better time is durable and needs nobody."""
+        """Whether no reply is being sent or due; replies that wait for a retry do not count."""
         if self._commits or self._sends:
             return False
         return self._ended or not self._to_look
 
     def expect_commit(self, session_key: str) -> bool:
-        """Something is about to be committed for a lane: whether it can be sent right after that.
+        """Note that a commit may owe a lane replies; return whether the first can be sent right after it.
 
-        `owed` must follow, also if the commit fails: until then nothing else overtakes it.
+        `note_commit` must follow, also if the commit fails; until then no other reply overtakes these.
         """
-        room = self._with_platform < AT_ONCE and not self._crowded  # else it would pass others by
+        room = self._with_platform < AT_ONCE and not self._crowded  # else the reply would overtake others
         lane = self._lanes.setdefault(session_key, _Lane())
         free = not (lane.expected or lane.more) and all(map(self._platform_has, lane.owed))
         lane.expected += 1
@@ -206,15 +207,15 @@ class Delivery:
         return send is not None and send.is_taken
 
     def owes_lane(self, session_key: str) -> bool:
-        """Whether a lane is owed something, or is about to be: what is not owed must not overtake that."""
+        """Return whether a lane is owed replies, or is about to be: a hint must not overtake them."""
         lane = self._lanes.get(session_key)
         if lane is None or self._alone:
             return lane is not None
-        # Nobody tells this node of what another one has sent: only what is under way here is certain.
+        # What other nodes have sent is not known here: only sends of this node are certain.
         return lane.expected > 0 or not lane.owed.isdisjoint(self._sends)
 
     def split_for_platform(self, message: OutboundMessage) -> Sequence[OutboundMessage]:
-        """What to owe for a message that may be too long for the platform."""
+        """Return the messages to owe for one that may be too long for the platform, or show too much."""
         if message.is_notice and not self.adapter.capabilities.hyphens_in_commands:
             message = message.with_text(spelled_with_underscores(message.text, self._command_names))
         shown = self.adapter.capabilities.in_words(message)
@@ -231,7 +232,7 @@ class Delivery:
         owed: Sequence[Owed] = (),
         ids: Sequence[int] = (),
     ) -> None:
-        """What was expected is committed: send at once what it marked as under way, the rest behind it."""
+        """Note the end of an expected commit: send the reply that it marked as under way, then the others."""
         lane = self._lanes[session_key]
         lane.expected -= 1
         self._commits -= 1
@@ -260,17 +261,17 @@ class Delivery:
         self._on_idle()
 
     def wake(self) -> None:
-        """Something may be due: do not wait for the next look."""
+        """Sweep at once: replies may be due."""
         self._to_look = True
         self._alarm.ring()
 
     def check_soon(self) -> None:
-        """Others may have left something: nobody has to wait for that look."""
+        """Sweep soon, for replies of other nodes; `idle` does not wait for that sweep."""
         self._due_at = self._clock.now()
         self._alarm.ring()
 
     async def run(self) -> None:
-        """Send whatever is owed, until cancelled."""
+        """Send owed replies until cancelled."""
         async with anyio.create_task_group() as noting:
             noting.start_soon(self._sent.run)
             async with asyncio.TaskGroup() as tasks:
@@ -278,7 +279,7 @@ class Delivery:
                     await self._repeat_sweeps(tasks)
                 except asyncio.CancelledError:
                     for send in self._sends.values():
-                        send.scope.cancel()  # also of an adapter that goes on after it was told once
+                        send.scope.cancel()  # also if an adapter survives one cancellation
                     raise
                 finally:
                     self._tasks, self._ended = None, True
@@ -286,7 +287,7 @@ class Delivery:
             noting.cancel_scope.cancel()
 
     async def sweep(self) -> None:
-        """Begin to send all whose time has come."""
+        """Begin to send the replies that are due."""
         now = self._clock.now()
         room = max(AT_ONCE - self._with_platform, 0)
         most = 2 * AT_ONCE if room else 0
@@ -307,7 +308,7 @@ class Delivery:
         )
 
     async def _sweep_if_due(self, tasks: asyncio.TaskGroup) -> None:
-        """Send what is due, if something may be."""
+        """Sweep if replies may be due; give up sends that take too long."""
         self._alarm.reset()
         self._stop_overdue_sends()
         if self._clock_steps.was_set_back():
@@ -328,7 +329,7 @@ class Delivery:
         await self._alarm.wait_until(min(self._due_at, self._check_at))
 
     async def _pull_replies_forward(self) -> None:
-        """The clock was set back: let no reply wait, or be waited for, as long as it was ahead."""
+        """Shorten all waits after the clock was set back: they were meant for the clock that was ahead."""
         now = self._clock.now()
         for send in self._sends.values():
             if send.overdue_at != NEVER:
@@ -337,12 +338,12 @@ class Delivery:
         self._to_look = True
 
     async def _find_owed_lanes(self) -> None:
-        """Learn to which lanes an earlier process owed something: before that nothing may overtake it."""
+        """Find the lanes to which an earlier process owes replies, which no new reply may overtake."""
         for session_key in await self._truth.read(partial(outbox.lanes_owed, *self._account)):
             self._lanes.setdefault(session_key, _Lane()).more = True
 
     def _stop_overdue_sends(self) -> None:
-        """Give up the sends that have taken too long: nobody knows whether they happened."""
+        """Cancel sends that take too long; whether they happened is unknown."""
         now = self._clock.now()
         if now < self._check_at:
             return
@@ -353,16 +354,16 @@ class Delivery:
         self._check_at = min((one.overdue_at for one in self._sends.values()), default=NEVER)
 
     def _is_free_to_send(self, reply: OwedReply) -> bool:
-        """Whether a reply is under way neither here nor on another node, nor will be after a commit."""
+        """Return whether a reply is sent neither here nor on another node, and by no commit under way."""
         if reply.reply_id in self._sends or reply.sent_by is None:
             return reply.reply_id not in self._sends
         lane = self._lanes.get(reply.session_key)
         return reply.sent_by == self._truth.ownership.epoch and (lane is None or not lane.expected)
 
     async def _mark_sending(self, reply: OwedReply, now: datetime) -> bool:
-        """Note that a reply is about to be sent; one that is damaged, or too old, is given up instead.
+        """Mark a reply as being sent; return False if it was given up as damaged or too old.
 
-        False also if it was sent after it had been looked for: then the answer to that came too late.
+        False also if the reply was sent after the sweep had read it.
         """
         if reply.problem or is_too_old(reply.created_at, now, self._patience.rules):
             await self._give_up(reply, reply.problem or "nobody waits for it any more", reply.unclear)
@@ -376,7 +377,7 @@ class Delivery:
             self._tasks.create_task(self._deliver_reply(reply, send))
 
     async def _deliver_reply(self, reply: OwedReply, send: _Send) -> None:
-        """Send once, and note what came of it."""
+        """Send a reply once, and mark it as sent or plan the next try."""
         is_sent = False
         try:
             sent_id, problem = await self._send_and_free_place(reply, send)
@@ -400,7 +401,7 @@ class Delivery:
             return await self._send_in_time(reply, send)
         finally:
             self._with_platform -= 1
-            if self._crowded:  # there is room for one that waits
+            if self._crowded:  # a waiting reply has room now
                 self.wake()
 
     async def _end_marked_send(self, reply: OwedReply, is_noted: bool) -> None:  # noqa: FBT001 -- what `SentReplies` tells
@@ -413,7 +414,7 @@ class Delivery:
             self._end_send(reply)
 
     def _end_send(self, reply: OwedReply) -> None:
-        """A reply is not under way any more."""
+        """Forget the send of a reply, and look for the next one of the lane."""
         del self._sends[reply.reply_id]
         lane = self._lanes.get(reply.session_key)
         if self._crowded or (lane is not None and (lane.more or not lane.owed <= self._sends.keys())):
@@ -421,8 +422,8 @@ class Delivery:
         self._on_idle()
 
     async def _send_in_time(self, reply: OwedReply, send: _Send) -> tuple[str | None, Exception | None]:
-        """Hand the reply to the adapter, for so long and no longer; the id it got, or what went wrong."""
-        if left := self._pauses.left(reply.target):  # since an edit or a hint was refused
+        """Send a reply within the time limit; return its id on the platform, or the error."""
+        if left := self._pauses.left(reply.target):  # an edit or a hint was refused meanwhile
             return None, RateLimitedError(self.adapter.platform, left.total_seconds())
         with send.scope:
             self._set_time_limit(send)
@@ -433,10 +434,10 @@ class Delivery:
         return None, TimeoutError(f"took longer than {self._patience.timeout}")
 
     def _set_time_limit(self, send: _Send) -> None:
-        """Let a send be stopped when it has taken too long."""
+        """Set the time at which a send is given up."""
         send.overdue_at = overdue_at = self._clock.now() + self._patience.timeout
         if overdue_at < self._check_at:
-            # Kept when the send has ended: so there is one look for many, not one for each.
+            # Kept when the send has ended, so that many sends cost one check.
             self._check_at = overdue_at
             self._alarm.ring()
 
@@ -447,7 +448,7 @@ class Delivery:
         unclear = reply.unclear + (failed.how is SendFailure.UNKNOWN)
         problem = f"{type(error).__name__}: {error}"[:500]
         if failed.how is SendFailure.REFUSED and reply.message.replaces is not None:
-            # What was streamed is gone from the platform: say it anew.
+            # The growing message is gone from the platform: send a new one.
             message = reply.message.instead_of(None)
             await self._outbox.write(partial(outbox.rewrite_owed_reply, reply.reply_id, message, now))
             return
@@ -471,18 +472,18 @@ class Delivery:
         facts = {"action": "reply_given_up", "reply_id": reply.reply_id, "problem": problem}
         logger.error("a reply was given up", extra={**facts, "session_key": reply.session_key})
         await self._note_settled(reply, EventKind.REPLY_GIVEN_UP)
-        self.wake()  # the one behind it is next
+        self.wake()  # the next reply of the lane may be sent
 
     async def _note_settled(self, reply: OwedReply, kind: EventKind) -> None:
-        """Find out whether the lane is owed more; only then new replies have to wait behind those."""
+        """Emit the end of a reply, and find out whether new replies of the lane must wait for others."""
         self._events.emit(kind, reply.session_key, reply.session_id, reply_id=reply.reply_id)
         lane = self._lanes.get(reply.session_key)
-        if lane is None:  # somebody else owed it, and perhaps another one behind it
+        if lane is None:  # another process owed the reply, and maybe more
             self.wake()
             return
         lane.owed.discard(reply.reply_id)
         if lane.more:
-            # What this process owes meanwhile is in `owed`, whether the answer covers it or not.
+            # Replies that this process owes meanwhile are in `owed`, whether the read sees them or not.
             lane.more = await self._outbox.read(partial(outbox.lane_is_owed, reply.session_key))
         self._forget_calm_lane(reply.session_key)
 
@@ -499,9 +500,9 @@ class Delivery:
 async def send_reply(
     adapter: Adapter, reply: OwedReply, scope: anyio.CancelScope
 ) -> tuple[str | None, Exception | None]:
-    """Send a reply, marked if it may be seen twice; the id it got, or what went wrong.
+    """Send a reply, marked if people may see it twice; return its id on the platform, or the error.
 
-    *scope* is what whoever stops it cancels: any other cancellation has leaked out of the adapter.
+    The send is stopped by *scope*; any other cancellation has leaked out of the adapter.
     """
     message = reply.message
     shown_once = adapter.capabilities.idempotent_send or message.replaces is not None
@@ -512,7 +513,7 @@ async def send_reply(
     except asyncio.CancelledError:
         if scope.cancel_called:
             raise
-        return None, CancelledItselfError("an adapter's send")  # it may have happened
+        return None, CancelledItselfError("an adapter's send")  # the send may have happened
     except Exception as error:  # noqa: BLE001 -- foreign code: told apart by its kind
         return None, error
 

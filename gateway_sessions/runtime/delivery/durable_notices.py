@@ -16,7 +16,7 @@ from gateway_sessions.storage.transactions.queue.outbox import Owed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """Who is told something, and because of which message."""
+    """The person who gets a notice, and the message that it answers."""
 
     message: InboundMessage
     session_key: str
@@ -25,7 +25,7 @@ class Asker:
 
 
 class DurableNotices:
-    """Owes people what a gateway tells them."""
+    """Owes people notices of the gateway."""
 
     def __init__(self, queue: QueueOperations, deliveries: Mapping[tuple[str, str], Delivery]) -> None:
         self._queue = queue
@@ -37,7 +37,7 @@ class DurableNotices:
         text: str | None,
         transaction: Callable[[Sequence[Owed], Change], Transaction[tuple[int, ...]]],
     ) -> None:
-        """Run a transaction that owes the text, or nothing; once that is durable, it is sent in its turn."""
+        """Run a transaction that owes the notice, or none for None; the notice is sent after the commit."""
         source, key = asker.message.source, asker.session_key
         delivery = self._deliveries.get((source.platform, asker.message.account))
         if delivery is None or text is None:

@@ -1,7 +1,7 @@
 """Notes that replies were sent, written in batches or with the next transaction.
 
-Until then they count as under way: after a crash nobody knows whether they were sent, and they are sent once
-more, marked as a repetition.
+Until a reply is marked, it counts as under way: after a crash it is unknown whether the reply was sent, and
+it is sent once more, marked as a repeat.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 logger: Final = logging.getLogger(__name__)
 
 MOMENT_SECONDS: Final = 0.005
-"""How long it is waited for something else to be written."""
+"""The time for which marks wait for another transaction whose commit they can share."""
 
 
 class OutboxDatabase(Protocol):
@@ -88,14 +88,14 @@ class PersistentWrites:
 
 
 class _BegunMarks(NamedTuple):
-    """Replies about which something is being written."""
+    """Replies whose marks are being written."""
 
     sent: Sequence[SentReply]
     writing: Awaitable[None]
 
 
 class SentReplies:
-    """Notes that replies were sent, and tells of each that is noted."""
+    """Marks replies as sent in the database."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class SentReplies:
         outbox: PersistentWrites,
         noted: Callable[[OwedReply, bool], Awaitable[object]],
     ) -> None:
-        """*noted* is told of each reply, and whether it is noted."""
+        """*noted* is told of each reply, and whether it is marked."""
         self._truth = truth
         self._outbox = outbox
         self._noted = noted
@@ -113,12 +113,12 @@ class SentReplies:
         self._moment: asyncio.Future[None] | None = None
 
     def note_sent(self, sent: SentReply) -> None:
-        """The platform has it."""
+        """Mark a reply soon: the platform has it."""
         self._sent.append(sent)
         self._news.set()
 
     async def run(self) -> None:
-        """Note whatever is sent, until cancelled."""
+        """Mark sent replies until cancelled."""
         with self._joining_all_writes():
             while True:
                 await self._news.wait()
@@ -130,7 +130,7 @@ class SentReplies:
                     await self._finish_marking(sent, writing)
 
     async def _wait_a_moment(self) -> None:
-        """Wait until something else is written, but not long."""
+        """Wait for the next transaction of another task, at most for `MOMENT_SECONDS`."""
         if not self._sent:
             return
         loop = asyncio.get_running_loop()
@@ -157,7 +157,7 @@ class SentReplies:
                     writing.close()  # nobody will ever await it
 
     def _begin_marking(self) -> None:
-        """Write what there is to write, in one go."""
+        """Begin to write all marks in one transaction."""
         if not self._sent:
             return
         sent, self._sent = self._sent, []
@@ -173,7 +173,7 @@ class SentReplies:
         try:
             await self._outbox.finish_write(writing, partial(outbox.mark_sent, sent))
         except StoreStoppedError:
-            is_noted = False  # at the next opening of the store they are doubtful, as they should be
+            is_noted = False  # the next opening of the store treats them as doubtful
         else:
             is_noted = True
         for one in sent:

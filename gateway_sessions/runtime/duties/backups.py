@@ -17,21 +17,21 @@ from gateway_sessions.storage.files.threads import in_thread
 logger: Final = logging.getLogger(__name__)
 
 FIRST_PASS: Final = timedelta(minutes=5)
-"""A start has other things to do."""
+"""The pause before the first copy: a start has other work to do."""
 
 
 class Backups:
-    """Keeps a few recent copies of the database."""
+    """Keeps the newest copies of the database."""
 
     def __init__(self, db: SessionDB, clock: Clock, settings: BackupsConfig) -> None:
         self._db = db
         self._clock = clock
         self._settings = settings
         self._copied_at: int | None = None
-        """How many writes this process had begun when it made its last copy."""
+        """The number of writes that this process had begun when it made its last copy."""
 
     async def run(self) -> None:
-        """Take a copy whenever the newest is old enough. One that fails is tried again an hour later."""
+        """Take a copy whenever the newest is old enough; after a failure, try again within an hour."""
         interval = self._settings.interval
         if interval is None or not self._db.has_upkeep:
             return
@@ -55,11 +55,11 @@ class Backups:
         """Take a copy, unless the newest is younger than that, or nothing was written since."""
         begun = self._db.writes_begun
         newest = await in_thread(self._db.newest_backup)
-        # A copy from the future tells of a clock that was wrong, not of a recent copy.
+        # A copy from the future comes from a wrong clock, so it does not count as recent.
         if newest is not None and timedelta(0) <= self._clock.now() - newest < interval:
             return None
         if newest is not None and begun == self._copied_at:
-            return None  # the copies that are kept shall be of different days with something new
+            return None  # else equal copies would push older, different ones out
         copy = await self._db.back_up(keep=self._settings.keep)
         self._copied_at = begun
         return copy

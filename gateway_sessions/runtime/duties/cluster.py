@@ -23,37 +23,37 @@ from gateway_sessions.storage.engines.protocol import SharedDatabase
 logger: Final = logging.getLogger(__name__)
 
 COALESCED_SECONDS: Final = 0.05
-"""Nobody is called more often, and nobody looks more often because of a call."""
+"""The least time between two calls of other nodes, and between two sweeps because of calls."""
 _ANY: Final = SystemRandom()
 
 Duty: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
 class NodeLanes:
-    """Knows which of the nodes that have a store open each lane belongs to."""
+    """Knows to which node of a store each lane belongs."""
 
     def __init__(self, membership: Membership, sticky: timedelta) -> None:
         self.membership = membership
         self.sticky = sticky
-        """How long the turns of a lane are left to its own node."""
+        """The time for which the turns of a lane are left to its own node."""
 
     def other_nodes(self) -> list[Node]:
-        """The other nodes, but those that are silent."""
+        """Return the other nodes, without silent ones."""
         own = self.membership.epoch
         return [one for one in self.membership.nodes if one.epoch != own and not one.silent]
 
     def node_of_lane(self, session_key: str) -> str:
-        """The name of the node that a lane belongs to."""
+        """Return the name of the node to which a lane belongs."""
         names = frozenset((self.membership.name, *(one.name for one in self.other_nodes())))
         return node_of(shard_of(session_key), names)
 
     def is_mine(self, session_key: str) -> bool:
-        """Whether a lane belongs to this node."""
+        """Return whether a lane belongs to this node."""
         return self.node_of_lane(session_key) == self.membership.name
 
 
 class Cluster:
-    """One node among those that have the same store open."""
+    """The own node, among all that have the same store open."""
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class Cluster:
         on_look: Callable[[], object],
         on_lead: Callable[[], object],
     ) -> None:
-        """*on_look* is called whenever others may have left something to do.
+        """*on_look* is called whenever other nodes may have left work to this one.
 
-        *on_lead* is called now and then where this node leads others: for what they have changed.
+        *on_lead* is called now and then while this node leads others, because they may have changed entries.
         """
         self.membership: Membership = lanes.membership
         self._lanes = lanes
@@ -76,15 +76,15 @@ class Cluster:
         self._queue = queue
         self._called = asyncio.Event()
         self._to_call: set[int] | None = set()
-        """Who is to be called; None: everybody."""
+        """The epochs of the nodes to call; None: all nodes."""
         self._calling = asyncio.Event()
         self._on_look = on_look
         self._on_lead = on_lead
         self._listeners: list[QueueListener] = []
-        """The gateways of this node."""
+        """The listeners of this node's gateways."""
 
     def start(self, tasks: TaskGroup) -> None:
-        """Begin all that a node does for the others."""
+        """Begin the duties of a node."""
         for duty in (
             self._look_now_and_then,
             self._send_calls,
@@ -94,26 +94,26 @@ class Cluster:
             tasks.start_soon(duty)
 
     def attach(self, listener: QueueListener) -> None:
-        """Let a gateway hear from now on what the other nodes bring about."""
+        """Tell a gateway of the other nodes from now on."""
         self._listeners.append(listener)
 
     # Whose a lane is
 
     @property
     def is_trusted(self) -> bool:
-        """Whether turns may begin and go on here."""
+        """Whether turns may begin and go on here, as no other node can have taken them over."""
         return self.membership.trusted
 
     def is_mine(self, session_key: str) -> bool:
-        """Whether the turns of a lane begin here unless this node is busy."""
+        """Return whether the turns of a lane begin here unless this node is busy."""
         return self._lanes.is_mine(session_key)
 
     def should_begin_here(self, session_key: str) -> bool:
-        """Whether a turn should begin where its message came in: else the lane's own node is called."""
+        """Return whether a turn should begin here, where its message came in, and not on its lane's node."""
         return not self._shared.notifies_at_once or self.is_mine(session_key)
 
     def call_node_of_lane(self, session_key: str) -> None:
-        """A turn waits on a lane: its own node should know."""
+        """Let the lane's own node look, because a turn waits there."""
         owner = self._lanes.node_of_lane(session_key)
         if epochs := [one.epoch for one in self._lanes.other_nodes() if one.name == owner]:
             self.call_nodes(*epochs)
@@ -121,7 +121,7 @@ class Cluster:
     # Calling
 
     def call_nodes(self, *epochs: int) -> None:
-        """Let these nodes look soon, or all if none are named; whoever misses it looks a little later."""
+        """Let these nodes look soon, all if none is named; one that misses the call looks a little later."""
         if self._to_call is not None:
             self._to_call = self._to_call | set(epochs) if epochs else None
         self._calling.set()
@@ -129,7 +129,7 @@ class Cluster:
     # Leading
 
     def only_while_leading(self, duty: Duty) -> Duty:
-        """The same duty, for the one node that leads, as long as it does."""
+        """Return the duty as one that runs only while this node leads."""
 
         async def while_leading() -> None:
             while True:
@@ -190,7 +190,7 @@ class Cluster:
             await self._shared.notify_nodes(frozenset(epochs or ()))
 
     async def _count_waiting(self) -> None:
-        """Count what waits, which others change as well."""
+        """Count the waiting turns, which other nodes change as well."""
         failed = failure_reporter(
             logger, "what waits could not be counted", {"action": "count_failed"}, logging.DEBUG
         )
@@ -207,9 +207,9 @@ class Cluster:
         await self.membership.wait_for_next_survey()
 
     async def _watch_for_dead_nodes(self) -> None:
-        """Take over from whoever is silent or gone, the oldest node at once, the others if it did not.
+        """Take over from nodes that are silent or gone: the oldest node at once, the others later if need be.
 
-        Now and then the oldest looks for what was left behind even if it has missed nobody.
+        Now and then the oldest node looks for lanes that were left behind, even if no node is missing.
         """
         loop = asyncio.get_running_loop()
         took_over_at = loop.time()

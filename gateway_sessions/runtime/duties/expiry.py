@@ -33,12 +33,12 @@ from gateway_sessions.storage.transactions.sessions.expire import EntryPosition
 logger: Final = logging.getLogger(__name__)
 
 BOOK_FINGERPRINT: Final = "policy_book"
-"""The rules behind every stored instant, as far as all instants have been computed by them."""
+"""The key of the rules by which all stored instants have been computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What one pass did."""
+    """The numbers of entries that a pass has changed."""
 
     finalised: int = 0
     rescheduled: int = 0
@@ -53,14 +53,14 @@ class _Tally:
 
 
 class ExpiryWatcher:
-    """Finalises sessions that are due: they end, their hooks are owed, and the next message starts afresh."""
+    """Ends sessions that are due: their hooks are owed, and the next message begins a new session."""
 
     def __init__(self, context: StoreContext, timing: ExpiryWatcherConfig) -> None:
         self._context = context
         self._timing = timing
 
     async def run(self) -> None:
-        """One pass after another, until cancelled. A failing database is tried again at the next one."""
+        """Sweep once an interval until cancelled; a failure is tried again in the next interval."""
         await self._context.clock.sleep(self._timing.first_pass.total_seconds())
         failed = failure_reporter(
             logger, "the expiry watcher could not finish its pass", {"action": "sweep_failed"}
@@ -81,7 +81,7 @@ class ExpiryWatcher:
         return await db.read(expire.first_due)
 
     async def sweep(self) -> Sweep:
-        """Look at every entry whose instant has come."""
+        """End or reschedule the session of every entry whose instant has come."""
         await self._note_turns_alive()
         tally = _Tally(rescheduled=await self._reschedule_for_new_policies())
         position: EntryPosition | None = EntryPosition()
@@ -101,14 +101,14 @@ class ExpiryWatcher:
         return Sweep(tally.finalised, tally.rescheduled, tally.deferred)
 
     async def _note_turns_alive(self) -> None:
-        """While turns run, note when they did: after a kill nothing else may tell how old they are."""
+        """Note the time while turns run: after a kill, nothing else may tell how old they are."""
         db = self._context.db
         if await db.read(partial(expire.runs_any_turn, db.ownership.epoch)):
             now = to_micros(self._context.clock.now())
             await db.write(partial(meta.set_fact, meta.LIVED_AT, now))
 
     async def _plan_for_entry(self, entry: SessionEntry) -> Access:
-        """What becomes of an entry whose stored instant has come; the true one may be later by now."""
+        """Return the plan for an entry whose stored instant has come; the true one may be later by now."""
         plan = self._plan_if_active(entry, None)
         if isinstance(plan, AskActiveWork):
             plan = self._plan_if_active(entry, await self._context.has_active_work(entry.session_key))
@@ -127,7 +127,7 @@ class ExpiryWatcher:
         )
 
     async def _reschedule_for_new_policies(self) -> int:
-        """After the configuration has changed, compute every instant anew, page by page."""
+        """Compute every instant anew, page by page, after the configuration has changed."""
         book = f"{self._context.policies.fingerprint} {self._context.freshness}"
         if await self._context.db.read(partial(meta.get_fact, BOOK_FINGERPRINT)) == book:
             return 0
@@ -142,7 +142,7 @@ class ExpiryWatcher:
 
 
 class Pruner:
-    """Forgets lanes that nobody has written to for a long time."""
+    """Forgets lanes to which nobody has written for long."""
 
     def __init__(self, context: StoreContext, timing: ExpiryWatcherConfig, max_age: timedelta | None) -> None:
         self._context = context
@@ -150,7 +150,7 @@ class Pruner:
         self._max_age = max_age
 
     async def run(self) -> None:
-        """Prune right after the first pass of the watcher, then once an interval."""
+        """Sweep after the first pass of the watcher, then once an interval."""
         if self._max_age is None:
             return
         await self._context.clock.sleep(self._timing.first_pass.total_seconds())
@@ -168,7 +168,7 @@ class Pruner:
         return oldest + self._max_age if oldest is not None and self._max_age is not None else None
 
     async def sweep(self, max_age: timedelta) -> int:
-        """Forget entries older than *max_age*, but none that is suspended, running or has work running."""
+        """Forget entries older than *max_age*, except suspended ones and those with running work."""
         before = self._context.clock.now() - max_age
         pruned = 0
         after: int | None = 0
@@ -180,7 +180,7 @@ class Pruner:
 
 
 class Retention:
-    """Removes sessions that have ended and that nobody has touched for a long time."""
+    """Removes ended sessions that nobody has touched for long."""
 
     def __init__(self, context: StoreContext, timing: ExpiryWatcherConfig, age: timedelta | None) -> None:
         self._db = context.db
@@ -189,7 +189,7 @@ class Retention:
         self._age = age
 
     async def run(self) -> None:
-        """Remove right after the first pass of the watcher, then once an interval."""
+        """Sweep after the first pass of the watcher, then once an interval."""
         if self._age is None:
             return
         await self._clock.sleep(self._timing.first_pass.total_seconds())
@@ -207,7 +207,7 @@ class Retention:
         return touched + self._age if touched is not None and self._age is not None else None
 
     async def sweep(self, age: timedelta) -> int:
-        """Remove ended sessions untouched for longer than *age*; how many."""
+        """Remove ended sessions untouched for longer than *age*; return their number."""
         report = await self._db.prune_sessions(older_than_days=age / timedelta(days=1))
         return len(report.session_ids)
 

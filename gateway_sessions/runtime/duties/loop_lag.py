@@ -1,7 +1,7 @@
 """The duty that measures how late the event loop wakes its tasks.
 
-That costs four short wake-ups a second, and misses nothing that lasts longer than a nap. A shorter stall is
-seen if a nap happens to end in it.
+The duty costs four short wake-ups a second. It sees every stall that is longer than a nap, and a shorter one
+if a nap ends in it.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ REMEMBERED: Final = 240
 
 
 class LoopWatch:
-    """How late the loop is. It goes by the loop's own time, whatever clock the store has."""
+    """Measures by the loop's own time, whatever clock the store has."""
 
     def __init__(self) -> None:
         self._late: deque[float] = deque(maxlen=REMEMBERED)
 
     @property
     def lag(self) -> LoopLag | None:
-        """The last minute; None: it has only just begun."""
+        """The lag of the last minute; None before the first nap."""
         return LoopLag.from_waits(self._late)
 
     async def run(self) -> None:
-        """One nap after another, until cancelled."""
+        """Measure one nap after another, until cancelled."""
         while True:
             await self.measure_nap()
 
     async def measure_nap(self) -> None:
-        """Sleep, and note how much longer it was."""
+        """Sleep, and note how much longer that took."""
         due = anyio.current_time() + NAP
         await anyio.sleep(NAP)
         self.note_lag(max(anyio.current_time() - due, 0.0))
 
     def note_lag(self, seconds: float) -> None:
-        """So late was somebody woken."""
+        """Note by how many seconds a task was woken late."""
         self._late.append(seconds)

@@ -16,7 +16,7 @@ INTERVAL: Final = timedelta(hours=1)
 
 
 class QueueCleanup:
-    """Removes settled messages and sent replies once they are older than the window of duplicates."""
+    """Removes settled messages and sent replies that are older than the window for duplicates."""
 
     def __init__(self, queue: QueueOperations, clock: Clock, window: timedelta) -> None:
         self._queue = queue
@@ -24,7 +24,7 @@ class QueueCleanup:
         self._window = window
 
     async def run(self) -> None:
-        """One pass an hour, until cancelled. A failing database is tried again at the next one."""
+        """Sweep once an hour until cancelled; a failure is tried again in the next hour."""
         await wait_for_next_pass(self._clock, INTERVAL, self)
         failed = failure_reporter(
             logger, "settled messages could not be forgotten", {"action": "forget_failed"}
@@ -41,5 +41,5 @@ class QueueCleanup:
         return None if oldest is None else oldest + self._window
 
     async def sweep(self) -> int:
-        """Forget all that is old enough; how many rows."""
+        """Remove all rows that are old enough; return their number."""
         return await self._queue.forget(self._clock.now() - self._window)

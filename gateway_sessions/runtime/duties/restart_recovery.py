@@ -1,7 +1,7 @@
 """Recovery when a store is opened, and the two files that tell operators how the last run ended.
 
 The database alone decides which turns were cut off: those whose lane is still leased to a process that is
-gone. `.clean_shutdown` and `restart_counts.json` say so in a form that can be read, and are never needed.
+gone. The files `.clean_shutdown` and `restart_counts.json` tell operators about that, and are never needed.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ from gateway_sessions.storage.transactions.sessions import expire, lists
 logger: Final = logging.getLogger(__name__)
 
 UNCLEAN_STARTS: Final = "unclean_starts"
-"""When the store was opened after an end that was not in order, lately."""
+"""The key of the instants of late starts that followed an unclean end."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartReport:
-    """How the store was found when it was opened."""
+    """The state in which the store was found when it was opened."""
 
     epoch: int
-    """How often the store has been opened, this time included."""
+    """The number of times that the store has been opened, this one included."""
     clean: bool
-    """Whether the process before this one said that it ended in order, or there was none."""
+    """Whether the process before this one has left the marker of a clean end, or there was none."""
     resumed: tuple[str, ...] = ()
-    """Lanes whose cut-off turn is to be continued."""
+    """Lanes whose cut-off turns are continued."""
     suspended: tuple[str, ...] = ()
-    """Lanes stopped because their turn was cut off too often in a row."""
+    """Lanes that were suspended because their turns were cut off too often in a row."""
     held_until: datetime | None = None
-    """Resumed turns do not begin before, because the process has ended too often lately."""
+    """The time before which resumed turns do not begin, as the process has crashed too often lately."""
     given_up: tuple[CutOffTurn, ...] = ()
-    """What those turns were about: kept as dead letters."""
+    """The messages of the suspended lanes' turns, which are dead letters now."""
     abandoned: tuple[AbandonedCommand, ...] = ()
-    """Commands of which nobody knows whether they were carried out."""
+    """Commands of which it is unknown whether they were carried out."""
     doubted: int = 0
-    """Replies of which nobody knows whether they were sent."""
+    """The number of replies of which it is unknown whether they were sent."""
 
 
 class RestartRecords:
-    """Recovers after a start, and keeps the two files."""
+    """Recovers after a start, and writes the two files."""
 
     def __init__(self, context: StoreContext, home: Path) -> None:
         self._context = context
@@ -81,14 +81,12 @@ class RestartRecords:
         self._refreshing = anyio.Lock()
 
     async def recover(self) -> StartReport:
-        """Take over from the process before: free its leases and decide about the turns it left behind."""
+        """Free the leases of the process before, and decide about the turns that it left behind."""
         epoch = self._context.db.ownership.opening.epoch
         marker = await in_thread(self._read_marker)
         clean = names_epoch(marker, epoch - 1) or await self._is_new_store()
         await self._correct_clock_ahead(ended_at(marker))
-        alone = (
-            self._context.db.ownership.membership is None
-        )  # among many nodes, starts follow each other anyway
+        alone = self._context.db.ownership.membership is None  # several nodes start one after another anyway
         held_until = await self._plan_hold_after_crashes() if alone and not clean else None
         cut_off, abandoned, doubted = await self._free_leases(held_until)
         await in_thread(partial(_replace_file, self._marker, None))
@@ -109,7 +107,7 @@ class RestartRecords:
         return report
 
     async def take_over(self) -> int:
-        """Free the leases of nodes that died since, and decide about their turns; on how many lanes."""
+        """Free the leases of dead nodes, and decide about their turns; return the number of lanes."""
         cut_off, *_ = await self._free_leases(None)
         await self.refresh()
         marked = [one for one in cut_off if one.interrupted and one.entry is not None]
@@ -122,7 +120,7 @@ class RestartRecords:
     async def _free_leases(
         self, hold_until: datetime | None
     ) -> tuple[list[CutOffTurn], list[AbandonedCommand], int]:
-        """In steps, between which others may write."""
+        """Free leases in several transactions, between which others may write."""
         context, cut_off = self._context, list[CutOffTurn]()
         limit, census = context.restart_limit, context.db.ownership.living_nodes
         adopt = partial(recover.take_over_lanes, census=census, limit=limit, hold_until=hold_until)
@@ -133,7 +131,7 @@ class RestartRecords:
         return cut_off, abandoned, await context.db.write(partial(recover.mark_replies_unclear, census))
 
     async def _correct_clock_ahead(self, last_ended_at: datetime | None) -> None:
-        """Let nothing wait for as long as the clock of an earlier process was ahead."""
+        """Shorten all waits if the clock of an earlier process was ahead."""
         now = self._context.clock.now()
         if await self._context.db.read(partial(clock_set_back.was_clock_ahead, now, last_ended_at)):
             logger.warning("the clock was ahead", extra={"action": "clock_was_ahead"})
@@ -141,7 +139,7 @@ class RestartRecords:
             await self._context.db.write(partial(clock_set_back.pull_all_forward, now, debounce))
 
     async def _plan_hold_after_crashes(self) -> datetime | None:
-        """Until when resumed turns wait after too many unclean ends in a row: one may be the cause."""
+        """Return until when resumed turns wait after too many crashes, which one of them may cause."""
         now, limits = self._context.clock.now(), self._context.crash_loop
         noted = await self._context.db.read(partial(meta.get_fact, UNCLEAN_STARTS))
         starts = recent_starts(decode_starts(noted), now, limits.window)
@@ -149,7 +147,7 @@ class RestartRecords:
         return plan_hold(starts, now, limits)
 
     def _read_marker(self) -> bytes | None:
-        """The marker of the process before, once what its interrupted writes left is gone."""
+        """Remove what interrupted writes have left; return the marker of the process before."""
         try:
             sweep_temporaries(self._marker)
             sweep_temporaries(self._counts)
@@ -159,12 +157,12 @@ class RestartRecords:
             return None
 
     async def _is_new_store(self) -> bool:
-        """Whether there was nobody before: no process, and no session that was taken in."""
+        """Return whether the store is new: no process before, and no imported session."""
         new = self._context.db.ownership.opening.epoch == 1
         return new and not await self._context.db.read(lists.any_session)
 
     async def suspend_recently_active(self, max_age: timedelta) -> list[SessionEntry]:
-        """Treat every session used within *max_age* as cut off: for callers who do not lease lanes."""
+        """Treat every session used within *max_age* as cut off, for callers who do not lease lanes."""
         since = self._context.clock.now() - max_age
         marked: list[SessionEntry] = []
         after: int | None = 0
@@ -178,7 +176,7 @@ class RestartRecords:
         return marked
 
     async def refresh(self) -> None:
-        """Bring `restart_counts.json` up to date. One at a time, or an earlier write might land later."""
+        """Bring `restart_counts.json` up to date; under a lock, or an earlier write might land later."""
         async with self._refreshing:
             counts = await self._context.db.read(expire.count_cut_off_tries)
             if counts == self._written:
@@ -188,13 +186,13 @@ class RestartRecords:
             self._written = self.noted = counts
 
     async def leave_marker(self) -> None:
-        """Say that this process ends in order."""
+        """Write the marker that this process ends in order."""
         marker = CleanShutdown(self._context.db.ownership.opening.epoch, self._context.clock.now())
         await in_thread(partial(_replace_file, self._marker, marker.encode()))
 
 
 def _replace_file(path: Path, content: bytes | None) -> None:
-    """Write the file, or take it away. It only informs: a disk that refuses it stops nothing."""
+    """Write or remove a file that only informs, so a disk that refuses it stops nothing."""
     try:
         if content is None:
             remove(path)

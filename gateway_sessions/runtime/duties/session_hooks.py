@@ -1,7 +1,7 @@
 """Hooks for ended sessions: registration, and the duty that calls each at least once.
 
-Ending a session and owing its hooks their calls is one transaction. An attempt is counted before the hook
-runs; after the last one the call is given up where everybody can see it.
+The end of a session and the calls that it owes are one transaction. An attempt is counted before the hook
+runs; after the last attempt the call is given up, and listed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ logger: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SessionFinalized:
-    """A session has ended. `idempotency_key` is the same for each attempt of the same call."""
+    """The end of a session. `idempotency_key` is the same for each attempt of the same call."""
 
     session_key: str
     session_id: str
@@ -54,12 +54,12 @@ Hook: TypeAlias = Callable[[SessionFinalized], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class _RegisteredHook:
-    """A hook, and how patiently it is called."""
+    """A hook, and the limits of its calls."""
 
     hook: Hook
     limits: HooksConfig
     once: bool = False
-    """Whether a call that has begun is never made again, however it ended."""
+    """Whether a call that has begun is never repeated."""
 
 
 class Hooks:
@@ -74,16 +74,16 @@ class Hooks:
         self.registered: Collection[str] = self._hooks.keys()
         """The names of the registered hooks, as they are at any moment."""
         self._running: dict[str, set[str]] = {}
-        """By hook, the calls under way."""
+        """By name of the hook, the calls under way."""
         self._alarm = Alarm(clock)
         self._ended_one = anyio.Event()
 
     def register(self, hook: Hook, *, name: str | None = None, once_within: timedelta | None = None) -> None:
         """Call *hook* for every session that ends from now on.
 
-        The name is stored with each call that is owed; keep it when the function is renamed. Two hooks of
-        one name are refused with `InvalidInputError`. With *once_within*, which is how long it may take, a
-        call is made at most once: one that fails, or is broken off, is given up.
+        The name is stored with each owed call; keep it when the function is renamed. Two hooks of one name
+        are refused with `InvalidInputError`. With *once_within*, the time that a call may take, each call is
+        made at most once: a call that fails or is cut off is given up.
         """
         name = name or f"{hook.__module__}.{getattr(hook, '__qualname__', type(hook).__qualname__)}"
         if name in self._hooks and self._hooks[name].hook != hook:
@@ -98,7 +98,7 @@ class Hooks:
         self.wake()
 
     async def unregister(self, name: str) -> None:
-        """Call that hook no more. Calls under way are waited for; what is owed stays so."""
+        """Call that hook no more, and wait for its calls under way; owed calls stay owed."""
         self._hooks.pop(name, None)
         while self._running.get(name):
             self._ended_one = anyio.Event()
@@ -106,41 +106,41 @@ class Hooks:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The registered hooks."""
+        """The names of the registered hooks."""
         return tuple(self._hooks)
 
     def wake(self) -> None:
-        """A call may be owed: do not wait for the next round."""
+        """Sweep at once: a call may be owed."""
         self._alarm.ring()
 
     def hear_news(self, news: Sequence[CommittedChange]) -> None:
-        """Be told what a commit has brought about: the end of a session owes calls."""
+        """Hear of a commit: the end of a session owes calls."""
         if any(isinstance(one, SessionEnd) for one in news):
             self.wake()
 
     async def dead_letters(self, limit: int = 100) -> list[HookCall]:
-        """Calls that were given up, the newest first."""
+        """Return calls that were given up, the newest first."""
         return await self._db.read(partial(transactions.dead_hook_calls, limit))
 
     async def requeue(self, idempotency_key: str) -> None:
-        """Try a given-up call again, with all its attempts."""
+        """Owe a given-up call again, with all its attempts."""
         await self._db.write(partial(transactions.requeue_hook_call, idempotency_key, self._clock.now()))
         self.wake()
 
     async def run(self) -> None:
-        """Call what is owed whenever something is, and look again when a retry is due."""
+        """Make owed calls until cancelled, and repeat those that are due again."""
         async with anyio.create_task_group() as tasks:
             await repeat_sweep(
                 partial(self._start_owed_calls, tasks), self._alarm.wait, failed=self._pause_after_failure
             )
 
     def _pause_after_failure(self, error: GatewaySessionsError) -> timedelta:
-        """Report that the database could not be read; how long until it is tried again."""
+        """Log a failure of the database; return the pause until the next try."""
         logger.error("owed hooks could not be read", exc_info=error, extra={"action": "hooks_failed"})
         return max(self._limits.retry, timedelta(seconds=1))
 
     async def sweep(self) -> int:
-        """Make every call whose time has come and wait for the outcomes; how many succeeded."""
+        """Make every due call and wait for the outcomes; return the number of successes."""
         outcomes: list[bool] = []
 
         async def attempt(registered: _RegisteredHook, call: HookCall) -> None:
@@ -153,7 +153,7 @@ class Hooks:
         return sum(outcomes)
 
     async def _start_owed_calls(self, tasks: TaskGroup) -> timedelta | None:
-        """Start every call that may begin now; how long until the next one, None if none is owed."""
+        """Start every call that may begin now; return the time until the next one, None if none is owed."""
         self._alarm.reset()
         if self._clock_steps.was_set_back():
             await self._db.write(partial(clock_set_back.pull_hook_calls_forward, self._clock.now()))
@@ -165,9 +165,9 @@ class Hooks:
                 tasks.start_soon(self._attempt_call, *one)
 
     async def _claim_due_calls(self) -> tuple[list[tuple[_RegisteredHook, HookCall]], timedelta | None]:
-        """Calls whose attempt is counted now, and how long until more are due.
+        """Count attempts of due calls; return these calls, or else the time until a call is due.
 
-        Each hook has room for calls of its own: one that hangs delays no other.
+        Each hook has room for its own calls, so that a hook that hangs delays no other.
         """
         while True:
             registered = dict(self._hooks)
@@ -209,7 +209,7 @@ class Hooks:
         return HookCapacity(hook=name, room=limits.concurrency - len(running), running=tuple(running))
 
     async def _attempt_call(self, registered: _RegisteredHook, call: HookCall) -> bool:
-        """Make a call whose attempt has been counted; tell whether it succeeded."""
+        """Make a call whose attempt is counted; return whether it succeeded."""
         try:
             failpoint("hook_call_counted")
             work = partial(registered.hook, _event_of_call(call))
@@ -217,12 +217,12 @@ class Hooks:
             failpoint("hook_called")
             await self._note_outcome(registered, call, problem)
         except anyio.get_cancelled_exc_class():
-            # An orderly end is not the hook's failure; but what may be called once only has been called.
+            # An orderly end is no failure of the hook; but a call that may be made once only was made.
             with anyio.CancelScope(shield=True):
                 await self._settle_cancelled_call(registered, call)
             raise
         except StorageError:
-            # It stays owed, and is made again when its time comes.
+            # The call stays owed, and is made again at its time.
             logger.exception("the outcome of a hook could not be stored", extra={"action": "hooks_failed"})
             return False
         finally:
@@ -232,7 +232,7 @@ class Hooks:
         return problem is None
 
     async def _settle_cancelled_call(self, registered: _RegisteredHook, call: HookCall) -> None:
-        with suppress(StorageError):  # then it was an attempt, and is made again when its time comes
+        with suppress(StorageError):  # then the attempt counts, and the call is made again at its time
             if registered.once:
                 await self._note_outcome(registered, call, "the process ended meanwhile")
             else:
@@ -272,7 +272,7 @@ def _event_of_call(call: HookCall) -> SessionFinalized:
 
 
 def name_hooks(hooks: Mapping[str, Hook] | Iterable[Hook]) -> tuple[tuple[str | None, Hook], ...]:
-    """Hooks and the names they were given; None: to be named after the function."""
+    """Return hooks with their names; None: the hook is named after the function."""
     if isinstance(hooks, Mapping):
         given = cast("Mapping[str, Hook]", hooks)
         return tuple(given.items())

@@ -1,7 +1,7 @@
 """Reading of sessions.json at a start: checked against the database, imported, or quarantined.
 
-Where there is a database, the database is right and the file is only looked at. Where there was none, the
-file is all that is left, and is taken in. Nothing unreadable is thrown away: it goes to the quarantine.
+If there was a database, the database is right and the file is only verified. If there was none, the file is
+all that is left, and is imported. What cannot be read goes to the quarantine, and is never thrown away.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _EMPTY: Final = SnapshotContent((), (), None, intact=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRecovery:
-    """Looks at the file once, before the store serves anybody."""
+    """Reads the file once, before the store serves anybody."""
 
     context: StoreContext
     home: Path
@@ -68,7 +68,7 @@ class SnapshotRecovery:
     incidents: Incidents
 
     async def run(self) -> int | None:
-        """Take in what has to be; return the generation that the file is known to show, if it does."""
+        """Import or verify the file; return the generation that it is known to show, None if unknown."""
         try:
             await in_thread(partial(sweep_temporaries, self._path))
             await in_thread(partial(sweep_folder, self.home / QUARANTINE))
@@ -78,7 +78,7 @@ class SnapshotRecovery:
                 return None
             return await self._verified_generation()
         except OSError as error:
-            # It may hold all there is, so going on without it would look like a loss.
+            # The file may hold all sessions, so going on without it would look like a loss.
             raise StorageUnavailableError(
                 str(error.filename or self._path), os.strerror(error.errno or 0)
             ) from error
@@ -88,7 +88,7 @@ class SnapshotRecovery:
         return self.home / FILE_NAME
 
     async def _quarantine_links(self) -> None:
-        """A link could lead to a file of another user, so what it leads to is neither read nor written."""
+        """Quarantine links, which could lead to files of other users: no link is followed."""
         for path in (self._path, await in_thread(partial(backup_path, self._path))):
             if await in_thread(path.is_symlink):
                 kept = await self._quarantine_file(path)
@@ -97,7 +97,7 @@ class SnapshotRecovery:
                 )
 
     async def _verified_generation(self) -> int | None:
-        """Read the end of the file; all of it only if database and file cannot be sure to agree."""
+        """Read the end of the file; read all of it only if file and database may differ."""
         found = await in_thread(partial(read_bytes_tail, self._path, MAX_TAIL))
         if found is None:
             return None
@@ -109,7 +109,7 @@ class SnapshotRecovery:
         return None
 
     async def _verify_or_quarantine(self, generation: int) -> None:
-        """A file of an earlier generation is just late. Anything else is set aside before it is replaced."""
+        """Verify the whole file: an earlier generation is late; a later or broken one is quarantined."""
         try:
             written = await in_thread(lambda: verify(read_all(self._path) or b""))
         except InvalidSnapshotError as error:
@@ -123,7 +123,7 @@ class SnapshotRecovery:
             self.context.db.generation.go_on_above(written.generation)
 
     async def _import_files(self) -> None:
-        """The database is new: what the files hold is all there is."""
+        """Import the files into a new database."""
         content = await self._read_both_files()
         content = await in_thread(partial(with_routing_table, content, self.home, self.zone))
         if content.meta is not None:
@@ -146,7 +146,7 @@ class SnapshotRecovery:
             )
 
     async def _read_both_files(self) -> SnapshotContent:
-        """The file's content; what is missing in a damaged one comes from the generation before it."""
+        """Return the content of the file; of a damaged file, completed by the generation before it."""
         content = _EMPTY
         for path in (await in_thread(partial(backup_path, self._path)), self._path):
             found = await self._read_file(path)
@@ -157,7 +157,7 @@ class SnapshotRecovery:
         return content
 
     async def _read_file(self, path: Path) -> SnapshotContent | None:
-        """One file, which goes to the quarantine if it is not whole."""
+        """Return the content of one file, which goes to the quarantine if it is damaged."""
         raw = await in_thread(partial(read_all, path))
         if raw is None:
             return None
@@ -174,7 +174,7 @@ class SnapshotRecovery:
         return content
 
     async def _quarantine_rejected(self, rejected: tuple[RejectedEntry, ...]) -> None:
-        """Put members that could not become entries where a person can look at them."""
+        """Write the members that could not become entries into a file in the quarantine."""
         path = self.home / QUARANTINE / f"{FILE_NAME}.{self._current_stamp()}.rejected.json"
         lines = [
             msgspec.json.encode(
@@ -201,7 +201,7 @@ def _write_private(path: Path, content: bytes) -> None:
 
 
 def _add_missing_lanes(content: SnapshotContent, *, by: SnapshotContent) -> SnapshotContent:
-    """The content, with the lanes that only the earlier generation has."""
+    """Return the content with the lanes that only the earlier generation has."""
     entries = {entry.session_key: entry for entry in (*by.entries, *content.entries)}
     return SnapshotContent(
         tuple(entries.values()), (*by.rejected, *content.rejected), content.meta, intact=False

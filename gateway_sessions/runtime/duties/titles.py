@@ -1,7 +1,7 @@
 """The duty that gives new sessions a title, from their first words or by a titler.
 
-What the end of a turn adds is one look at a set in memory. A session is looked at in the first turns only; a
-title that it has, from a person or from before, is never touched.
+The end of a turn only adds the session to a set in memory. A session is looked at after its first turns only,
+and a title that it has is never changed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from gateway_sessions.storage.transactions.sessions import titles
 logger: Final = logging.getLogger(__name__)
 
 MAX_TEXT: Final = 500
-"""So much of each side is enough to find a title."""
+"""The characters of each side that a titler gets."""
 MAX_PEOPLE: Final = 2
-"""After more messages than this it is too late: people know the session by what they see of it."""
+"""The most messages of people after which a session still gets a title."""
 MAX_TRIES: Final = 4
 MAX_WAITING: Final = 256
 REMEMBERED: Final = 4096
@@ -39,7 +39,7 @@ TIMEOUT: Final = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class FirstExchange:
-    """How a session began: what people said first, and the answer, each cut to 500 characters."""
+    """The first messages of a session and the answer, each cut to 500 characters."""
 
     session_id: str
     messages: tuple[str, ...]
@@ -47,16 +47,16 @@ class FirstExchange:
 
 
 Titler: TypeAlias = Callable[[FirstExchange], Awaitable[str | None]]
-"""Proposes what to call a session, or None; it may ask a model, and is given half a minute."""
+"""Proposes a title for a session, or None; it may ask a model, and has half a minute."""
 
 
 async def plain_titler(exchange: FirstExchange) -> str | None:
-    """The first words that say something: three to seven of them, without asking anybody."""
+    """Return the first three to seven words that say something, without asking a model."""
     return plain_title(exchange.messages)
 
 
 class Titling:
-    """Sessions that may want a title, and the duty that gives them one."""
+    """Keeps the sessions that may lack a title, and gives them one."""
 
     def __init__(self, db: SessionDB, clock: Clock, titler: Titler | None) -> None:
         self._db = db
@@ -67,7 +67,7 @@ class Titling:
         self._alarm = Alarm(clock)
 
     def consider_session(self, session_id: str) -> None:
-        """A turn of the session has ended. Where too many wait already, a later turn will do."""
+        """Let a session get a title after a turn; if too many wait, a later turn does that."""
         if self._titler is None or self._tries.get(session_id, 0) >= MAX_TRIES:
             return
         if len(self._waiting) < MAX_WAITING:
@@ -75,7 +75,7 @@ class Titling:
             self._alarm.ring()
 
     async def run(self) -> None:
-        """Look at whatever waits, one after the other, until cancelled."""
+        """Give waiting sessions titles, one after another, until cancelled."""
 
         async def sweep() -> None:
             self._alarm.reset()
@@ -85,7 +85,7 @@ class Titling:
         await repeat_sweep(sweep, self._alarm.wait, failed=failed)
 
     async def sweep(self) -> int:
-        """Look at all that wait now; how many got a title."""
+        """Look at all waiting sessions; return the number of those that got a title."""
         titled = 0
         while self._waiting:
             session_id = next(iter(self._waiting))
@@ -94,7 +94,7 @@ class Titling:
         return titled
 
     async def _title_session(self, session_id: str) -> bool:
-        """Give the session a title if it wants one and there is one to give."""
+        """Give a session a title if it has none; return whether it got one."""
         self._tries[session_id] = self._tries.get(session_id, 0) + 1
         try:
             return await self._find_and_set_title(session_id)
@@ -116,12 +116,12 @@ class Titling:
             return False
         proposed = await self._ask_titler(FirstExchange(session_id, tuple(people), answers[0]))
         titled = proposed is not None and await self._db.set_auto_title_if_empty(session_id, proposed)
-        if titled or len(people) == MAX_PEOPLE:  # the end of a later turn need not look again
+        if titled or len(people) == MAX_PEOPLE:  # later turns need not look again
             self._tries[session_id] = MAX_TRIES
         return titled
 
     async def _ask_titler(self, exchange: FirstExchange) -> str | None:
-        """What the titler proposes in time."""
+        """Return the titler's proposal; None if it fails or takes too long."""
         assert self._titler is not None  # noqa: S101 -- nothing waits without one
         if self._titler is plain_titler:
             return await plain_titler(exchange)

@@ -20,7 +20,7 @@ _PASSING: Final = (StorageError, SnapshotError, SessionBusyError)
 
 
 class UnfinishedErasures:
-    """What was left undone: by an earlier process, or because a call was cancelled or failed."""
+    """Finishes erasures of an earlier process, and those whose call was cancelled or failed."""
 
     def __init__(self, db: SessionDB, clock: Clock, incidents: Incidents) -> None:
         self._db = db
@@ -29,7 +29,7 @@ class UnfinishedErasures:
         self._alarm = Alarm(clock)
 
     async def find_unfinished(self) -> None:
-        """See what an earlier process has left; erasures are reported."""
+        """Look for erasures that an earlier process has left, and report them as an incident."""
         count = await self._db.unfinished_erasures()
         if count:
             detail = f"{count} erasures were cut off; they are finished in the background"
@@ -39,17 +39,17 @@ class UnfinishedErasures:
             self.wake()
 
     def wake(self) -> None:
-        """There may be something to finish."""
+        """Sweep soon: there may be an erasure to finish."""
         self._alarm.ring()
 
     async def run(self) -> None:
-        """Finish whatever there is; what stands in the way is waited for."""
+        """Finish erasures until cancelled; after a failure, try again in a minute."""
         failed = failure_reporter(logger, "an erasure could not be finished", {"action": "erasure_failed"})
         await self._wait_until_woken()
         await repeat_sweep(self.sweep, self._wait_or_retry, failed=failed, passing=_PASSING)
 
     async def _wait_or_retry(self, finished: int | None) -> None:
-        """Wait until there may be something to finish; after a failure there is."""
+        """Wait until there may be an erasure to finish; after a failure there is one."""
         if finished is None:
             await self._clock.sleep(RETRY_SECONDS)
             self.wake()
@@ -60,7 +60,7 @@ class UnfinishedErasures:
         self._alarm.reset()
 
     async def sweep(self) -> int:
-        """Finish what there is now; how many erasures."""
+        """Finish all removals and erasures; return the number of erasures."""
         await self._db.finish_removals()
         if not await self._db.unfinished_erasures():
             return 0

@@ -1,11 +1,8 @@
 """The stream of events of a store and its gateway, with bounded listeners that miss the oldest.
 
-What happens in a store and its gateway, for metrics and user interfaces: one stream that holds nobody up.
-
-Listeners are told after the fact. Each has room for so many events; whoever is too slow misses the oldest
-ones, and hears how many at the place where they would have been.
-
-What a commit did to sessions, as events: each row of the transition log, and what it means in a word.
+Events are for metrics and user interfaces, and delay nobody. Each listener has room for a number of events; a
+listener that is too slow misses the oldest ones, and gets their number at the place where they would have
+been.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class EventKind(StrEnum):
-    """What can happen."""
+    """The kinds of events."""
 
     MESSAGE_ACCEPTED = "message.accepted"
     MESSAGE_MERGED = "message.merged"
@@ -62,7 +59,7 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayEvent:
-    """One thing that happened."""
+    """One event of a store or a gateway."""
 
     kind: EventKind
     at: datetime
@@ -72,7 +69,7 @@ class GatewayEvent:
 
 
 class Events:
-    """Passes on what happens to everybody who listens."""
+    """Passes events on to all listeners."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -88,7 +85,7 @@ class Events:
         at: datetime | None = None,
         **facts: object,
     ) -> None:
-        """Tell that something happened, now or at that instant."""
+        """Pass an event on to all listeners; it happened now, or at that instant."""
         if not self._listeners:
             return
         event = GatewayEvent(
@@ -104,39 +101,40 @@ class Events:
     def listen(self, *, room: int = ROOM, kinds: Iterable[EventKind] | None = None) -> Listener:
         """Listen within `async with`: `async for event in listener`, until the block or the store ends.
 
-        To all kinds, or to some. What there is no room for is missed, and counted.
+        The listener hears events of these kinds, by default of all kinds. When more than *room* events wait,
+        the listener misses the oldest ones, and counts them.
         """
         return Listener(self, room, frozenset(EventKind if kinds is None else kinds))
 
     @property
     def heard(self) -> bool:
-        """Whether anybody listens."""
+        """Whether there is a listener."""
         return bool(self._listeners)
 
     @property
     def closed(self) -> bool:
-        """Whether nothing will happen any more."""
+        """Whether the store has ended, so that no more events come."""
         return self._closed
 
     def add(self, listener: Listener) -> None:
-        """Tell this one as well."""
+        """Pass events on to this listener from now on."""
         self._listeners.add(listener)
 
     def remove(self, listener: Listener) -> None:
-        """Tell this one nothing more."""
+        """Pass no more events on to this listener."""
         self._listeners.discard(listener)
 
     def close(self) -> None:
-        """Nothing happens any more: whoever listens comes to the end."""
+        """End the stream: all listeners come to their end."""
         self._closed = True
         for listener in self._listeners:
             listener.wake()
 
 
 class Listener:
-    """Somebody who listens; whoever is too slow misses the oldest events, and is told how many.
+    """A listener of the stream, with room for a number of events.
 
-    Where its block ends, so does what can be heard: a loop over it in another task comes to its end as well.
+    With the end of its block the iteration ends, also in another task.
     """
 
     def __init__(self, events: Events, room: int, kinds: frozenset[EventKind]) -> None:
@@ -150,10 +148,10 @@ class Listener:
         self._untold = 0
         self._listens = False
         self.missed: int = 0
-        """How many events there was no room for, in all."""
+        """The number of all events that the listener has missed."""
 
     def hear(self, event: GatewayEvent) -> None:
-        """Keep an event until it is asked for."""
+        """Keep an event until it is taken."""
         if event.kind not in self._kinds:
             return
         if len(self._heard) == self._heard.maxlen:
@@ -163,7 +161,7 @@ class Listener:
         self.wake()
 
     def wake(self) -> None:
-        """There is something to look at."""
+        """Wake the task that iterates."""
         self._news.set()
 
     async def __aenter__(self) -> Self:
@@ -183,13 +181,13 @@ class Listener:
         while not self._heard:
             if self._events.closed or not self._listens:
                 raise StopAsyncIteration
-            if self._news.is_set():  # else another task waits for it already
+            if self._news.is_set():  # else another task waits for the event already
                 self._news = anyio.Event()
             await self._news.wait()
         return self._take_next()
 
     def take(self) -> list[GatewayEvent]:
-        """All that was heard and not taken yet, without waiting for more."""
+        """Return all events that were not taken yet, without waiting for more."""
         return [self._take_next() for _ in range(len(self._heard) + bool(self._untold))]
 
     def _take_next(self) -> GatewayEvent:
@@ -201,13 +199,13 @@ class Listener:
 
 
 class SessionEvents:
-    """Tells of sessions, in the order of the commits."""
+    """Emits events of sessions, in the order of the commits: each transition, and its meaning in a word."""
 
     def __init__(self, events: Events) -> None:
         self._events = events
 
     def emit_news(self, news: Sequence[CommittedChange]) -> None:
-        """Tell of all that one commit left behind."""
+        """Emit the events of one commit."""
         if not self._events.heard:
             return
         for one in news:
@@ -257,7 +255,7 @@ class SessionEvents:
         )
 
     def _emit_reset(self, row: Transition) -> None:
-        """One for each reset, with the way back: what took the session's place, and why."""
+        """Emit the reset: the reason, the new session and the one before."""
         self._events.emit(
             EventKind.SESSION_RESET,
             row.session_key,

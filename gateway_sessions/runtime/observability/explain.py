@@ -20,7 +20,7 @@ HISTORY = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Everything that decides about one lane now."""
+    """All facts that decide about a lane now."""
 
     session_key: str
     now: datetime
@@ -33,13 +33,13 @@ class Explanation:
     """The same instant on the clock of the policy's zone."""
     active_work: bool
     next_message: str
-    """What the next message will do, and why, in one sentence."""
+    """The effect of the next message and its reason, in one sentence."""
     history: tuple[SessionTransition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What decides about every lane."""
+    """The rules that decide about every lane."""
 
     now: datetime
     policies: PolicyBook
@@ -47,7 +47,7 @@ class Rules:
 
 
 async def explain(db: Reader, session_key: str, rules: Rules, *, active_work: bool) -> Explanation:
-    """Look at a lane without changing anything."""
+    """Explain a lane without changing it."""
     entry = await db.read(partial(entries.load, session_key))
     lane = await db.read(partial(lists.lane_state, session_key))
     history = await db.read(partial(lists.list_transitions, session_key, HISTORY))

@@ -15,13 +15,13 @@ KEPT: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """One thing that was not as it should be, and what became of it."""
+    """Damage or a fault that was found, and what was done about it."""
 
     action: str
     """A stable word, such as `snapshot_quarantined`."""
     detail: str
     path: str | None = None
-    """Where what was set aside can be found."""
+    """The file that was set aside, if any."""
 
 
 class Incidents:
@@ -34,7 +34,7 @@ class Incidents:
         return iter(tuple(self._kept))
 
     def report(self, action: str, detail: str, path: object = None) -> None:
-        """Log an incident and keep it."""
+        """Log an incident, and keep it in the list."""
         incident = Incident(action, detail, str(path) if path is not None else None)
         self._kept.append(incident)
         logger.warning("the store was not as it should be", extra={"action": action, "detail": detail})
