@@ -108,7 +108,6 @@ class BlockingPart(Generic[R]):
         self._loop = loop
 
     def _run_and_wait(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of a coroutine."""
         return self._loop.run_and_wait(work)
 
     def _call_on_loop(self, look: Callable[[], T]) -> T:

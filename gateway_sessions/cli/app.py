@@ -125,7 +125,6 @@ def _read_global_options(
 
 
 def _command_name_in(given: Sequence[str]) -> str:
-    """Return the words that name a command, as far as they name one."""
     words = [one for one in options_in_front(given) if not one.startswith("-")]
     known: Mapping[str, object] = command_line().commands
     while words and words[0] not in known:

@@ -163,7 +163,6 @@ class Conversation:
         return due or explanation.entry.state not in (gs.SessionState.ACTIVE, gs.SessionState.RESUME_PENDING)
 
     async def _confirm_move(self, session_id: str, *, move: bool) -> None:
-        """Ask for confirmation before another lane loses its session."""
         there = await self._store.lookup_by_session_id(session_id, scope=gs.Scope.operator())
         if there is not None:
             where = f"{session_id} is the conversation of {there.session_key}"

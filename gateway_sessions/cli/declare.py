@@ -70,8 +70,7 @@ def _parse_between(
 
 
 Limit: TypeAlias = Annotated[
-    int,
-    typer.Option("--limit", "-n", parser=whole_number(1, MAX_COUNT), help="Show at most N.", metavar="N"),
+    int, typer.Option("--limit", "-n", parser=whole_number(1, MAX_COUNT), help="Show at most N.", metavar="N")
 ]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Only this platform.", metavar="NAME")]
 Archived: TypeAlias = Annotated[bool, typer.Option("--archived", help="Archived ones.")]

@@ -97,10 +97,7 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
     (NothingToUndoError, Advice(Exit.NOT_FOUND, "see what happened: gateway-sessions explain KEY")),
     (
         NoStoreError,
-        Advice(
-            Exit.NOT_FOUND,
-            "name the store's directory: --home DIR; or begin one: gateway-sessions chat",
-        ),
+        Advice(Exit.NOT_FOUND, "name the store's directory: --home DIR; or begin one: gateway-sessions chat"),
     ),
     (SessionBusyError, Advice(Exit.BUSY, "try again when the turn has ended")),
     (
@@ -116,14 +113,8 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
     (ForeignDatabaseError, Advice(Exit.WRONG_USE, "name another place")),
     (StorageCorruptError, Advice(Exit.FAILED, MEND_FILE)),
     (StorageFullError, Advice(Exit.FAILED, "free some room on the disk")),
-    (
-        UnknownProviderError,
-        Advice(Exit.FAILED, "correct the address, or install the package that knows it"),
-    ),
-    (
-        BrokenProviderError,
-        Advice(Exit.FAILED, "see what is installed: gateway-sessions doctor"),
-    ),
+    (UnknownProviderError, Advice(Exit.FAILED, "correct the address, or install the package that knows it")),
+    (BrokenProviderError, Advice(Exit.FAILED, "see what is installed: gateway-sessions doctor")),
     (OperatorsTaskError, Advice(Exit.FAILED, "ask whoever runs the server")),
     (
         MissingRightError,

@@ -101,7 +101,6 @@ def _kind_at(path: KeyPath) -> Kind | None:
 
 
 def _is_empty_block(one: WrittenValue) -> bool:
-    """Return whether only the name of a block was written."""
     return one.value is None and isinstance(_kind_at(one.path), Block | NamedBlocks)
 
 
@@ -165,7 +164,6 @@ def _masked_text(one: WrittenValue) -> str:
 
 
 def _as_file_text(value: object) -> str:
-    """Return the value as a file writes it."""
     if isinstance(value, list):
         return f"[{', '.join(map(_as_file_text, cast('list[object]', value)))}]"
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -225,7 +225,6 @@ def _inherit_policy(base: SessionResetPolicy, **fields: Any) -> SessionResetPoli
 
 
 def _problems_in_error(error: ConfigError | InvalidPolicyError) -> Iterator[tuple[str, ValueProblem]]:
-    """Yield the key and the problem of each value that a record refuses."""
     if isinstance(error, InvalidPolicyError):
         yield "timezone" if error.field == "zone" else error.field, ValueProblem(error.problem)
     else:

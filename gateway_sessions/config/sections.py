@@ -39,10 +39,7 @@ class Provider(StrEnum):
 
 _USUAL: Final = "user@host:port/name"
 _SERVER_URLS: Final = MappingProxyType[str, tuple[str, ...]](
-    {
-        Provider.POSTGRESQL: ("postgresql://", "postgres://"),
-        Provider.MYSQL: ("mysql://", "mariadb://"),
-    }
+    {Provider.POSTGRESQL: ("postgresql://", "postgres://"), Provider.MYSQL: ("mysql://", "mariadb://")}
 )
 
 

@@ -49,6 +49,5 @@ def _zone_candidates(environ: Mapping[str, str], etc: Path) -> Iterator[str]:
 
 
 def _zone_name_in_path(name: str) -> str:
-    """Return the name of a zone for its name or a path to its file."""
     found = _IN_ZONE_DATABASE.search(name)
     return found[1] if found else name

@@ -12,12 +12,7 @@ RESERVED_MEMBERS: Final = frozenset({"messages", "model", "stream", "stream_opti
 
 
 def request_body(
-    history: Iterable[Chat],
-    *,
-    model: str,
-    instructions: str,
-    further: Mapping[str, Any],
-    usage: bool = True,
+    history: Iterable[Chat], *, model: str, instructions: str, further: Mapping[str, Any], usage: bool = True
 ) -> dict[str, Any]:
     """Return the body of a request; *usage* asks for counted tokens, which some endpoints refuse."""
     system = [{"role": "system", "content": instructions}] if instructions else []

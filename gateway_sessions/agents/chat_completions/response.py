@@ -18,11 +18,7 @@ import msgspec
 from gateway_sessions.agents.chat_completions.failures import quote_from
 from gateway_sessions.core.checks import is_whole_number
 from gateway_sessions.core.storable_text import MAX_WORD
-from gateway_sessions.core.usage.usage_events import (
-    MAX_COST_USD,
-    MAX_COUNT,
-    UsageFacts,
-)
+from gateway_sessions.core.usage.usage_events import MAX_COST_USD, MAX_COUNT, UsageFacts
 from gateway_sessions.errors import ModelAnswerError
 
 END: Final = "[DONE]"

@@ -138,7 +138,6 @@ async def import_hermes(
 
 
 def _answer_import(context: CommandContext, source: Path, report: ImportReport) -> None:
-    """Report what was imported, and what was not."""
     if report.errors and not report.imported:
         if not report.skipped:
             more = len(report.errors) + report.more_findings - 1

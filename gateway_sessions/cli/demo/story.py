@@ -28,12 +28,7 @@ ADA_IN_TEAM = replace(TEAM, user_id="4711", user_name="Ada")
 BOB_IN_TEAM = replace(TEAM, user_id="4712", user_name="Bob")
 TRICKSTER = SessionSource(platform="telegram", chat_id="-100:4711", chat_type="group")
 KEY_WIDTHS = (18, 38)
-QUERIES = (
-    ("ada", '"a taxi"'),
-    ("ada", "night -good"),
-    ("lin", "机场"),
-    ("bob", "taxi"),
-)
+QUERIES = (("ada", '"a taxi"'), ("ada", "night -good"), ("lin", "机场"), ("bob", "taxi"))
 HIT_WIDTHS = (5, 13, 10)
 POINTERS: Final = MappingProxyType(
     {
@@ -47,7 +42,6 @@ POINTERS: Final = MappingProxyType(
 
 
 async def _play_scenes() -> None:
-    """Play all scenes, one after the other."""
     say("", strong("gateway_sessions: one lane, one session, one turn at a time, whatever happens"))
     note("Stores, gateways and processes are real, the clock, the platforms and the model are not.")
     with tempfile.TemporaryDirectory() as directory:

@@ -129,7 +129,6 @@ def _lane_state(one: LaneInUse, overview: Overview) -> Text:
 
 
 def _when_retried(overview: Overview) -> str:
-    """Return in words when a turn that was cut off is tried again."""
     served = overview.owner is not None and overview.owner.agents is not None
     return "soon" if served or overview.elsewhere else AT_START
 

@@ -99,7 +99,6 @@ def _cost_text(used: UsageSum) -> str | None:
 
 
 def _top_sessions_table(top: TopSessions) -> list[RenderableType]:
-    """Return a table of the longest and busiest sessions."""
     ways: tuple[tuple[str, tuple[TopSession, ...], Callable[[int], str]], ...] = (
         ("longest", top.longest, lambda amount: span(timedelta(seconds=amount))),
         ("most messages", top.most_messages, lambda amount: counted(amount, "message")),
@@ -224,7 +223,6 @@ def _busiest_time(report: Insights) -> str | None:
 
 
 def _key_facts(key: str) -> list[tuple[str, object]]:
-    """Return the parts of a session key in words."""
     account = account_in_key(key)
     parts = [decode_part(part) for part in without_account(key).split(":")]
     if len(parts) < 4 or parts[0] != "agent":  # noqa: PLR2004 -- agent, namespace, platform, kind

@@ -33,12 +33,7 @@ def sessions_table(found: Sequence[SessionSummary], now: datetime) -> Renderable
     when = [ago(one.last_active, now) for one in found]
     identity = Column("ID", whole=True)
     if any(one.title for one in found):
-        columns = (
-            Column("Title", TITLE),
-            Column("Preview", PREVIEW),
-            Column("Last Active"),
-            identity,
-        )
+        columns = (Column("Title", TITLE), Column("Preview", PREVIEW), Column("Last Active"), identity)
         rows = [(one.title, one.preview, then, one.session_id) for one, then in zip(found, when, strict=True)]
         return rows_table(columns, rows)
     columns = (Column("Preview", 50), Column("Last Active"), Column("Src", 10), identity)

@@ -101,7 +101,6 @@ class FittedRows:
         yield table
 
     def _columns_that_stay(self, widths: Sequence[int], room: int) -> list[int]:
-        """Return the indices of the columns that stay when others are left out."""
         left = list(range(len(widths)))
         while sum(widths[place] + GAP for place in left) - GAP > room:
             leaving = max(left, key=lambda place: (self.columns[place].leaves, place))
@@ -118,7 +117,6 @@ class FittedRows:
         return Text.assemble(text[: width - 1 - half], "…", text[len(text) - half :])
 
     def _natural_widths(self) -> list[int]:
-        """Return the width of each column if there were room for all."""
         widths: list[int] = []
         for place, one in enumerate(self.columns):
             widest = max([len(one.name), *(row[place].cell_len for row in self.rows)])

@@ -250,7 +250,6 @@ def _after_key(picker: Picker, key: PickerKey) -> Picker:
 
 
 def _needs_more_rows(picker: Picker, key: PickerKey) -> bool:
-    """Return whether a key refers to a row that is not known yet."""
     steps = {PickerKey.DOWN: 1, PickerKey.PAGE_DOWN: picker.height}.get(key, 0)
     beyond = steps > 0 and picker.selected_index + steps >= len(picker.rows)
     return not picker.is_fresh or (beyond and not picker.has_all_rows)

@@ -75,7 +75,6 @@ class SessionBrowser:
         return after_resize(picker, rows_that_fit(self._size[1]))
 
     async def _apply_and_draw(self) -> None:
-        """Apply all waiting changes, and draw the picker."""
         self._anew = False
         self._picker = (await self._changes.get())(self._picker)
         while not self._changes.empty() and not self._picker.is_over:

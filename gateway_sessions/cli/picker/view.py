@@ -130,7 +130,6 @@ def _session_line(
 def _padded_line(
     first: Text, beside: Iterable[tuple[_PickerColumn, Text]], width: int, style: str, *, mark: bool = False
 ) -> Text:
-    """Return one line, padded to the width of the terminal."""
     cells = list(beside)
     room = max(width - len(MARK) - sum(column.width + GAP for column, _ in cells), 0)
     line = Text(MARK if mark else " " * len(MARK), style=style)
@@ -190,7 +189,6 @@ def _position_text(picker: Picker) -> str:
 
 
 def _hints_that_fit(hints: Iterable[str], room: int) -> str:
-    """Return as many key hints as fit."""
     told = ""
     for one in hints:
         longer = f"{told} · {one}" if told else one
