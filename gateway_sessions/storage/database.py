@@ -221,22 +221,22 @@ class SessionDB(
     async def vacuum(self) -> VacuumReport:
         """Rewrite the database file without gaps. Writers wait, and the disk needs room for both files."""
         self._check_running()
-        return await self._upkeep("be vacuumed").vacuum()
+        return await self._require_upkeep("be vacuumed").vacuum()
 
     async def optimise(self) -> None:
         """Update the statistics that the database plans queries by; `vacuum` does so as well."""
         self._check_running()
-        await self._upkeep("be optimised").optimise()
+        await self._require_upkeep("be optimised").optimise()
 
     async def empty_log(self) -> bool:
         """Empty the write-ahead log; False if a reader still holds an old moment."""
         self._check_running()
-        return await self._upkeep("have its log emptied").empty_log()
+        return await self._require_upkeep("have its log emptied").empty_log()
 
     async def overwrite_deleted(self, *, overwrite: bool) -> None:
         """Overwrite the space of deleted rows with zeros from now on, or stop doing so."""
         self._check_running()
-        await self._upkeep("overwrite what is deleted").overwrite_deleted(overwrite=overwrite)
+        await self._require_upkeep("overwrite what is deleted").overwrite_deleted(overwrite=overwrite)
 
     @property
     def has_upkeep(self) -> bool:
@@ -245,13 +245,13 @@ class SessionDB(
 
     def newest_backup(self) -> datetime | None:
         """Return the time of the newest backup. It reads the disk: call it from a thread."""
-        return self._upkeep("be backed up").newest_backup()
+        return self._require_upkeep("be backed up").newest_backup()
 
     async def back_up(self, *, keep: int | None = None) -> Path:
         """Back up the database as it is now, check the backup, and remove all but the newest *keep*."""
         self._check_running()
         async with self._eraser.copying:
-            return await self._upkeep("be backed up").back_up(self._clock.now(), keep=keep)
+            return await self._require_upkeep("be backed up").back_up(self._clock.now(), keep=keep)
 
     @property
     def _change_ids(self) -> Iterator[int]:
@@ -266,7 +266,7 @@ class SessionDB(
     def _stems_of(self, asked: Stemming | str | None) -> StoreStems:
         return StoreStems(self._engine, self._index, asked)
 
-    def _upkeep(self, what: str) -> Upkeep:
+    def _require_upkeep(self, what: str) -> Upkeep:
         if self._engine.upkeep is None:
             problem = f"cannot {what} from here; that is done on the server, with the means of its operator"
             raise OperatorsTaskError(self.place, problem)
@@ -292,7 +292,7 @@ class SessionDB(
 
     def _end_epoch(self) -> Transaction[None]:
         yield from meta.store_final_generation(self.generation.current, self.ownership.epoch)
-        yield from self.ownership.leave()
+        yield from self.ownership.leave_cluster()
 
 
 class _ReadingDB(SessionDB):

@@ -19,10 +19,10 @@ from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.errors import StorageUnavailableError, StoreBusyError, UnsupportedStorageError
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.control.client import ask_to_drain
-from gateway_sessions.storage.files.atomic_file import sweep_temporaries, write_atomically
+from gateway_sessions.storage.files.atomic_file import remove_temporaries_of, write_atomically
 from gateway_sessions.storage.files.private_files import (
     FILE_MODE,
-    make_private,
+    close_to_other_users,
     make_private_directory,
     make_private_file,
 )
@@ -83,7 +83,7 @@ def prepare_home(home: Path, *, allow_network: bool) -> None:
         raise StorageUnavailableError(str(home), "cannot be written by this user; check its owner and mode")
     if allow_network:
         return
-    kind = network_filesystem(home.resolve(), _mounts())
+    kind = network_filesystem(home.resolve(), _read_mounts())
     if kind is not None:
         raise UnsupportedStorageError(
             str(home),
@@ -108,13 +108,13 @@ def network_filesystem(path: Path, mountinfo: str) -> str | None:
 
 
 @asynccontextmanager
-async def owned(home: Path, clock: Clock, *, wait: float = 0.0) -> AsyncGenerator[None]:
+async def own_home(home: Path, clock: Clock, *, wait: float = 0.0) -> AsyncGenerator[None]:
     """Own the home until the end of the block; wait for another owner up to *wait* seconds.
 
     The other owner is told that a process waits, and decides itself when it ends. The lock belongs to an open
     file: it ends with this process, however that ends, and no other process can steal it.
     """
-    lock = await in_thread(partial(_lock_of, home))
+    lock = await in_thread(partial(_home_lock, home))
     waited, asked = 0.0, False
     try:
         while not await in_thread(partial(_try_to_own, lock, home, clock)):
@@ -127,7 +127,7 @@ async def owned(home: Path, clock: Clock, *, wait: float = 0.0) -> AsyncGenerato
     finally:
         # A cancellation may arrive while the thread takes the lock, so only the lock itself tells.
         if lock.is_locked:
-            await in_thread(partial(_release, lock, home))
+            await in_thread(partial(_release_lock, lock, home))
 
 
 def refuse_unfinished_repair(database: Path) -> None:
@@ -148,7 +148,7 @@ def describe_owner(home: Path) -> str:
     return f"process {owner.get('pid')} on {owner.get('host')} since {owner.get('since')}"
 
 
-def _lock_of(home: Path) -> BaseFileLock:
+def _home_lock(home: Path) -> BaseFileLock:
     # Imported here because its import takes longer than that of all our own modules.
     from filelock import FileLock  # noqa: PLC0415
 
@@ -164,17 +164,17 @@ def _try_to_own(lock: BaseFileLock, home: Path, clock: Clock) -> bool:
     except OSError as error:
         raise StorageUnavailableError(str(home / LOCK_FILE), error.strerror or str(error)) from error
     failpoint("home_owned")
-    _introduce(home, clock)
+    _write_owner_note(home, clock)
     return True
 
 
-def _release(lock: BaseFileLock, home: Path) -> None:
+def _release_lock(lock: BaseFileLock, home: Path) -> None:
     with contextlib.suppress(OSError):
         (home / OWNER_FILE).unlink(missing_ok=True)
     lock.release()
 
 
-def _introduce(home: Path, clock: Clock) -> None:
+def _write_owner_note(home: Path, clock: Clock) -> None:
     owner = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -182,7 +182,7 @@ def _introduce(home: Path, clock: Clock) -> None:
     }
     with contextlib.suppress(OSError):
         _close_to_others(home)
-        sweep_temporaries(home / OWNER_FILE)
+        remove_temporaries_of(home / OWNER_FILE)
         write_atomically(home / OWNER_FILE, msgspec.json.encode(owner) + b"\n")
 
 
@@ -193,10 +193,10 @@ def _close_to_others(home: Path) -> None:
             continue
         for one in folder.iterdir():
             if wanted.fullmatch(one.name) and one.is_file() and not one.is_symlink():
-                make_private(one)
+                close_to_other_users(one)
 
 
-def _mounts() -> str:
+def _read_mounts() -> str:
     try:
         return MOUNTS.read_text("utf-8")
     except OSError:

@@ -53,7 +53,7 @@ class Ownership:
         self.change_ids: Iterator[int] = itertools.count()
         """Rising ids for rows. Writing transactions take them, so that they rise in the order of commits."""
         self.entry_ids: Iterator[int] = itertools.count()
-        self.retry = OpeningRetry(wait, None if engine.shared is None else self._blockers)
+        self.retry = OpeningRetry(wait, None if engine.shared is None else self._describe_blockers)
         """Repeats what a server refuses while the store is being opened."""
         self.membership: Membership | None = self._membership_in(cluster, listener)
         """This process as one node of several that have the store open; None where only one process can."""
@@ -78,7 +78,7 @@ class Ownership:
         opening = await self._engine.write(partial(meta.open_store, self._secret))
         self._first_id = first_change_id(self._clock.now(), opening.last_change_id)
         self.change_ids = self._engine.begin_epoch(opening.epoch, self._first_id)
-        self._enter(opening)
+        self._use_opening(opening)
 
     def start(self, tasks: TaskGroup) -> None:
         """Begin to send heartbeats, where other nodes may have the store open."""
@@ -91,7 +91,7 @@ class Ownership:
             return nodes.bury_silent_nodes()
         return nodes.sole_opening(self.epoch, self._first_id)
 
-    def leave(self) -> Transaction[None]:
+    def leave_cluster(self) -> Transaction[None]:
         """Tell the other nodes that this one has ended."""
         if self.membership is not None:
             yield from nodes.remove_node(self.epoch)
@@ -105,19 +105,19 @@ class Ownership:
             cluster,
             name=cluster.name or f"{socket.gethostname()}:{self._engine.path.parent}"[-LONGEST_NAME:],
             clock=None if isinstance(self._clock, SystemClock) else self._clock,
-            on_joined=self._take_over,
+            on_joined=self._use_joined_node,
             on_silent=listener.hear_silence,
         )
 
-    def _take_over(self, joined: JoinedNode) -> None:
-        self._enter(joined.opening)
+    def _use_joined_node(self, joined: JoinedNode) -> None:
+        self._use_opening(joined.opening)
         self._on_joined(joined.opening)
 
-    def _enter(self, opening: meta.StoreOpening) -> None:
+    def _use_opening(self, opening: meta.StoreOpening) -> None:
         self.opening = opening
         self.entry_ids = itertools.count(opening.epoch << EPOCH_BITS)
 
-    async def _blockers(self) -> str:
+    async def _describe_blockers(self) -> str:
         """Return the processes that keep a store from being opened, in words."""
         if self.shared is None:
             return ""

@@ -26,11 +26,11 @@ from gateway_sessions._process.retry import Backoff
 from gateway_sessions.core.identity.hermes_keys import spell_for_hermes
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.entries import Dialect
-from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder, parse
+from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder, parse_snapshot
 from gateway_sessions.errors import GatewaySessionsError, SnapshotError, StoreStoppedError
 from gateway_sessions.ports import Clock, Reader
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.files.atomic_file import AtomicFile, Files, read_all
+from gateway_sessions.storage.files.atomic_file import AtomicFile, FileCalls, read_whole_file
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.column_decoding import log_skipped_row
@@ -61,7 +61,7 @@ class SnapshotForm:
     interval: timedelta = timedelta(seconds=1)
 
 
-class SessionsJson:
+class SnapshotWriter:
     """Keeps the file a complete, recent copy of the index."""
 
     def __init__(
@@ -70,7 +70,7 @@ class SessionsJson:
         db: SessionDB,
         clock: Clock,
         form: SnapshotForm,
-        files: Files | None = None,
+        files: FileCalls | None = None,
         on_taken: Callable[[str], object] = lambda _: None,
     ) -> None:
         """Call *on_taken* once for each lane whose key in Hermes belongs to another lane."""
@@ -78,9 +78,9 @@ class SessionsJson:
         self._db = db
         self._clock = clock
         self._form = form
-        self._files = files or Files()
+        self._files = files or FileCalls()
         self._on_taken = on_taken
-        self._told: set[str] = set()
+        self._reported_keys: set[str] = set()
         self._written = -1
         """The generation on disk, as far as this process knows."""
         self._waiters: list[asyncio.Future[None]] = []
@@ -94,7 +94,7 @@ class SessionsJson:
         self._failures = 0
         """The number of writes that failed since the last one that did not."""
 
-    async def trust(self, generation: int) -> None:
+    async def accept_generation(self, generation: int) -> None:
         """Accept that the file shows that generation; its size tells how long the next write will take."""
         self._written = generation
         with suppress(OSError):
@@ -105,15 +105,15 @@ class SessionsJson:
         """Write after changes, several in one file; at once when a caller waits."""
         try:
             while True:
-                await self._change()
+                await self._wait_for_changes()
                 self._db.generation.changed.clear()
                 self._served, self._waiters = self._waiters, []
                 self._urgent = anyio.Event()
-                self._answer(await self._try_to_write())
+                self._wake_waiters(await self._write_or_report())
         finally:
             self._stopped = True
             self._served += self._waiters
-            self._answer(StoreStoppedError("store"))
+            self._wake_waiters(StoreStoppedError("store"))
 
     async def flush(self) -> None:
         """Return when the file has all changes made before; raise `SnapshotError` if it cannot be written."""
@@ -126,7 +126,7 @@ class SessionsJson:
         self._urgent.set()
         await waiter
 
-    async def _change(self) -> None:
+    async def _wait_for_changes(self) -> None:
         """Wait for a change, and for others to join it, unless a caller waits for the file."""
         async with anyio.create_task_group() as tasks:
 
@@ -143,11 +143,11 @@ class SessionsJson:
             await self._urgent.wait()
             tasks.cancel_scope.cancel()
 
-    async def _try_to_write(self) -> SnapshotError | None:
+    async def _write_or_report(self) -> SnapshotError | None:
         problem: SnapshotError | None = None
         started = asyncio.get_running_loop().time()
         try:
-            self._written = await self._write()
+            self._written = await self._write_generation()
         except (OSError, GatewaySessionsError) as error:
             problem = SnapshotError(str(self.path), str(error), committed=True)
             problem.__cause__ = error
@@ -162,7 +162,7 @@ class SessionsJson:
         """Return how long to pause after a write of that duration."""
         return min(max(self._form.interval, took / SHARE_OF_TIME), LONGEST_PAUSE)
 
-    def _answer(self, problem: GatewaySessionsError | None) -> None:
+    def _wake_waiters(self, problem: GatewaySessionsError | None) -> None:
         """Wake the callers that wait for this write; some may have been cancelled meanwhile."""
         for waiter in self._served:
             if waiter.done():
@@ -173,32 +173,32 @@ class SessionsJson:
                 waiter.set_exception(problem)
         self._served = []
 
-    async def _write(self) -> int:
+    async def _write_generation(self) -> int:
         """Write one generation, whole; at any failure the file is the old or the new one."""
         generation = (
             self._db.generation.current
         )  # read before the view opens, which then has at least this generation
         async with self._db.view() as reader, self._new_file() as file:
-            encoder = SnapshotEncoder(self._form.dialect, self._form.zone, await self._spelt(reader))
+            encoder = SnapshotEncoder(self._form.dialect, self._form.zone, await self._hermes_keys(reader))
             await self._db.write(partial(meta.set_fact, meta.GENERATION, generation))
-            await in_thread(lambda: file.write(encoder.header()))
+            await in_thread(lambda: file.write(encoder.encode_header()))
             after: str | None = ""
             damaged: list[str] = []
             while after is not None:
                 page = await reader.read(partial(expire.load_key_page, after, PAGE))
-                entries = await self._with_last_known(page) if page.damaged else page.entries
-                await in_thread(partial(_append, file, encoder, entries))
+                entries = await self._complete_damaged(page) if page.damaged else page.entries
+                await in_thread(partial(_append_lines, file, encoder, entries))
                 failpoint("snapshot_page")
                 damaged += page.damaged
                 after = page.after
-            tail = encoder.tail(generation, self._clock.now())
+            tail = encoder.encode_tail(generation, self._clock.now())
             await in_thread(lambda: file.write(tail))
             failpoint("snapshot_complete")
         failpoint("snapshot_replaced")
         self._last_known = {key: self._last_known[key] for key in damaged}
         return generation
 
-    async def _with_last_known(self, page: KeyPage) -> list[SessionEntry]:
+    async def _complete_damaged(self, page: KeyPage) -> list[SessionEntry]:
         """Return the entries of a page; a damaged one stays as in the file, where a repair finds it."""
         new = [key for key in page.damaged if key not in self._last_known]
         if new:
@@ -209,7 +209,7 @@ class SessionsJson:
         kept = [entry for key in page.damaged if (entry := self._last_known[key]) is not None]
         return sorted((*page.entries, *kept), key=attrgetter("session_key"))
 
-    async def _spelt(self, reader: Reader) -> Mapping[str, str]:
+    async def _hermes_keys(self, reader: Reader) -> Mapping[str, str]:
         """Return the names of lanes that Hermes knows under another key."""
         if self._form.dialect is not Dialect.HERMES:
             return {}
@@ -218,8 +218,8 @@ class SessionsJson:
             keys += page
         spelling = await in_thread(partial(spell_for_hermes, keys))
         for key in spelling.taken:
-            if key not in self._told:
-                self._told.add(key)
+            if key not in self._reported_keys:
+                self._reported_keys.add(key)
                 self._on_taken(key)
         return spelling.keys
 
@@ -240,11 +240,11 @@ class SessionsJson:
 def _entries_in(path: Path) -> dict[str, SessionEntry]:
     """Return the entries of a file, as far as they can be decoded."""
     try:
-        content = parse(read_all(path) or b"")
+        content = parse_snapshot(read_whole_file(path) or b"")
     except (OSError, GatewaySessionsError):
         return {}
     return {entry.session_key: entry for entry in content.entries}
 
 
-def _append(file: AtomicFile, encoder: SnapshotEncoder, page: list[SessionEntry]) -> None:
-    file.write(encoder.lines(page))
+def _append_lines(file: AtomicFile, encoder: SnapshotEncoder, page: list[SessionEntry]) -> None:
+    file.write(encoder.encode_entries(page))

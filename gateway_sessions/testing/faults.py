@@ -29,7 +29,7 @@ from typing import Final, TypeVar
 
 from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.storage.files.atomic_file import Files
+from gateway_sessions.storage.files.atomic_file import FileCalls
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class FileCall:
 _ERRNO: Final = {Fault.EIO: errno.EIO, Fault.ENOSPC: errno.ENOSPC}
 
 
-class FaultyFiles(Files):
+class FaultyFiles(FileCalls):
     """Makes file calls, of which the *at_call*-th fails in one of four ways, and records them."""
 
     def __init__(self, *, at_call: int = 0, fault: Fault = Fault.KILL) -> None:

@@ -51,7 +51,7 @@ GUARDS: dict[tuple[str, str], str] = {
     ("runtime/gateway/runner.py", "TurnRunner._run_turn"): "logged; other people's turns go on",
     (
         "storage/control/server.py",
-        "ControlServer._result",
+        "ControlServer._run_operation",
     ): "told to the client and logged; the store goes on",
     (
         "storage/engines/server/batching.py",
@@ -87,10 +87,10 @@ GUARDS: dict[tuple[str, str], str] = {
         "SqliteSearchIndex._run_duty",
     ): "reported; what is wrong with the index stops nobody",
     ("storage/search/sqlite_file.py", "IndexFile.connect"): "the file is let go of, then it is raised again",
-    ("storage/transfer/export_files.py", "writing"): "the new file is abandoned, then it is raised again",
+    ("storage/transfer/export_files.py", "open_target"): "the new file is abandoned, then it is raised again",
     (
         "storage/sessions_json.py",
-        "SessionsJson._new_file",
+        "SnapshotWriter._new_file",
     ): "the new file is abandoned, then it is raised again",
 }
 

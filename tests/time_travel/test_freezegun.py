@@ -15,7 +15,7 @@ from freezegun.api import FrozenDateTimeFactory
 from gateway_sessions import Config, EndReason, SessionResetPolicy, SessionSource, SystemClock
 from gateway_sessions.config import Durability, SessionDBConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.core.sessions.reset_policy import ResetMode
-from gateway_sessions.core.sessions_json.snapshot import parse
+from gateway_sessions.core.sessions_json.snapshot import parse_snapshot
 from gateway_sessions.runtime.store.store import SessionStore
 
 NOON = "2026-03-07 12:00:00"
@@ -72,7 +72,7 @@ async def live_a_day(home: Path, tick) -> None:
         for value in (old, touched, settled, new, read_back, explanation.entry, explanation.history):
             assert_plain(value)
         assert_plain([explanation.now, explanation.next_reset_at])
-    assert_plain(parse((home / "sessions.json").read_bytes(), UTC).entries)
+    assert_plain(parse_snapshot((home / "sessions.json").read_bytes(), UTC).entries)
 
 
 @freeze_time(NOON, real_asyncio=True)

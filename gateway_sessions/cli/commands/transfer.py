@@ -129,7 +129,7 @@ async def import_hermes(
             async with context.open_dry_run() as db:
                 report = await rehearse_hermes_import(db, context.home_and_config()[1], path, progress=show)
         else:
-            HermesHome.at(
+            HermesHome.find_home(
                 path.expanduser().absolute()
             )  # a directory that is no Hermes home must not create a store
             async with context.open_owned(may_be_new=True) as store:

@@ -62,8 +62,8 @@ def entry_to_dict(
     stored: dict[str, Any] = {
         "session_key": entry.session_key,
         "session_id": entry.session_id,
-        "created_at": _spell(entry.created_at, dialect, zone),
-        "updated_at": _spell(entry.updated_at, dialect, zone),
+        "created_at": _spell_instant(entry.created_at, dialect, zone),
+        "updated_at": _spell_instant(entry.updated_at, dialect, zone),
         "display_name": entry.display_name,
         "platform": entry.platform,
         "chat_type": entry.chat_type,
@@ -79,7 +79,7 @@ def entry_to_dict(
         "suspended": entry.suspended,
         "resume_pending": entry.resume_pending,
         "resume_reason": entry.resume_reason,
-        "last_resume_marked_at": marked_at and _spell(marked_at, dialect, zone),
+        "last_resume_marked_at": marked_at and _spell_instant(marked_at, dialect, zone),
         "is_fresh_reset": entry.is_fresh_reset,
         "was_auto_reset": reset_for is not None,
         "auto_reset_reason": reset_for and reset_for.value,
@@ -101,33 +101,33 @@ def entry_from_dict(key: str, stored: Mapping[str, Any], zone: tzinfo = UTC) -> 
     Raises `InvalidInputError` if it cannot be an entry. A different `session_key` inside is ignored.
     """
     members = _Members(stored, zone)
-    take = members.take
-    updated_at = members.instant("updated_at")
-    readable: dict[str, Any] = {name: take(name, _count, 0) for name in _COUNTS}
-    readable |= {name: take(name, _text, None) for name in ("display_name", "platform")}
+    take = members.take_member
+    updated_at = members.take_instant("updated_at")
+    readable: dict[str, Any] = {name: take(name, _check_count, 0) for name in _COUNTS}
+    readable |= {name: take(name, _check_text, None) for name in ("display_name", "platform")}
     state, state_reason, state_since = _read_state(members)
     entry = SessionEntry(
         session_key=check_stored_key(key),
         session_id=check_session_id(stored.get("session_id")),
-        created_at=members.instant("created_at"),
+        created_at=members.take_instant("created_at"),
         updated_at=updated_at,
-        last_interaction_at=take("last_interaction_at", members.as_instant, updated_at),
+        last_interaction_at=take("last_interaction_at", members.parse_instant, updated_at),
         origin=_read_origin(members),
-        chat_type=take("chat_type", _text, "dm"),
-        owner=_safe_text("owner", "" if (owner := stored.get("owner")) is None else owner),
+        chat_type=take("chat_type", _check_text, "dm"),
+        owner=_check_storable_text("owner", "" if (owner := stored.get("owner")) is None else owner),
         state=state,
         state_reason=state_reason,
         state_since=state_since,
         opened_by=_read_opening(members),
-        reset_had_activity=take("reset_had_activity", _flag, False),  # noqa: FBT003 -- the default of a flag
+        reset_had_activity=take("reset_had_activity", _check_flag, False),  # noqa: FBT003 -- the default of a flag
         previous_session_id=take("previous_session_id", check_session_id, None),
-        estimated_cost_usd=take("estimated_cost_usd", _amount, 0.0),
-        cost_status=take("cost_status", _text, "unknown"),
+        estimated_cost_usd=take("estimated_cost_usd", _check_amount, 0.0),
+        cost_status=take("cost_status", _check_text, "unknown"),
         model_override=_read_model_override(stored.get("model_override")),
         reset_policy=_read_policy(members),
         busy_mode=take("busy_mode", BusyMode, None),
-        zone=take("zone", _zone_name, None),
-        deferred_boundary=take("deferred_boundary", members.as_instant, None),
+        zone=take("zone", _check_zone_name, None),
+        deferred_boundary=take("deferred_boundary", members.parse_instant, None),
         **readable,
     )
     extra = _read_extra(members, entry.origin)
@@ -148,7 +148,7 @@ def check_stored_key(key: str) -> str:
         raise unusable_part("session_key", "is empty or begins with an underscore")
     if _PATH_LIKE.search(key):
         raise unusable_part("session_key", "could be taken for a path")
-    return _safe_text("session_key", key)
+    return _check_storable_text("session_key", key)
 
 
 class _Members:
@@ -159,7 +159,7 @@ class _Members:
         self.set_aside: dict[str, Any] = {}
         self._zone = zone
 
-    def take(self, name: str, convert: Callable[[Any], T], default: T) -> T:
+    def take_member(self, name: str, convert: Callable[[Any], T], default: T) -> T:
         """Return the member's value, or the default if the member is missing or cannot be used."""
         value = self.stored.get(name)
         if value is None:
@@ -170,23 +170,23 @@ class _Members:
             self.set_aside[name] = value
             return default
 
-    def instant(self, name: str) -> datetime:
+    def take_instant(self, name: str) -> datetime:
         """Return a time that the entry cannot do without, or raise `InvalidInputError`."""
         try:
-            return self.as_instant(self.stored.get(name))
+            return self.parse_instant(self.stored.get(name))
         except ValueError as error:
             raise unusable_part(name, "is missing or no ISO time") from error
 
-    def flag(self, name: str) -> bool:
+    def take_flag(self, name: str) -> bool:
         """Return a flag that decides about the state, or raise `InvalidInputError`: it is never guessed."""
         value = self.stored.get(name)
-        return False if value is None else _flag(value, name)
+        return False if value is None else _check_flag(value, name)
 
-    def overrule(self, *names: str) -> None:
+    def keep_overruled(self, *names: str) -> None:
         """Keep the values of these members, although another member overrules them."""
         self.set_aside.update({name: value for name in names if (value := self.stored.get(name))})
 
-    def as_instant(self, value: object) -> datetime:
+    def parse_instant(self, value: object) -> datetime:
         """Return the instant of an ISO text, or raise `InvalidInputError`."""
         if not isinstance(value, str):
             raise unusable_part("time", "is not text")
@@ -200,7 +200,7 @@ class _Members:
         return instant
 
 
-def _spell(instant: datetime, dialect: Dialect, zone: tzinfo) -> str:
+def _spell_instant(instant: datetime, dialect: Dialect, zone: tzinfo) -> str:
     if dialect is Dialect.NATIVE:
         return instant.isoformat()
     return instant.astimezone(zone).replace(tzinfo=None).isoformat()
@@ -239,31 +239,37 @@ def _own_members(entry: SessionEntry, dialect: Dialect, zone: tzinfo) -> dict[st
 
 def _read_state(members: _Members) -> tuple[SessionState, str | None, datetime | None]:
     """Return one state from Hermes' flags: suspended wins, then expired, then waiting to be resumed."""
-    suspended, pending = members.flag("suspended"), members.flag("resume_pending")
-    expired = members.flag("expiry_finalized" if "expiry_finalized" in members.stored else "memory_flushed")
-    since = members.take("state_since", members.as_instant, None)
+    suspended, pending = members.take_flag("suspended"), members.take_flag("resume_pending")
+    expired = members.take_flag(
+        "expiry_finalized" if "expiry_finalized" in members.stored else "memory_flushed"
+    )
+    since = members.take_member("state_since", members.parse_instant, None)
     if pending and not (suspended or expired):
-        marked_at = members.take("last_resume_marked_at", members.as_instant, None)
-        return SessionState.RESUME_PENDING, members.take("resume_reason", _text, None), since or marked_at
-    members.overrule("resume_pending", "resume_reason", "last_resume_marked_at")
+        marked_at = members.take_member("last_resume_marked_at", members.parse_instant, None)
+        return (
+            SessionState.RESUME_PENDING,
+            members.take_member("resume_reason", _check_text, None),
+            since or marked_at,
+        )
+    members.keep_overruled("resume_pending", "resume_reason", "last_resume_marked_at")
     if suspended:
-        members.overrule("expiry_finalized", "memory_flushed")
-        return SessionState.SUSPENDED, members.take("state_reason", _text, None), since
+        members.keep_overruled("expiry_finalized", "memory_flushed")
+        return SessionState.SUSPENDED, members.take_member("state_reason", _check_text, None), since
     if expired:
-        return SessionState.EXPIRED, members.take("state_reason", EndReason, None), since
-    return SessionState.ACTIVE, members.take("state_reason", _text, None), since
+        return SessionState.EXPIRED, members.take_member("state_reason", EndReason, None), since
+    return SessionState.ACTIVE, members.take_member("state_reason", _check_text, None), since
 
 
 def _read_opening(members: _Members) -> EndReason | None:
     """Return the opening reason that the first turn has to tell; an unknown reason stays unknown."""
-    automatic = members.take("was_auto_reset", _flag, False)  # noqa: FBT003 -- the default of a flag
-    fresh = members.take("is_fresh_reset", _flag, False)  # noqa: FBT003 -- the default of a flag
-    reason = members.take("auto_reset_reason", EndReason, None)
+    automatic = members.take_member("was_auto_reset", _check_flag, False)  # noqa: FBT003 -- the default of a flag
+    fresh = members.take_member("is_fresh_reset", _check_flag, False)  # noqa: FBT003 -- the default of a flag
+    reason = members.take_member("auto_reset_reason", EndReason, None)
     if automatic and reason is not None and reason.is_automatic:
-        members.overrule("is_fresh_reset")
+        members.keep_overruled("is_fresh_reset")
         return reason
-    members.overrule("was_auto_reset", "auto_reset_reason")
-    return EndReason.SESSION_RESET if fresh else members.take("opened_by", EndReason, None)
+    members.keep_overruled("was_auto_reset", "auto_reset_reason")
+    return EndReason.SESSION_RESET if fresh else members.take_member("opened_by", EndReason, None)
 
 
 def _read_origin(members: _Members) -> SessionSource | None:
@@ -271,15 +277,15 @@ def _read_origin(members: _Members) -> SessionSource | None:
     stored = members.stored.get("origin")
     if isinstance(stored, dict) and stored:
         return SessionSource.from_dict(cast("dict[str, Any]", stored))
-    members.overrule("origin")
+    members.keep_overruled("origin")
     return None
 
 
 def _read_policy(members: _Members) -> SessionResetPolicy | None:
     """Return the session's own policy; if it has unknown members, the original is kept as well."""
-    policy = members.take("reset_policy", _policy, None)
+    policy = members.take_member("reset_policy", _decode_policy, None)
     if policy is not None and members.stored["reset_policy"].keys() - policy.to_dict().keys():
-        members.overrule("reset_policy")
+        members.keep_overruled("reset_policy")
     return policy
 
 
@@ -289,7 +295,7 @@ def _read_model_override(stored: object) -> dict[str, str] | None:
         return None
     members = cast("dict[str, object]", stored).items()
     override = clean_model_override({name: value for name, value in members if isinstance(value, str)})
-    return {name: _text(value) for name, value in (override or {}).items()} or None
+    return {name: _check_text(value) for name, value in (override or {}).items()} or None
 
 
 def _read_extra(members: _Members, origin: SessionSource | None) -> Mapping[str, Any]:
@@ -313,39 +319,39 @@ def check_writable(members: Mapping[str, Any]) -> None:
         raise unusable_part("entry", "holds what JSON or UTF-8 cannot express") from error
 
 
-def _text(value: object) -> str:
+def _check_text(value: object) -> str:
     return storable_name("text", value)
 
 
-def _safe_text(name: str, value: object) -> str:
+def _check_storable_text(name: str, value: object) -> str:
     if not isinstance(value, str) or UNSAFE_CHARACTERS.search(value):
         raise unusable_part(name, "is not text, or holds control characters or halves of surrogate pairs")
     return value
 
 
-def _zone_name(value: object) -> str:
-    return zone_named(_safe_text("zone", value)).key
+def _check_zone_name(value: object) -> str:
+    return zone_named(_check_storable_text("zone", value)).key
 
 
-def _flag(value: object, name: str = "flag") -> bool:
+def _check_flag(value: object, name: str = "flag") -> bool:
     if not isinstance(value, bool):
         raise unusable_part(name, "is neither true nor false")
     return value
 
 
-def _count(value: object) -> int:
+def _check_count(value: object) -> int:
     if type(value) is not int or not 0 <= value <= MAX_COUNT:
         raise unusable_part("count", "is not a whole number that a database holds")
     return value
 
 
-def _amount(value: object) -> float:
+def _check_amount(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
         raise unusable_part("amount", "is not a number")
     return float(value)
 
 
-def _policy(value: object) -> SessionResetPolicy:
+def _decode_policy(value: object) -> SessionResetPolicy:
     if not isinstance(value, dict):
         raise unusable_part("reset_policy", "is not an object")
     return SessionResetPolicy.from_dict(cast("dict[str, Any]", value))

@@ -51,18 +51,18 @@ def plan_import(found: Iterable[SessionEntry], new_ids: Iterator[str], flags: Is
     entries: list[SessionEntry] = []
     continuations: list[Continuation] = []
     for one in newest_first:
-        entry = _owned(one, flags)
+        entry = _with_owner(one, flags)
         holder = holders.setdefault(entry.session_id, entry)
         if holder is entry:
             entries.append(entry)
             continue
         new_id = next(new_ids)
         continuations.append(Continuation(entry.session_key, entry.session_id, new_id, holder.session_key))
-        entries.append(_continued(entry, new_id))
+        entries.append(_with_linked_session(entry, new_id))
     return ImportPlan(tuple(entries), tuple(continuations))
 
 
-def _continued(entry: SessionEntry, session_id: str) -> SessionEntry:
+def _with_linked_session(entry: SessionEntry, session_id: str) -> SessionEntry:
     """Return the lane's entry with a new session that is linked to the shared one."""
     return entry.altered(
         session_id=session_id,
@@ -74,7 +74,7 @@ def _continued(entry: SessionEntry, session_id: str) -> SessionEntry:
     )
 
 
-def _owned(entry: SessionEntry, flags: Isolation) -> SessionEntry:
+def _with_owner(entry: SessionEntry, flags: Isolation) -> SessionEntry:
     """Return the entry with an owner: its own, else its origin's, else one that no person has.
 
     An owner that no person has makes the session visible on its lane only.

@@ -110,15 +110,15 @@ class SnapshotEncoder:
         self._count = 0
         self._last_key = ""
 
-    def header(self) -> bytes:
+    def encode_header(self) -> bytes:
         """Return the beginning of every snapshot."""
-        return self._covered(b"{\n")
+        return self._add_to_checksum(b"{\n")
 
-    def lines(self, entries: Iterable[SessionEntry]) -> bytes:
+    def encode_entries(self, entries: Iterable[SessionEntry]) -> bytes:
         """Return the next page of entries, or raise `InvalidInputError` if JSON cannot express one."""
-        return self._covered(b"".join([self._line(entry) for entry in entries]))
+        return self._add_to_checksum(b"".join([self._encode_entry(entry) for entry in entries]))
 
-    def tail(self, generation: int, written_at: datetime) -> bytes:
+    def encode_tail(self, generation: int, written_at: datetime) -> bytes:
         """Return the end of the snapshot, once all entries are encoded."""
         meta = (
             f'"_meta":{{"format":{FORMAT},"generation":{generation},"entries":{self._count},'
@@ -127,11 +127,11 @@ class SnapshotEncoder:
         ).encode()
         return meta + b',"crc32":"%08x"}}\n' % crc32(meta)
 
-    def _line(self, entry: SessionEntry) -> bytes:
+    def _encode_entry(self, entry: SessionEntry) -> bytes:
         key = entry.session_key
         # One comparison rules out duplicates as well, which a reader would silently merge.
         if key <= self._last_key:
-            raise _unwritable(key, "its key does not come after the one before it")
+            raise _unwritable_entry_error(key, "its key does not come after the one before it")
         check_stored_key(key)
         self._last_key = key
         self._count += 1
@@ -141,11 +141,11 @@ class SnapshotEncoder:
         if name != key:
             stored["session_key"] = name
         try:
-            return _encoded({name: stored})[1:-1] + b",\n"
+            return _encode_member({name: stored})[1:-1] + b",\n"
         except (TypeError, ValueError, RecursionError) as error:
-            raise _unwritable(key, error) from error
+            raise _unwritable_entry_error(key, error) from error
 
-    def _covered(self, piece: bytes) -> bytes:
+    def _add_to_checksum(self, piece: bytes) -> bytes:
         self._checksum.update(piece)
         self._size += len(piece)
         return piece
@@ -166,33 +166,33 @@ def read_tail(last_bytes: bytes, size: int) -> SnapshotMeta | None:
     return SnapshotMeta(int(found[2]), int(found[3]), written_at, covered, found[6].decode())
 
 
-def verify(raw: bytes) -> SnapshotMeta:
+def verify_checksum(raw: bytes) -> SnapshotMeta:
     """Return the file's statements about itself if its bytes match, or raise `InvalidSnapshotError`."""
     meta = read_tail(raw[-MAX_TAIL:], len(raw))
     if meta is None:
         problem = "the file does not end as one that was written completely"
         raise InvalidSnapshotError(problem)
-    if not _matches(raw, meta):
+    if not _matches_checksum(raw, meta):
         problem = f"the file was changed or is damaged: generation {meta.generation} has another checksum"
         raise InvalidSnapshotError(problem)
     return meta
 
 
-def parse(raw: bytes, zone: tzinfo = UTC) -> SnapshotContent:
+def parse_snapshot(raw: bytes, zone: tzinfo = UTC) -> SnapshotContent:
     """Return the content of a file of ours or of Hermes; times without a zone are read in *zone*."""
     meta = read_tail(raw[-MAX_TAIL:], len(raw))
     members = split_members(raw.removeprefix(_BYTE_ORDER_MARK))
     if members is None:
         problem = "the file is empty" if not raw.strip() else "the file does not begin as a JSON object"
         raise InvalidSnapshotError(problem)
-    texts, rejected = _by_key(members)
+    texts, rejected = _members_by_key(members)
     entries: list[SessionEntry] = []
     for key, text in texts.items():
         try:
             entries.append(entry_from_json(key, text, zone))
         except InvalidInputError as error:
-            rejected.append(RejectedEntry(_printable(key), str(error), text))
-    intact = meta is not None and _matches(raw, meta)
+            rejected.append(RejectedEntry(_printable_key(key), str(error), text))
+    intact = meta is not None and _matches_checksum(raw, meta)
     content = SnapshotContent(tuple(entries), tuple(rejected), meta, intact)
     if content.damaged and not entries:
         problem = "the file is damaged, and no entry in it can be read"
@@ -200,11 +200,11 @@ def parse(raw: bytes, zone: tzinfo = UTC) -> SnapshotContent:
     return content
 
 
-def _matches(raw: bytes, meta: SnapshotMeta) -> bool:
+def _matches_checksum(raw: bytes, meta: SnapshotMeta) -> bool:
     return sha256(memoryview(raw)[: meta.size]).hexdigest() == meta.sha256
 
 
-def _by_key(members: Iterable[Member]) -> tuple[dict[str, bytes], list[RejectedEntry]]:
+def _members_by_key(members: Iterable[Member]) -> tuple[dict[str, bytes], list[RejectedEntry]]:
     """Return the members that could be entries, by key, and the rejected ones."""
     texts: dict[str, bytes] = {}
     rejected: list[RejectedEntry] = []
@@ -219,13 +219,15 @@ def _by_key(members: Iterable[Member]) -> tuple[dict[str, bytes], list[RejectedE
             continue
         if key in texts:
             # The later member counts, because every other reader of JSON has been using it.
-            rejected.append(RejectedEntry(_printable(key), "a later member has the same name", texts[key]))
+            rejected.append(
+                RejectedEntry(_printable_key(key), "a later member has the same name", texts[key])
+            )
         if not key.startswith("_"):
             texts[key] = text
     return texts, rejected
 
 
-def _encoded(member: dict[str, Any]) -> bytes:
+def _encode_member(member: dict[str, Any]) -> bytes:
     try:
         return _JSON.encode(member)
     except UnicodeEncodeError:
@@ -233,9 +235,9 @@ def _encoded(member: dict[str, Any]) -> bytes:
         return json.dumps(member, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _printable(key: str) -> str:
+def _printable_key(key: str) -> str:
     return key.encode("utf-8", "backslashreplace").decode()
 
 
-def _unwritable(key: str, problem: object) -> InvalidInputError:
-    return InvalidInputError(f"entry {_printable(key)!r} cannot be written to sessions.json: {problem}")
+def _unwritable_entry_error(key: str, problem: object) -> InvalidInputError:
+    return InvalidInputError(f"entry {_printable_key(key)!r} cannot be written to sessions.json: {problem}")

@@ -32,7 +32,12 @@ from gateway_sessions.core.sessions.recovery import (
 )
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.runtime.context import StoreContext
-from gateway_sessions.storage.files.atomic_file import read_all, remove, sweep_temporaries, write_atomically
+from gateway_sessions.storage.files.atomic_file import (
+    read_whole_file,
+    remove_file,
+    remove_temporaries_of,
+    write_atomically,
+)
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Actor
@@ -149,9 +154,9 @@ class RestartRecords:
     def _read_marker(self) -> bytes | None:
         """Remove what interrupted writes have left; return the marker of the process before."""
         try:
-            sweep_temporaries(self._marker)
-            sweep_temporaries(self._counts)
-            return read_all(self._marker)
+            remove_temporaries_of(self._marker)
+            remove_temporaries_of(self._counts)
+            return read_whole_file(self._marker)
         except (OSError, UnsupportedStorageError) as error:
             _log_file_problem(error)
             return None
@@ -195,7 +200,7 @@ def _replace_file(path: Path, content: bytes | None) -> None:
     """Write or remove a file that only informs, so a disk that refuses it stops nothing."""
     try:
         if content is None:
-            remove(path)
+            remove_file(path)
         else:
             write_atomically(path, content)
     except (OSError, UnsupportedStorageError) as error:

@@ -24,9 +24,9 @@ from gateway_sessions.core.sessions_json.snapshot import (
     MAX_TAIL,
     RejectedEntry,
     SnapshotContent,
-    parse,
+    parse_snapshot,
     read_tail,
-    verify,
+    verify_checksum,
 )
 from gateway_sessions.errors import InvalidSnapshotError, StorageUnavailableError
 from gateway_sessions.runtime.context import StoreContext
@@ -34,12 +34,12 @@ from gateway_sessions.runtime.observability.incidents import Incidents
 from gateway_sessions.storage.files.atomic_file import (
     QUARANTINE,
     backup_path,
-    read_all,
+    file_name_time,
+    move_to_quarantine,
     read_bytes_tail,
-    set_aside,
-    stamp_of,
-    sweep_folder,
-    sweep_temporaries,
+    read_whole_file,
+    remove_temporaries_in,
+    remove_temporaries_of,
     write_atomically,
 )
 from gateway_sessions.storage.files.private_files import make_private_directory
@@ -70,8 +70,8 @@ class SnapshotRecovery:
     async def run(self) -> int | None:
         """Import or verify the file; return the generation that it is known to show, None if unknown."""
         try:
-            await in_thread(partial(sweep_temporaries, self._path))
-            await in_thread(partial(sweep_folder, self.home / QUARANTINE))
+            await in_thread(partial(remove_temporaries_of, self._path))
+            await in_thread(partial(remove_temporaries_in, self.home / QUARANTINE))
             await self._quarantine_links()
             if await self.context.db.read(partial(meta.get_fact, import_entries.IMPORTED)) is None:
                 await self._import_files()
@@ -111,7 +111,7 @@ class SnapshotRecovery:
     async def _verify_or_quarantine(self, generation: int) -> None:
         """Verify the whole file: an earlier generation is late; a later or broken one is quarantined."""
         try:
-            written = await in_thread(lambda: verify(read_all(self._path) or b""))
+            written = await in_thread(lambda: verify_checksum(read_whole_file(self._path) or b""))
         except InvalidSnapshotError as error:
             kept = await self._quarantine_file()
             self.incidents.report("snapshot_quarantined", f"{FILE_NAME}: {error}", kept)
@@ -158,13 +158,13 @@ class SnapshotRecovery:
 
     async def _read_file(self, path: Path) -> SnapshotContent | None:
         """Return the content of one file, which goes to the quarantine if it is damaged."""
-        raw = await in_thread(partial(read_all, path))
+        raw = await in_thread(partial(read_whole_file, path))
         if raw is None:
             return None
         content: SnapshotContent | None = None
         problem = "the file is damaged; the entries in it that can be read are used"
         try:
-            content = await in_thread(partial(parse, raw, self.zone))
+            content = await in_thread(partial(parse_snapshot, raw, self.zone))
         except InvalidSnapshotError as error:
             problem = str(error)
         if content is None or content.damaged:
@@ -188,11 +188,11 @@ class SnapshotRecovery:
 
     async def _quarantine_file(self, path: Path | None = None) -> Path:
         return await in_thread(
-            partial(set_aside, path or self._path, self.home / QUARANTINE, self._current_stamp())
+            partial(move_to_quarantine, path or self._path, self.home / QUARANTINE, self._current_stamp())
         )
 
     def _current_stamp(self) -> str:
-        return stamp_of(self.context.clock.now())
+        return file_name_time(self.context.clock.now())
 
 
 def _write_private(path: Path, content: bytes) -> None:

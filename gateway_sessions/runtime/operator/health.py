@@ -28,9 +28,9 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.runtime.operator.store_client import StoreClient, connect
-from gateway_sessions.storage.control.client import connected
+from gateway_sessions.storage.control.client import connect_to_owner
 from gateway_sessions.storage.engines.registry import OWN_PACKAGE, all_providers
-from gateway_sessions.storage.files.private_files import is_ill_born, ownership
+from gateway_sessions.storage.files.private_files import describe_ownership, is_exposed
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.maintenance.repair import DATABASE, check_store, newest_copy
 from gateway_sessions.storage.tables import nodes
@@ -158,12 +158,12 @@ def _check_files(home: Path) -> Symptom | None:
     wrong = [
         one
         for one in sorted(home.iterdir())
-        if one.name.lstrip(".").startswith(_OWN_FILES) and one.is_file() and is_ill_born(one)
+        if one.name.lstrip(".").startswith(_OWN_FILES) and one.is_file() and is_exposed(one)
     ]
     if not wrong:
         return None
     more = f", and {counted(len(wrong) - 1, 'other file')}" if len(wrong) > 1 else ""
-    told, _, next_step = ownership(wrong[0]).partition("; ")
+    told, _, next_step = describe_ownership(wrong[0]).partition("; ")
     usable = all(os.access(one, os.R_OK | os.W_OK) for one in wrong)
     health = Health.WARNING if usable else Health.BAD
     return Symptom("Files", health, f"{wrong[0]}: {told}{more}", next_step)
@@ -185,7 +185,7 @@ def _check_disk_room(home: Path) -> Symptom:
 
 async def _check_owner(home: Path, *, on_server: bool) -> Symptom:
     try:
-        async with connected(home) as owner:
+        async with connect_to_owner(home) as owner:
             if owner is None:
                 told = "nobody has the store open" + (" in that directory" if on_server else "")
                 return Symptom("Owner", Health.GOOD, told)

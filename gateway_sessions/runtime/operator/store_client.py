@@ -29,7 +29,7 @@ from gateway_sessions.runtime.store.control import (
     find_part_of_operation,
 )
 from gateway_sessions.runtime.store.database_opening import locate_database
-from gateway_sessions.storage.control.client import connected
+from gateway_sessions.storage.control.client import connect_to_owner
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables import entries, nodes
@@ -78,10 +78,10 @@ class StoreClient:
     async def owner(self) -> OwnerStatus | None:
         """How the process is that has the store open; None if there is none that can be asked."""
         asked = describe_operation(Control, "status")
-        async with connected(self.home) as owner:
+        async with connect_to_owner(self.home) as owner:
             if owner is None:
                 return None
-            status: OwnerStatus = await owner.ask("status", {}, asked.returns, seconds=SECONDS)
+            status: OwnerStatus = await owner.request("status", {}, asked.returns, seconds=SECONDS)
             return status
 
     async def living(self) -> frozenset[int] | None:
@@ -111,7 +111,7 @@ class StoreClient:
         return replace(told, lane=replace(told.lane, running=False, cut_off=True))
 
     async def _explain_by_owner(self, session_key: str) -> Explanation:
-        async with connected(self.home) as owner:
+        async with connect_to_owner(self.home) as owner:
             if owner is not None:
                 told: Explanation = await self.do("explain", session_key=session_key)
                 return _in_policy_zone(told)
@@ -142,9 +142,9 @@ class StoreClient:
         until = anyio.current_time() + min(seconds, OPENING_SECONDS)
         while True:
             try:
-                async with connected(self.home) as owner:
+                async with connect_to_owner(self.home) as owner:
                     if owner is not None:
-                        return await owner.ask(name, parameters, asked.returns, seconds=seconds)
+                        return await owner.request(name, parameters, asked.returns, seconds=seconds)
                 return await self._run_as_owner(part, asked, arguments | watched)
             except (ControlError, StoreBusyError) as error:
                 is_final = isinstance(error, ControlError) and not error.passing

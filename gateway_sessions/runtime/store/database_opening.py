@@ -15,10 +15,10 @@ from gateway_sessions.errors import InvalidInputError, UnsupportedStorageError
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.engines.registry import database_path, engine_at, home_of_server, server_at
-from gateway_sessions.storage.files.atomic_file import read_all, remove, write_atomically
+from gateway_sessions.storage.files.atomic_file import read_whole_file, remove_file, write_atomically
 from gateway_sessions.storage.files.private_files import refuse_foreign_link
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.home import owned, prepare_home
+from gateway_sessions.storage.home import own_home, prepare_home
 from gateway_sessions.storage.listener import DatabaseListener
 
 logger: Final = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ def noted_config_file(home: Path) -> Path | None:
     """Return the configuration file that the last owner of a store used, if that file is still there."""
     try:
         refuse_foreign_link(home / CONFIG_NOTE)
-        note = read_all(home / CONFIG_NOTE)
+        note = read_whole_file(home / CONFIG_NOTE)
         path = None if note is None else Path(os.fsdecode(note))
         return path if path is not None and path.is_file() else None
     except (OSError, ValueError, UnsupportedStorageError):
@@ -43,7 +43,7 @@ def note_config_file(home: Path, file: Path | None) -> None:
     """Write down for other programs which file configures the owner of a store; None: there is none."""
     try:
         if file is None:
-            remove(home / CONFIG_NOTE)
+            remove_file(home / CONFIG_NOTE)
         else:
             write_atomically(home / CONFIG_NOTE, os.fsencode(file))
     except (OSError, UnsupportedStorageError) as error:
@@ -97,7 +97,7 @@ class DatabaseOpening:
         if home != self.home:
             # The files beside the database need an owner as well when they live somewhere else.
             await in_thread(lambda: prepare_home(self.home, allow_network=settings.allow_network_filesystem))
-            await cleanup.enter_async_context(owned(self.home, self.clock, wait=self.wait))
+            await cleanup.enter_async_context(own_home(self.home, self.clock, wait=self.wait))
         engine = await in_thread(  # the driver of a server takes its time to be imported
             partial(
                 engine_at,

@@ -24,7 +24,7 @@ from gateway_sessions.runtime.store.open_store import OpenStore
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.hermes.database import HermesDatabase, Row
-from gateway_sessions.storage.hermes.home import HermesHome, HermesLanes, SessionReader, lanes_of
+from gateway_sessions.storage.hermes.home import HermesHome, HermesLanes, SessionReader, read_lanes
 from gateway_sessions.storage.hermes.rows import PROVENANCE, safe_id
 from gateway_sessions.storage.tables.change import Actor
 from gateway_sessions.storage.transactions.transfer import import_entries as transactions
@@ -63,18 +63,18 @@ class HermesImport:
         try:
             home = await in_thread(partial(self._find_home))
             database = await in_thread(partial(self._open_database, home, steps))
-            lanes = await in_thread(partial(lanes_of, home, database, self.zone, self.flags))
+            lanes = await in_thread(partial(read_lanes, home, database, self.zone, self.flags))
             if database is not None:
                 await self._import_sessions(database, lanes)
             written = await self._import_lanes(lanes)
             await in_thread(partial(self._report_left_out, home, database))
         finally:
             await in_thread(steps.close)
-        return self._importer.report(lanes=written, begun=self._begun)
+        return self._importer.make_report(lanes=written, begun=self._begun)
 
     def _find_home(self) -> HermesHome:
         try:
-            return HermesHome.at(self.path.expanduser().absolute())
+            return HermesHome.find_home(self.path.expanduser().absolute())
         except OSError as error:
             raise StorageUnavailableError(str(self.path), error.strerror or str(error)) from error
 
@@ -86,21 +86,21 @@ class HermesImport:
         return steps.enter_context(HermesDatabase(home.database, scratch))
 
     async def _import_sessions(self, database: HermesDatabase, lanes: HermesLanes) -> None:
-        reader = await in_thread(partial(SessionReader.over, database, lanes))
-        places = await in_thread(database.session_rows)
+        reader = await in_thread(partial(SessionReader.for_lanes, database, lanes))
+        places = await in_thread(database.session_rowids)
         seen: set[str] = set()
         for start in range(0, len(places), PAGE):
-            rows = await in_thread(partial(reader.rows, places[start : start + PAGE]))
+            rows = await in_thread(partial(reader.read_rows, places[start : start + PAGE]))
             for row in rows:
                 if isinstance(row, StorageCorruptError):
-                    self._importer.find(FindingKind.ERROR, f"a session cannot be read: {row.problem}")
+                    self._importer.add_finding(FindingKind.ERROR, f"a session cannot be read: {row.problem}")
             readable = [row for row in rows if not isinstance(row, StorageCorruptError)]
             seen |= {str(row["id"]) for row in readable}
             await self._import_page(reader, readable)
-        orphans = await in_thread(lambda: list(reader.orphans(seen)))
+        orphans = await in_thread(lambda: list(reader.orphaned_sessions(seen)))
         for start in range(0, len(orphans), PAGE):
             await self._import_page(reader, orphans[start : start + PAGE])
-        await self._importer.finish()
+        await self._importer.report_missing_parents()
 
     async def _import_page(self, reader: SessionReader, rows: Sequence[Row]) -> None:
         ids = [safe_id(row["id"]) for row in rows]
@@ -109,24 +109,26 @@ class HermesImport:
         for session_id, row in zip(ids, rows, strict=True):
             here = known.get(session_id)
             if here is not None and (here.provenance is not None or not here.empty):
-                await self._report_known_session(session_id, here, reader.extent(row)._asdict())
+                await self._report_known_session(session_id, here, reader.count_messages(row)._asdict())
                 continue
             if session_id != row["id"]:
-                self._importer.find(FindingKind.RENAMED, f"Hermes knows it as {row['id']!r}", session_id)
+                self._importer.add_finding(
+                    FindingKind.RENAMED, f"Hermes knows it as {row['id']!r}", session_id
+                )
             try:
-                batch.append(await in_thread(partial(reader.candidate, row)))
+                batch.append(await in_thread(partial(reader.read_candidate, row)))
             except StorageUnavailableError:
                 raise
             except GatewaySessionsError as error:
-                self._importer.find(FindingKind.ERROR, str(error), session_id)
+                self._importer.add_finding(FindingKind.ERROR, str(error), session_id)
             if sum(one.size for one in batch) >= MAX_BYTES:
                 await self._import_batch(reader, batch)
                 batch = []
         await self._import_batch(reader, batch)
 
     async def _import_batch(self, reader: SessionReader, batch: Sequence[SessionToImport]) -> None:
-        await in_thread(reader.database.still_the_same)
-        outcomes = await self._importer.take(batch)
+        await in_thread(reader.database.require_unchanged)
+        outcomes = await self._importer.import_batch(batch)
         for one, outcome in zip(batch, outcomes, strict=True):
             if outcome.fate is ImportFate.IMPORTED:
                 self._new.add(one.rows.session_id)
@@ -136,18 +138,18 @@ class HermesImport:
     ) -> None:
         """A session with that id is here; perhaps Hermes has gone on with it since."""
         if here.provenance is None:
-            self._importer.find(FindingKind.CLASH, "another session has its id", session_id)
+            self._importer.add_finding(FindingKind.CLASH, "another session has its id", session_id)
         elif here.provenance != extent:
             then = here.provenance.get("messages")
             now = extent["messages"]
             detail = f"it had {then} messages in Hermes when it was taken in, and has {now} now"
-            self._importer.find(FindingKind.CLASH, f"{detail}; it was left as it is", session_id)
+            self._importer.add_finding(FindingKind.CLASH, f"{detail}; it was left as it is", session_id)
         else:
-            await self._importer.pass_over(session_id, here.parent, here.relation)
+            await self._importer.skip_existing(session_id, here.parent, here.relation)
 
     async def _import_lanes(self, lanes: HermesLanes) -> int:
         """Let the lanes go on with their sessions, unless they have others by now."""
-        find = self._importer.find
+        find = self._importer.add_finding
         for problem in lanes.problems:
             find(FindingKind.LEFT_ALONE, problem)
         for one in lanes.rejected:
@@ -177,13 +179,13 @@ class HermesImport:
             there = state.session_id or "nothing"
             held = f"{entry.session_id} is on lane {state.holder}" if state.holder else "it can be resumed"
             detail = f"lane {entry.session_key} has {there} here; {held}"
-            self._importer.find(FindingKind.LANE, detail, entry.session_id)
+            self._importer.add_finding(FindingKind.LANE, detail, entry.session_id)
 
     def _report_left_out(self, home: HermesHome, database: HermesDatabase | None) -> None:
-        for table, rows in (database.other_tables() if database is not None else {}).items():
-            self._importer.find(FindingKind.LEFT_ALONE, f"{rows} rows of table {table}")
-        for name in home.others():
-            self._importer.find(FindingKind.LEFT_ALONE, name)
+        for table, rows in (database.count_other_rows() if database is not None else {}).items():
+            self._importer.add_finding(FindingKind.LEFT_ALONE, f"{rows} rows of table {table}")
+        for name in home.unread_files():
+            self._importer.add_finding(FindingKind.LEFT_ALONE, name)
 
 
 async def rehearse_hermes_import(

@@ -41,7 +41,7 @@ from gateway_sessions.runtime.store.database_news import DatabaseNews, RewriteFi
 from gateway_sessions.runtime.store.database_opening import DatabaseOpening
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.sessions_json import SessionsJson, SnapshotForm
+from gateway_sessions.storage.sessions_json import SnapshotForm, SnapshotWriter
 
 logger: Final = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class StoreParts:
     pruner: Pruner
     restart: RestartRecords
     titling: Titling
-    snapshot: SessionsJson | None
+    snapshot: SnapshotWriter | None
     incidents: Incidents
     started: StartReport
     cluster: Cluster | None
@@ -217,7 +217,7 @@ class StoreAssembly:
             return given
         return Aliases(given, clock=self.clock)
 
-    async def _open_snapshot(self, context: StoreContext, incidents: Incidents) -> SessionsJson | None:
+    async def _open_snapshot(self, context: StoreContext, incidents: Incidents) -> SnapshotWriter | None:
         """Look at sessions.json as it was left; even a store that writes none takes an old one in."""
         zone = ZoneInfo(context.policies.zone_name)
         recovery = SnapshotRecovery(
@@ -234,9 +234,9 @@ class StoreAssembly:
             return None
         form = SnapshotForm(dialect=settings.format, zone=zone, interval=settings.interval)
         taken = partial(_report_hermes_key_taken, incidents)
-        snapshot = SessionsJson(self.database.home, context.db, self.clock, form, on_taken=taken)
+        snapshot = SnapshotWriter(self.database.home, context.db, self.clock, form, on_taken=taken)
         if shown is not None:
-            await snapshot.trust(shown)
+            await snapshot.accept_generation(shown)
         return snapshot
 
 

@@ -24,7 +24,7 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.storage.api.retention import RetentionMethods, TransferMethods
 from gateway_sessions.storage.engines.protocol import Upkeep
 from gateway_sessions.storage.engines.sqlite.backup import BACKUPS
-from gateway_sessions.storage.files.atomic_file import QUARANTINE, remove
+from gateway_sessions.storage.files.atomic_file import QUARANTINE, remove_file
 from gateway_sessions.storage.files.private_files import is_foreign_link
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.listener import DatabaseListener
@@ -83,16 +83,16 @@ class Eraser:
 
     async def erase(self, subject: Subject, *, keep_copies: bool, progress: OnProgress) -> ErasureReceipt:
         """Forget an owner of sessions in every table and file; return a receipt."""
-        async with self._erasing, self._overwriting():
+        async with self._erasing, self._overwriting_deleted():
             moment = self._clock.now()
-            also = await self._other_ids(subject)
+            also = await self._aliases_in_rooms(subject)
             begin = partial(transactions.begin_erasure, subject, moment, self._change_ids)
             begun = await self._db.write(partial(begin, keep_copies=keep_copies, known_as=also))
             return await self._carry_out(begun.plan, begun.rows, progress)
 
     async def finish_cut_off(self) -> int:
         """Finish the erasures that were cut off; return how many."""
-        async with self._erasing, self._overwriting():
+        async with self._erasing, self._overwriting_deleted():
             plans = await self._db.read(transactions.unfinished_erasures)
             for plan in plans:
                 await self._carry_out(plan, Counter(), _ignore_progress)
@@ -102,7 +102,7 @@ class Eraser:
     def _change_ids(self) -> Iterator[int]:
         return self._ownership.change_ids
 
-    async def _other_ids(self, subject: Subject) -> tuple[str, ...]:
+    async def _aliases_in_rooms(self, subject: Subject) -> tuple[str, ...]:
         """Return the ids by which rooms name a person besides their own: on WhatsApp people have several."""
         if subject.platform != Platform.WHATSAPP or subject.user_id is None:
             return ()
@@ -124,7 +124,7 @@ class Eraser:
         return emptied
 
     @asynccontextmanager
-    async def _overwriting(self) -> AsyncGenerator[None]:
+    async def _overwriting_deleted(self) -> AsyncGenerator[None]:
         """Overwrite the space of deleted rows with zeros until the end of the block."""
         if self._upkeep is None:
             yield
@@ -147,10 +147,10 @@ class Eraser:
             beside = await self._listener.rewrite_files()
             copies = [*await in_thread(partial(copies_of, self._db.path)), *beside.copies]
             if not plan.keep_copies:
-                await in_thread(partial(remove_all, copies))
+                await in_thread(partial(remove_files, copies))
             await self._db.write(partial(transactions.forget_name, plan))
         kept = [*kept_in_rooms(Subject.named(plan.owner))] if plan.owner is not None else []
-        kept += await in_thread(partial(_not_looked_into, self._db.path.parent))
+        kept += await in_thread(partial(_foreign_links, self._db.path.parent))
         rewritten: list[str] = []
         if self._upkeep is None:
             kept += ON_A_SERVER
@@ -257,7 +257,7 @@ class ErasureMethods(TransferMethods, RetentionMethods):
             yield {"room": session_key, **theirs}
         async for session in self.export_all(scope=Scope(owners=frozenset({subject.owner}))):
             yield session
-        async for elsewhere in self._said_elsewhere(subject.owner):
+        async for elsewhere in self._messages_elsewhere(subject.owner):
             yield elsewhere
         last = ""
         while titles := await self.read(
@@ -277,7 +277,7 @@ class ErasureMethods(TransferMethods, RetentionMethods):
         """Return the time at which an owner was erased: messages sent until then must not be taken in."""
         return await self.read(partial(tombstones.erased_at, owner))
 
-    async def _said_elsewhere(self, owner: str) -> AsyncIterator[dict[str, Any]]:
+    async def _messages_elsewhere(self, owner: str) -> AsyncIterator[dict[str, Any]]:
         said, last = MessagesOfPerson(owner), ""
         while found := await self.read(partial(message_erasure.sessions_with, said, last, SESSIONS)):
             for session_id, platform in found:
@@ -303,13 +303,13 @@ def copies_of(database: Path) -> list[Path]:
     return sorted(one for one in (*beside, *inside) if one.is_file() or one.is_symlink())
 
 
-def _not_looked_into(home: Path) -> list[Kept]:
+def _foreign_links(home: Path) -> list[Kept]:
     """Return the folders that are links of other users: the files behind them are not removed."""
     why = "it is a link that another user made or could have made; nothing behind it was removed"
     return [Kept(str(home / one), why) for one in FOLDERS if is_foreign_link(home / one)]
 
 
-def remove_all(paths: Iterable[Path]) -> None:
+def remove_files(paths: Iterable[Path]) -> None:
     """Remove files for good."""
     for path in paths:
-        remove(path)
+        remove_file(path)

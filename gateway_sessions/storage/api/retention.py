@@ -22,7 +22,13 @@ from gateway_sessions.storage.transactions.sessions import remove as transaction
 from gateway_sessions.storage.transactions.sessions.remove import PrunableKind
 from gateway_sessions.storage.transactions.transfer import export
 from gateway_sessions.storage.transactions.transfer.export import BEGINNING, ExportQuery
-from gateway_sessions.storage.transfer.export_files import Lines, SessionWriter, Target, reading, writing
+from gateway_sessions.storage.transfer.export_files import (
+    Lines,
+    SessionWriter,
+    Target,
+    open_target,
+    read_lines,
+)
 from gateway_sessions.storage.transfer.import_files import Importer
 
 MOST_GROUPS: Final = 20
@@ -89,9 +95,9 @@ class RetentionMethods(TransactionRunner):
         removed = [one.session_id for one in plan.members]
         in_use: list[str] = []
         if not dry_run:
-            removed, in_use = await self._remove(plan.groups, progress, unended=unended)
+            removed, in_use = await self._remove_groups(plan.groups, progress, unended=unended)
         gone = frozenset(removed)
-        report = _reported([one for one in plan.members if one.session_id in gone], removed)
+        report = _prune_report([one for one in plan.members if one.session_id in gone], removed)
         return replace(report, dry_run=dry_run, kept_in_use=tuple(in_use))
 
     async def finish_removals(self) -> int:
@@ -106,13 +112,13 @@ class RetentionMethods(TransactionRunner):
                 messages += removed
         return messages
 
-    async def _remove(
+    async def _remove_groups(
         self, groups: Sequence[SessionGroup], progress: OnProgress | None, *, unended: bool
     ) -> tuple[list[str], list[str]]:
         removed: list[str] = []
         in_use: list[str] = []
         total = sum(len(one.members) for one in groups)
-        for batch in _batches(groups):
+        for batch in _batches_of_groups(groups):
             if progress is not None:
                 progress(WorkProgress(doing="Removing sessions", done=len(removed), total=total))
             step = await self.write(
@@ -124,7 +130,7 @@ class RetentionMethods(TransactionRunner):
         return removed, in_use
 
 
-def _reported(gone: Sequence[GroupMember], session_ids: Sequence[str]) -> PruneReport:
+def _prune_report(gone: Sequence[GroupMember], session_ids: Sequence[str]) -> PruneReport:
     return PruneReport(
         dry_run=False,
         session_ids=tuple(session_ids),
@@ -133,7 +139,7 @@ def _reported(gone: Sequence[GroupMember], session_ids: Sequence[str]) -> PruneR
     )
 
 
-def _batches(groups: Sequence[SessionGroup]) -> Iterator[list[SessionGroup]]:
+def _batches_of_groups(groups: Sequence[SessionGroup]) -> Iterator[list[SessionGroup]]:
     """Yield the groups in batches that are removed in one commit each, so small that no write waits long."""
     batch: list[SessionGroup] = []
     messages = 0
@@ -199,7 +205,7 @@ class TransferMethods(TransactionRunner):
         made = new_renderer(format)
         wanted = ExportQuery(scope=scope, source=source, include_hidden=include_hidden)
         database = [self.path.with_name(self.path.name + end) for end in _BESIDE_THE_DATABASE]
-        async with self.view() as reader, writing(target, database) as write:
+        async with self.view() as reader, open_target(target, database) as write:
             writer = SessionWriter(
                 reader=reader, renderer=made, write=write, wanted=wanted, progress=progress
             )
@@ -219,5 +225,5 @@ class TransferMethods(TransactionRunner):
         owner's.
         """
         importer = Importer(self, self._change_ids, dry_run=dry_run, progress=progress)
-        async with aclosing(reading(lines)) as found:
-            return await importer.take_lines(found, owner)
+        async with aclosing(read_lines(lines)) as found:
+            return await importer.import_lines(found, owner)

@@ -68,7 +68,7 @@ class SearchMethods(TransactionRunner):
     ) -> SearchResult:
         """Return messages that match a query: the best ones first, or by `sort` the newest or the oldest."""
         _check_page(limit, offset)
-        wanted, shown, order = _meant(query, scope, options, await self.search_stems())
+        wanted, shown, order = _parse_search(query, scope, options, await self.search_stems())
         if wanted is None:
             return SearchResult()
         return await self._search.search_messages(wanted, shown, order, offset=offset, limit=limit)
@@ -78,7 +78,7 @@ class SearchMethods(TransactionRunner):
     ) -> SessionSearchResult:
         """Return the conversations with messages that match a query, each once, with its best message."""
         _check_page(limit, 0)
-        wanted, shown, order = _meant(query, scope, options, await self.search_stems())
+        wanted, shown, order = _parse_search(query, scope, options, await self.search_stems())
         if wanted is None:
             return SessionSearchResult()
         return await self._search.search_sessions(wanted, shown, order, limit=limit)
@@ -101,7 +101,7 @@ class SearchMethods(TransactionRunner):
         await self._index.rebuild()
 
 
-def _meant(
+def _parse_search(
     query: str, scope: Scope, options: SearchOptions, stems: Stems
 ) -> tuple[Criterion | None, SearchFilter, Order]:
     shown = SearchFilter(
@@ -116,26 +116,26 @@ def _meant(
         include_hidden=options.get("include_hidden", False),
         exclude_sessions=frozenset(options.get("exclude_sessions", ())),
     )
-    mode = _choice("mode", SearchMode, options.get("mode", SearchMode.WORDS))
-    order = _choice("sort", Order, options.get("sort") or Order.BEST)
+    mode = _parse_choice("mode", SearchMode, options.get("mode", SearchMode.WORDS))
+    order = _parse_choice("sort", Order, options.get("sort") or Order.BEST)
     fuzzy = options.get("fuzzy", False)
     if fuzzy and mode is SearchMode.SUBSTRING:
         problem = "fuzzy looks for words like those of the query, so it goes with mode 'words' only"
         raise InvalidInputError(problem)
     wanted = criterion_of(
-        query, literal=mode is SearchMode.SUBSTRING, stems=stems, fuzzy=_flag("fuzzy", fuzzy)
+        query, literal=mode is SearchMode.SUBSTRING, stems=stems, fuzzy=_check_flag("fuzzy", fuzzy)
     )
     return wanted, shown, order
 
 
-def _flag(name: str, given: object) -> bool:
+def _check_flag(name: str, given: object) -> bool:
     if not isinstance(given, bool):
         problem = f"{name} must be True or False, not {given!r}"
         raise InvalidInputError(problem)
     return given
 
 
-def _choice(name: str, choices: type[Choice], given: str) -> Choice:
+def _parse_choice(name: str, choices: type[Choice], given: str) -> Choice:
     try:
         return choices(given)
     except ValueError:

@@ -95,7 +95,7 @@ class SessionRowMethods(TransactionRunner):
 
     async def update_system_prompt(self, session_id: str, system_prompt: str | None) -> None:
         """Store the prompt that the model gets before all messages."""
-        await self._change(
+        await self._change_row(
             "set_system_prompt", session_id, StorableEncoder().text("system_prompt", system_prompt)
         )
 
@@ -109,12 +109,14 @@ class SessionRowMethods(TransactionRunner):
     ) -> None:
         """Store the model that answers from now on, and its settings if they are given."""
         config = StorableEncoder().json("model_config", None if model_config is None else dict(model_config))
-        await self._change("set_session_model", session_id, StorableEncoder().text("model", model), config)
+        await self._change_row(
+            "set_session_model", session_id, StorableEncoder().text("model", model), config
+        )
 
     async def set_session_pinned(self, session_id: str, *, pinned: bool = True) -> None:
         """Keep a session whatever retention says, or stop doing so."""
         check_value("pinned", pinned, bool)
-        await self._change("set_session_pinned", session_id, int(pinned))
+        await self._change_row("set_session_pinned", session_id, int(pinned))
 
     async def message_count(self, session_id: str, *, include_hidden: bool = False) -> int:
         """Return the number of messages in the conversation, or with *include_hidden* of all stored ones."""
@@ -140,7 +142,7 @@ class SessionRowMethods(TransactionRunner):
         )
         return await self.read(transaction)
 
-    async def _change(self, statement: str, session_id: str, *values: object) -> None:
+    async def _change_row(self, statement: str, session_id: str, *values: object) -> None:
         await self.write(partial(session_rows.set_columns, statement, session_id, *values))
 
 
@@ -215,7 +217,7 @@ class LineageMethods(TransactionRunner):
         creates the continuation, and the others get its id. Raise `SessionEndedError` for a session that
         ended otherwise.
         """
-        descent = self._descent(session_id, new_session_id, model=model, system_prompt=system_prompt)
+        descent = self._new_session(session_id, new_session_id, model=model, system_prompt=system_prompt)
         summary = [message_from(one) for one in messages]
         return await self.write(partial(split.continue_in_new_session, descent, summary))
 
@@ -223,7 +225,7 @@ class LineageMethods(TransactionRunner):
         self, session_id: str, new_session_id: str, *, at_message_id: int | str | None = None
     ) -> str:
         """Copy a session, up to and with that message, to a new one; the old one goes on. Return its id."""
-        descent = self._descent(session_id, new_session_id)
+        descent = self._new_session(session_id, new_session_id)
         at = None if at_message_id is None else parse_row_id("at_message_id", at_message_id)
         return await self.write(partial(split.branch_session, descent, at))
 
@@ -260,7 +262,7 @@ class LineageMethods(TransactionRunner):
         check_value("archived", archived, bool)
         await self.write(partial(tables_lineage.set_line_archived, session_id, archived=archived))
 
-    def _descent(self, session_id: str, new_session_id: str, **answered: str | None) -> Descent:
+    def _new_session(self, session_id: str, new_session_id: str, **answered: str | None) -> Descent:
         return Descent(
             session_id=session_id,
             new_session_id=new_session_id,
@@ -306,11 +308,11 @@ class ListingMethods(TransactionRunner):
             exclude_sources=tuple(exclude_sources or ()),
             archived=archived,
             min_message_count=min_message_count,
-            text=_looked_for(search_query),
+            text=_normalized_title(search_query),
             every_session=include_children,
         )
         page = session_lists.list_recent if order_by_last_active else session_lists.list_by_beginning
-        return await self.read(partial(page, wanted, after, _checked(limit)))
+        return await self.read(partial(page, wanted, after, _check_limit(limit)))
 
     async def recent_sessions(
         self, *, scope: Scope, source: str | None = None, limit: int = BROWSED
@@ -325,16 +327,16 @@ class ListingMethods(TransactionRunner):
         self, text: str, *, scope: Scope, limit: int = PAGE
     ) -> list[SessionSummary]:
         """Return sessions whose id is that text, begins with it, or holds it, in this order; of any kind."""
-        return await self.read(partial(session_lists.list_by_id, text, scope, _checked(limit)))
+        return await self.read(partial(session_lists.list_by_id, text, scope, _check_limit(limit)))
 
 
-def _checked(limit: int) -> int:
+def _check_limit(limit: int) -> int:
     if limit < 1:
         problem = f"limit = {limit} must be 1 or more"
         raise InvalidInputError(problem)
     return limit
 
 
-def _looked_for(text: str | None) -> str | None:
+def _normalized_title(text: str | None) -> str | None:
     """Return the text in the form of stored titles; None for an empty one."""
     return unicodedata.normalize("NFC", text.strip()) or None if text else None

@@ -60,12 +60,12 @@ class TranscriptMethods(TransactionRunner):
 
         Raise `SentBeforeErasureError` for a message that was sent before an erasure of its author or owner.
         """
-        given = await _taken(messages)
+        given = await _as_messages(messages)
         transaction = partial(
             transactions.append_messages, session_id, given, self._clock.now(), self._change_ids
         )
         appended = await self.write(transaction)
-        self._tell_of_replacements(session_id, appended.replaced)
+        self._log_replacements(session_id, appended.replaced)
         return appended.message_ids
 
     async def get_messages(
@@ -175,12 +175,12 @@ class TranscriptMethods(TransactionRunner):
 
         Hidden messages stay: the originals behind a summary, and rewound ones.
         """
-        given = await _taken(messages)
+        given = await _as_messages(messages)
         transaction = partial(
             rewrite.replace_conversation, session_id, given, self._clock.now(), self._change_ids
         )
         appended = await self.write(transaction)
-        self._tell_of_replacements(session_id, appended.replaced)
+        self._log_replacements(session_id, appended.replaced)
         return appended.message_ids
 
     async def archive_and_compact(
@@ -190,10 +190,10 @@ class TranscriptMethods(TransactionRunner):
 
         Searches still find the originals; no model gets them.
         """
-        given = await _taken(messages)
+        given = await _as_messages(messages)
         transaction = partial(rewrite.compact_session, session_id, given, self._clock.now(), self._change_ids)
         hidden, appended = await self.write(transaction)
-        self._tell_of_replacements(session_id, appended.replaced)
+        self._log_replacements(session_id, appended.replaced)
         return hidden
 
     async def clear_messages(self, session_id: str) -> int:
@@ -207,7 +207,7 @@ class TranscriptMethods(TransactionRunner):
             rewrite.edit_message, session_id, plain_text(platform_message_id), content, now, self._change_ids
         )
         changed, replaced = await self.write(transaction)
-        self._tell_of_replacements(session_id, int(replaced))
+        self._log_replacements(session_id, int(replaced))
         return changed
 
     async def retract_message(self, session_id: str, platform_message_id: str) -> bool:
@@ -224,7 +224,7 @@ class TranscriptMethods(TransactionRunner):
             partial(rewrite.load_versions, session_id, parse_row_id("message_id", message_id))
         )
 
-    def _tell_of_replacements(self, session_id: str, messages: int) -> None:
+    def _log_replacements(self, session_id: str, messages: int) -> None:
         if messages:
             _log.warning(
                 "characters that cannot be stored were replaced",
@@ -232,7 +232,7 @@ class TranscriptMethods(TransactionRunner):
             )
 
 
-async def _taken(messages: Iterable[Message | Mapping[str, Any]]) -> list[Message]:
+async def _as_messages(messages: Iterable[Message | Mapping[str, Any]]) -> list[Message]:
     """Return the messages as values. Many are made in a thread, because they would hold up the loop."""
     given = list(messages)
     if len(given) > MANY:

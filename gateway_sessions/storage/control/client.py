@@ -26,7 +26,7 @@ from gateway_sessions.core.control_protocol import (
 )
 from gateway_sessions.core.identity.row_ids import ids_to_text
 from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError
-from gateway_sessions.storage.control.socket import FrameStream, find_address, may_talk, user_of
+from gateway_sessions.storage.control.socket import FrameStream, find_address, is_trusted_peer, owner_of_home
 from gateway_sessions.storage.files.threads import in_thread
 
 GREETING_SECONDS: Final = 5.0
@@ -44,17 +44,17 @@ class OwnerConnection:
         self.greeting: Greeting = Greeting(protocol=PROTOCOL, program="", schema=0, pid=0, database="")
         """Names the program and the database of the owner."""
 
-    async def greet(self) -> None:
+    async def read_greeting(self) -> None:
         """Read the owner's greeting; raise `ControlError` if it has another protocol."""
-        self.greeting = self._read(await self._next(GREETING_SECONDS, happened=False), Greeting)
+        self.greeting = self._decode_frame(await self._next_frame(GREETING_SECONDS, happened=False), Greeting)
         if self.greeting.protocol != PROTOCOL:
             problem = (
                 f"is version {self.greeting.program} of gateway_sessions, which speaks protocol "
                 f"{self.greeting.protocol}; this program speaks {PROTOCOL}"
             )
-            raise self._error(problem, happened=False)
+            raise self._control_error(problem, happened=False)
 
-    async def ask(self, do: str, parameters: object, kind: Any, *, seconds: float) -> Any:
+    async def request(self, do: str, parameters: object, kind: Any, *, seconds: float) -> Any:
         """Have an operation carried out; return its result as *kind*, or raise its error."""
         told = encode(ids_to_text(parameters, outside=True))
         request = ControlRequest(do=do, parameters=msgspec.Raw(told), seconds=seconds)
@@ -62,13 +62,15 @@ class OwnerConnection:
             await self._frames.send(request, seconds=seconds)
         except OSError as error:
             problem = "has closed the connection"
-            raise self._error(problem, happened=False, passing=True) from error
-        answer = self._read(await self._next(seconds + GRACE_SECONDS, happened=True), ControlAnswer)
+            raise self._control_error(problem, happened=False, passing=True) from error
+        answer = self._decode_frame(
+            await self._next_frame(seconds + GRACE_SECONDS, happened=True), ControlAnswer
+        )
         if answer.failure is not None:
             raise error_from_failure(answer.failure)
-        return self._read(answer.result, kind)
+        return self._decode_frame(answer.result, kind)
 
-    async def _next(self, seconds: float, *, happened: bool) -> bytes:
+    async def _next_frame(self, seconds: float, *, happened: bool) -> bytes:
         cause: Exception
         gone = False
         try:
@@ -79,22 +81,22 @@ class OwnerConnection:
             problem, cause, gone = "has closed the connection without an answer", error, True
         except InvalidInputError as error:
             problem, cause = f"sends what is no answer: {error}", error
-        raise self._error(problem, happened=happened, passing=gone and not happened) from cause
+        raise self._control_error(problem, happened=happened, passing=gone and not happened) from cause
 
-    def _read(self, body: bytes | msgspec.Raw, kind: Any) -> Any:
+    def _decode_frame(self, body: bytes | msgspec.Raw, kind: Any) -> Any:
         try:
             return decode(body, kind)
         except InvalidInputError as error:
             problem = f"gave an answer that is {error}"
-            raise self._error(problem, happened=True) from error
+            raise self._control_error(problem, happened=True) from error
 
-    def _error(self, problem: str, *, happened: bool, passing: bool = False) -> ControlError:
+    def _control_error(self, problem: str, *, happened: bool, passing: bool = False) -> ControlError:
         what = f"the owner of {self._home}"
         return ControlError(what, problem, may_have_happened=happened, passing=passing)
 
 
 @asynccontextmanager
-async def connected(home: Path) -> AsyncGenerator[OwnerConnection | None]:
+async def connect_to_owner(home: Path) -> AsyncGenerator[OwnerConnection | None]:
     """Connect to the owner of *home*; None if nobody listens there."""
     place = await in_thread(partial(find_address, home))
     try:
@@ -106,9 +108,9 @@ async def connected(home: Path) -> AsyncGenerator[OwnerConnection | None]:
         return
     reader, writer = opened
     async with closing_stream(writer):
-        trusted = await in_thread(partial(user_of, home))
+        trusted = await in_thread(partial(owner_of_home, home))
         try:
-            allowed = may_talk(writer.get_extra_info("socket"), trusted=trusted)
+            allowed = is_trusted_peer(writer.get_extra_info("socket"), trusted=trusted)
         except OSError:  # the owner has ended meanwhile, and its socket is closed
             yield None
             return
@@ -117,7 +119,7 @@ async def connected(home: Path) -> AsyncGenerator[OwnerConnection | None]:
             raise ControlError(who, problem, may_have_happened=False)
         frames = FrameStream(reader, writer, receives=MAX_ANSWER_BYTES, sends=MAX_REQUEST_BYTES)
         connection = OwnerConnection(frames, home)
-        await connection.greet()
+        await connection.read_greeting()
         yield connection
 
 
@@ -125,10 +127,10 @@ async def ask_to_drain(home: Path, *, seconds: float) -> bool:
     """Ask the owner of *home* to drain; return False if nobody listens yet."""
     try:
         with anyio.move_on_after(seconds):
-            async with connected(home) as owner:
+            async with connect_to_owner(home) as owner:
                 if owner is None:
                     return False
-                await owner.ask("drain", {}, Any, seconds=seconds)
+                await owner.request("drain", {}, Any, seconds=seconds)
     except GatewaySessionsError:
         return True  # the owner cannot drain on request: the caller has to wait for its end
     return True

@@ -42,7 +42,7 @@ from gateway_sessions.storage.control.socket import (
     HAS_SOCKETS,
     FrameStream,
     forget_address,
-    may_talk,
+    is_trusted_peer,
     prepare_address,
 )
 from gateway_sessions.storage.files.private_files import bind_private
@@ -93,8 +93,8 @@ class ControlServer:
         listener = socket.socket(socket.AF_UNIX)
         cleanup.callback(listener.close)
         cleanup.push_async_callback(in_thread, partial(forget_address, self._home))
-        await in_thread(partial(_listen, listener, self._home))
-        tasks.start_soon(self._accept, listener)
+        await in_thread(partial(_listen_on_socket, listener, self._home))
+        tasks.start_soon(self._accept_clients, listener)
 
     async def finish(self) -> None:
         """Refuse new requests, and wait a moment for the end of running ones."""
@@ -105,7 +105,7 @@ class ControlServer:
                 await self._ended.wait()
 
     @rests_while_waiting
-    async def _accept(self, listener: socket.socket) -> None:
+    async def _accept_clients(self, listener: socket.socket) -> None:
         async with anyio.create_task_group() as conversations:
             while True:
                 try:
@@ -113,13 +113,13 @@ class ControlServer:
                 except OSError:
                     await anyio.sleep(PAUSE_SECONDS)
                     continue
-                if may_talk(connection) and self._has_room():
+                if is_trusted_peer(connection) and self._make_room_for_client():
                     self._connected += 1
-                    conversations.start_soon(self._converse, connection)
+                    conversations.start_soon(self._serve_client, connection)
                 else:
                     connection.close()
 
-    def _has_room(self) -> bool:
+    def _make_room_for_client(self) -> bool:
         """Return True if one more client fits; disconnect an idle one for it."""
         if self._connected < MAX_CONNECTIONS:
             return True
@@ -129,21 +129,21 @@ class ControlServer:
             return True
         return False
 
-    async def _converse(self, connection: socket.socket) -> None:
+    async def _serve_client(self, connection: socket.socket) -> None:
         try:
             reader, writer = await asyncio.open_unix_connection(sock=connection)
             async with closing_stream(writer):
                 frames = FrameStream(reader, writer, receives=MAX_REQUEST_BYTES, sends=MAX_ANSWER_BYTES)
                 await frames.send(self._greeting, seconds=FRAME_SECONDS)
-                while request := await self._next(frames):
-                    await self._answer(frames, request)
+                while request := await self._next_request(frames):
+                    await self._answer_request(frames, request)
         except OSError:
             pass  # the client is gone, or sent or took only a part of a frame: nobody is left to tell
         finally:
             self._connected -= 1
 
     @rests_while_waiting
-    async def _next(self, frames: FrameStream) -> ControlRequest | None:
+    async def _next_request(self, frames: FrameStream) -> ControlRequest | None:
         """Return the next request; None if the client sends none that can be read, or its place is needed."""
         with anyio.CancelScope() as scope:
             self._idle[scope] = None
@@ -156,11 +156,11 @@ class ControlServer:
                 self._idle.pop(scope, None)
         return None
 
-    async def _answer(self, frames: FrameStream, request: ControlRequest) -> None:
+    async def _answer_request(self, frames: FrameStream, request: ControlRequest) -> None:
         self._under_way += 1
         try:
             try:
-                answer = ControlAnswer(result=msgspec.Raw(await self._result(request)))
+                answer = ControlAnswer(result=msgspec.Raw(await self._run_operation(request)))
                 await frames.send(answer, seconds=FRAME_SECONDS)
             except GatewaySessionsError as error:
                 await frames.send(ControlAnswer(failure=failure_from_error(error)), seconds=FRAME_SECONDS)
@@ -168,7 +168,7 @@ class ControlServer:
             self._under_way -= 1
             self._ended.set()
 
-    async def _result(self, request: ControlRequest) -> bytes:
+    async def _run_operation(self, request: ControlRequest) -> bytes:
         if self._finishing:
             problem = "is just being closed"
             raise ControlError(WHAT, problem, may_have_happened=False, passing=True)
@@ -195,7 +195,7 @@ class ControlServer:
         return answer
 
 
-def _listen(listener: socket.socket, home: Path) -> None:
+def _listen_on_socket(listener: socket.socket, home: Path) -> None:
     """Begin to listen for *home*. Nobody can connect before the mode of the socket is set."""
     place = prepare_address(home)
     listener.setblocking(False)  # noqa: FBT003 -- the only form there is

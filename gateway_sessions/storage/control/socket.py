@@ -24,7 +24,7 @@ import anyio
 
 from gateway_sessions.core.control_protocol import FrameDecoder, encode_frame
 from gateway_sessions.errors import UnsupportedStorageError
-from gateway_sessions.storage.files.atomic_file import read_all, write_atomically
+from gateway_sessions.storage.files.atomic_file import read_whole_file, write_atomically
 from gateway_sessions.storage.files.private_files import make_private_directory
 
 SOCKET_FILE: Final = "sessions.sock"
@@ -59,7 +59,7 @@ def find_address(home: Path) -> Path | None:
     """Return the socket at which the owner of *home* listens, if there is one."""
     if not HAS_SOCKETS:
         return None
-    note = read_all(home / NOTE_FILE)
+    note = read_whole_file(home / NOTE_FILE)
     place = home / SOCKET_FILE if note is None else Path(os.fsdecode(note))
     return place if place.is_socket() else None
 
@@ -72,17 +72,17 @@ def forget_address(home: Path) -> None:
         (home / NOTE_FILE).unlink(missing_ok=True)
 
 
-def may_talk(connection: socket.socket, *, trusted: int | None = None) -> bool:
+def is_trusted_peer(connection: socket.socket, *, trusted: int | None = None) -> bool:
     """Return True if the program at the other end runs as this user, as root, or as the *trusted* user."""
-    return _peer(connection) in {0, os.geteuid(), trusted}
+    return _peer_user(connection) in {0, os.geteuid(), trusted}
 
 
-def user_of(home: Path) -> int:
+def owner_of_home(home: Path) -> int:
     """Return the user that the home belongs to, whom root trusts as well."""
     return home.stat().st_uid
 
 
-def _peer(connection: socket.socket) -> int:
+def _peer_user(connection: socket.socket) -> int:
     """Return the user of the other end; where the system does not tell, the files' modes keep others out."""
     if hasattr(socket, "SO_PEERCRED"):
         told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _LINUX.size)
@@ -143,13 +143,13 @@ class FrameStream:
         """Return the next frame, within *seconds* of its first byte, which may take *idle* to arrive."""
         if idle is not None and not self._received and not self._frames.has_partial_frame:
             with anyio.fail_after(idle):
-                await self._take_some()
+                await self._receive_bytes()
         with anyio.fail_after(seconds):
             while not self._received:
-                await self._take_some()
+                await self._receive_bytes()
         return self._received.popleft()
 
-    async def _take_some(self) -> None:
+    async def _receive_bytes(self) -> None:
         data = await self._reader.read(CHUNK)
         if not data:
             raise ConnectionResetError

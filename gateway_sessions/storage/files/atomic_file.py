@@ -25,10 +25,10 @@ from typing import Final, Self
 
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.storage.files.private_files import (
+    close_to_other_users,
     create_private,
     is_foreign_link,
     link_file,
-    make_private,
     make_private_directory,
     refuse_foreign_link,
     replace_file,
@@ -53,7 +53,7 @@ _LEFT_OVER: Final = re.compile(r"\..+\.[a-z0-9_]{8}\.tmp")
 """The names of temporary files that an interrupted write leaves behind."""
 
 
-class Files:
+class FileCalls:
     """Makes the calls to the operating system, one by one, so that a test can let each of them fail."""
 
     def create(self, directory: Path, prefix: str) -> tuple[int, Path]:
@@ -115,7 +115,7 @@ class Files:
         return [entry.name for entry in directory.iterdir()]
 
 
-OPERATING_SYSTEM: Final = Files()
+OPERATING_SYSTEM: Final = FileCalls()
 
 
 class AtomicFile:
@@ -129,7 +129,7 @@ class AtomicFile:
     one.
     """
 
-    def __init__(self, path: Path, *, files: Files = OPERATING_SYSTEM, keep_backup: bool = False) -> None:
+    def __init__(self, path: Path, *, files: FileCalls = OPERATING_SYSTEM, keep_backup: bool = False) -> None:
         self._path = path
         self._files = files
         self._keeps_backup = keep_backup
@@ -137,7 +137,7 @@ class AtomicFile:
         self._descriptor = _CLOSED
 
     def __enter__(self) -> Self:
-        self._target = _checked(self._path)
+        self._target = _check_path(self._path)
         self._descriptor, self._new = self._files.create(self._target.parent, f".{self._target.name}.")
         self._temporaries.append(self._new)
         return self
@@ -158,26 +158,28 @@ class AtomicFile:
     ) -> None:
         try:
             if kind is None:
-                self._commit()
+                self._replace_target()
         finally:
-            self._discard()
+            self._remove_temporary()
 
-    def _commit(self) -> None:
+    def _replace_target(self) -> None:
         self._files.fsync(self._descriptor)
-        self._close()
+        self._close_descriptor()
         if self._keeps_backup:
-            self._back_up()
+            self._keep_previous_content()
         self._files.replace(self._new, self._target)
         self._temporaries.remove(self._new)
         self._files.fsync_directory(self._target.parent)
 
-    def _back_up(self) -> None:
+    def _keep_previous_content(self) -> None:
         backup = backup_path(self._target)
         # After a crash between link and replace both names are one file, and a rename would do nothing.
-        if self._target.is_symlink() or _same_file(backup, self._target):
+        if self._target.is_symlink() or _is_same_file(backup, self._target):
             return
         with contextlib.suppress(FileNotFoundError):
-            make_private(self._target)  # an earlier version may have made the file readable for others
+            close_to_other_users(
+                self._target
+            )  # an earlier version may have made the file readable for others
         second = self._target.with_name(f".{self._target.name}.{secrets.token_hex(4)}.tmp")
         try:
             self._files.link(self._target, second)
@@ -186,20 +188,20 @@ class AtomicFile:
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise
-            copy_whole(self._target, backup, files=self._files)
+            copy_durably(self._target, backup, files=self._files)
             return
         self._temporaries.append(second)
         self._files.replace(second, backup)
         self._temporaries.remove(second)
 
-    def _discard(self) -> None:
+    def _remove_temporary(self) -> None:
         with contextlib.suppress(OSError):
-            self._close()
+            self._close_descriptor()
         for path in self._temporaries:
             with contextlib.suppress(OSError):
                 self._files.unlink(path)
 
-    def _close(self) -> None:
+    def _close_descriptor(self) -> None:
         # Even if close fails, the number is free and may soon be that of another file.
         descriptor, self._descriptor = self._descriptor, _CLOSED
         if descriptor != _CLOSED:
@@ -207,7 +209,7 @@ class AtomicFile:
 
 
 def write_atomically(
-    path: Path, data: bytes, *, files: Files = OPERATING_SYSTEM, keep_backup: bool = False
+    path: Path, data: bytes, *, files: FileCalls = OPERATING_SYSTEM, keep_backup: bool = False
 ) -> None:
     """Replace a file by *data*, durably, or leave it as it is; `keep_backup` keeps the old one as `.bak`."""
     with AtomicFile(path, files=files, keep_backup=keep_backup) as new:
@@ -219,18 +221,18 @@ def backup_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.bak")
 
 
-def sweep_temporaries(path: Path, *, files: Files = OPERATING_SYSTEM) -> int:
+def remove_temporaries_of(path: Path, *, files: FileCalls = OPERATING_SYSTEM) -> int:
     """Remove temporary files of interrupted writes of that file. Nobody may be writing it now."""
     left_over = re.compile(rf"\.{re.escape(path.name)}(?:\.bak)?\.[a-z0-9_]{{8}}\.tmp")
-    return _sweep(path.parent, left_over, files)
+    return _remove_left_over(path.parent, left_over, files)
 
 
-def sweep_folder(folder: Path, *, files: Files = OPERATING_SYSTEM) -> int:
+def remove_temporaries_in(folder: Path, *, files: FileCalls = OPERATING_SYSTEM) -> int:
     """Remove temporary files of interrupted writes of any file in a folder. Nobody may be writing there."""
-    return 0 if is_foreign_link(folder) else _sweep(folder, _LEFT_OVER, files)
+    return 0 if is_foreign_link(folder) else _remove_left_over(folder, _LEFT_OVER, files)
 
 
-def _sweep(folder: Path, left_over: re.Pattern[str], files: Files) -> int:
+def _remove_left_over(folder: Path, left_over: re.Pattern[str], files: FileCalls) -> int:
     try:
         found = [name for name in files.names(folder) if left_over.fullmatch(name)]
     except FileNotFoundError:
@@ -240,13 +242,15 @@ def _sweep(folder: Path, left_over: re.Pattern[str], files: Files) -> int:
     return len(found)
 
 
-def read_all(path: Path, *, files: Files = OPERATING_SYSTEM) -> bytes | None:
+def read_whole_file(path: Path, *, files: FileCalls = OPERATING_SYSTEM) -> bytes | None:
     """Return the content of a file; None if there is no such file."""
     found = read_bytes_tail(path, sys.maxsize, files=files)
     return None if found is None else found[1]
 
 
-def read_bytes_tail(path: Path, limit: int, *, files: Files = OPERATING_SYSTEM) -> tuple[int, bytes] | None:
+def read_bytes_tail(
+    path: Path, limit: int, *, files: FileCalls = OPERATING_SYSTEM
+) -> tuple[int, bytes] | None:
     """Return the size of a file and its last *limit* bytes; None if there is no such file."""
     try:
         descriptor = files.open(path)
@@ -255,26 +259,28 @@ def read_bytes_tail(path: Path, limit: int, *, files: Files = OPERATING_SYSTEM) 
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise _unsupported(path, "is not a regular file")
+            raise _unsupported_path(path, "is not a regular file")
         os.lseek(descriptor, max(0, status.st_size - limit), os.SEEK_SET)
         return status.st_size, b"".join(iter(lambda: files.read(descriptor, _CHUNK), b""))
     finally:
         files.close(descriptor)
 
 
-def remove(path: Path, *, files: Files = OPERATING_SYSTEM) -> None:
+def remove_file(path: Path, *, files: FileCalls = OPERATING_SYSTEM) -> None:
     """Remove a file durably, if there is one."""
     with contextlib.suppress(FileNotFoundError):
         files.unlink(path)
         files.fsync_directory(path.parent)
 
 
-def stamp_of(moment: datetime) -> str:
+def file_name_time(moment: datetime) -> str:
     """Return the time in the names of files in the quarantine."""
     return f"{moment:%Y%m%dT%H%M%SZ}"
 
 
-def set_aside(path: Path, quarantine: Path, stamp: str, *, files: Files = OPERATING_SYSTEM) -> Path:
+def move_to_quarantine(
+    path: Path, quarantine: Path, stamp: str, *, files: FileCalls = OPERATING_SYSTEM
+) -> Path:
     """Move a file into the quarantine, under a new name with *stamp*, and return its path there.
 
     At every moment at least one of the two places holds the whole file. Of a link, the link itself is moved.
@@ -284,24 +290,24 @@ def set_aside(path: Path, quarantine: Path, stamp: str, *, files: Files = OPERAT
     if path.is_symlink():
         files.replace(path, place)
     else:
-        _move(_checked(path), place, files)
+        _move_to_free_name(_check_path(path), place, files)
     files.fsync_directory(path.parent)
     return place
 
 
-def _move(target: Path, place: Path, files: Files) -> None:
-    _make_durable(target, files)
+def _move_to_free_name(target: Path, place: Path, files: FileCalls) -> None:
+    _flush_file(target, files)
     try:
         files.link(target, place)
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
-        copy_whole(target, place, files=files)
+        copy_durably(target, place, files=files)
     files.fsync_directory(place.parent)
     files.unlink(target)
 
 
-def copy_whole(source: Path, target: Path, *, files: Files = OPERATING_SYSTEM) -> None:
+def copy_durably(source: Path, target: Path, *, files: FileCalls = OPERATING_SYSTEM) -> None:
     """Copy the content of *source* to *target*, as a whole and durably."""
     descriptor = files.open(source)
     try:
@@ -312,7 +318,7 @@ def copy_whole(source: Path, target: Path, *, files: Files = OPERATING_SYSTEM) -
         files.close(descriptor)
 
 
-def followed(path: Path) -> Path:
+def follow_named_path(path: Path) -> Path:
     """Return the target of a path that a person has named; raise an error if another user could change it."""
     try:
         target = path.resolve()
@@ -322,22 +328,22 @@ def followed(path: Path) -> Path:
     return target
 
 
-def _checked(path: Path) -> Path:
+def _check_path(path: Path) -> Path:
     """Return the path; raise an error if no file can be there, or another user could exchange it."""
     if sys.platform != "win32":
-        _check_directory(path.parent)
+        _refuse_world_writable(path.parent)
     if path.exists() and not path.is_symlink() and not path.is_file():
-        raise _unsupported(path, "is not a regular file")
+        raise _unsupported_path(path, "is not a regular file")
     return path
 
 
-def _check_directory(directory: Path) -> None:
+def _refuse_world_writable(directory: Path) -> None:
     mode = directory.stat().st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        raise _unsupported(directory, "can be written by everybody; take that right away (chmod o-w)")
+        raise _unsupported_path(directory, "can be written by everybody; take that right away (chmod o-w)")
 
 
-def _same_file(one: Path, other: Path) -> bool:
+def _is_same_file(one: Path, other: Path) -> bool:
     try:
         return os.path.samestat(one.lstat(), other.lstat())
     except FileNotFoundError:
@@ -349,7 +355,7 @@ def _free_name(directory: Path, name: str) -> Path:
     return next(place for place in (directory / one for one in names) if not os.path.lexists(place))
 
 
-def _make_durable(path: Path, files: Files) -> None:
+def _flush_file(path: Path, files: FileCalls) -> None:
     """Wait until a file that another program has written would survive a power cut."""
     descriptor = files.open(path)
     try:
@@ -358,5 +364,5 @@ def _make_durable(path: Path, files: Files) -> None:
         files.close(descriptor)
 
 
-def _unsupported(path: Path, problem: str) -> UnsupportedStorageError:
+def _unsupported_path(path: Path, problem: str) -> UnsupportedStorageError:
     return UnsupportedStorageError(str(path), problem)

@@ -45,9 +45,9 @@ def create_private(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
     if sys.platform == "win32":
         return os.open(path, flags | os.O_BINARY, FILE_MODE)
-    with _acting_in(path.parent) as folder:
+    with _acting_as_owner_in(path.parent) as folder:
         descriptor = os.open(path.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE, dir_fd=folder)
-        _hand_over(descriptor, folder)
+        _give_to_owner(descriptor, folder)
     return descriptor
 
 
@@ -88,14 +88,14 @@ def make_private_directory(path: Path) -> None:
         return
     if not path.parent.is_dir():
         make_private_directory(path.parent)
-    with _acting_in(path.parent) as folder, contextlib.suppress(FileExistsError):
+    with _acting_as_owner_in(path.parent) as folder, contextlib.suppress(FileExistsError):
         os.mkdir(path.name, DIRECTORY_MODE, dir_fd=folder)
-        _hand_over_name(path.name, folder)
+        _give_name_to_owner(path.name, folder)
     if not path.is_dir():
         raise NotADirectoryError(20, "is in the way of a directory", str(path))
 
 
-def make_private(path: Path) -> None:
+def close_to_other_users(path: Path) -> None:
     """Take all rights of others on a file away, and give it to the owner of its directory."""
     if sys.platform == "win32":
         return
@@ -111,7 +111,7 @@ def make_private(path: Path) -> None:
     wrong_mode = stat.S_IMODE(found.st_mode) != FILE_MODE
     if not wrong_owner and not wrong_mode:
         return
-    with _pinned(path) as place:
+    with _pinned_path(path) as place:
         with contextlib.suppress(PermissionError):  # the file of another user, who alone may do that
             place.chmod(FILE_MODE)
         if wrong_owner and owner is not None:
@@ -131,23 +131,23 @@ def prepare_database_file(path: Path, application_id: int) -> None:
     owner = _foreign_owner(place.parent.stat())
     if not place.exists():
         # In an empty file SQLite, run as root, would create a journal that belongs to root.
-        make_private_file(place, b"" if owner is None else _empty_database())
+        make_private_file(place, b"" if owner is None else _empty_database_bytes())
     require_usable(place)
-    if not _may_be_ours(place, application_id):
+    if not _has_id_or_none(place, application_id):
         return
-    for one in (place, *_beside(place)):
-        make_private(one)
+    for one in (place, *_sidecars_of(place)):
+        close_to_other_users(one)
     _make_sidecars(place)
     require_usable(place)
 
 
-def prepare_to_read(path: Path) -> None:
+def prepare_sidecars_for_reader(path: Path) -> None:
     """Create the files that SQLite needs beside a database, so that root as a reader leaves none."""
     if sys.platform == "win32" or not path.exists():
         return
     refuse_foreign_link(path)
     place = path.resolve()
-    for one in _beside(place):
+    for one in _sidecars_of(place):
         refuse_link(one)
     _make_sidecars(place)
     require_usable(place, os.R_OK)
@@ -155,12 +155,12 @@ def prepare_to_read(path: Path) -> None:
 
 def require_usable(database: Path, rights: int = os.R_OK | os.W_OK) -> None:
     """Raise an error that names the file of a database that this user may not use, as SQLite names none."""
-    for one in (database, *_beside(database)):
+    for one in (database, *_sidecars_of(database)):
         if one.exists() and not os.access(one, rights):
-            raise StorageUnavailableError(str(one), f"cannot be used by this user: {ownership(one)}")
+            raise StorageUnavailableError(str(one), f"cannot be used by this user: {describe_ownership(one)}")
 
 
-def ownership(path: Path) -> str:
+def describe_ownership(path: Path) -> str:
     """Return a sentence with the owner and mode of a file, and the command that corrects them."""
     found, wanted = path.stat(), path.parent.stat().st_uid
     if found.st_uid == wanted:
@@ -181,7 +181,7 @@ def user_name(user: int) -> str:
         return str(user)
 
 
-def is_ill_born(path: Path) -> bool:
+def is_exposed(path: Path) -> bool:
     """Return True if a file is open to others, or does not belong to the owner of its directory."""
     found = path.lstat()
     return bool(found.st_mode & 0o077) or found.st_uid != path.parent.stat().st_uid
@@ -214,23 +214,23 @@ def bind_private(listener: socket.socket, place: Path) -> None:
         OSError
     ):  # on Linux the file gets the mode of the socket; other systems raise an error
         os.fchmod(listener.fileno(), FILE_MODE)
-    with _acting_in(place.parent) as folder:
+    with _acting_as_owner_in(place.parent) as folder:
         # With the owner's rights the path of the directory may be unreachable; its descriptor always works.
         through = Path(f"/proc/self/fd/{folder}")
         listener.bind(str((through if through.is_dir() else place.parent) / place.name))
-        _hand_over_name(place.name, folder)
+        _give_name_to_owner(place.name, folder)
     if stat.S_IMODE(place.lstat().st_mode) != FILE_MODE:
         place.chmod(FILE_MODE)
 
 
 def replace_file(source: Path, target: Path) -> None:
     """Rename a file, in place of the file or link that has the name."""
-    _in_folders(source, target, os.replace, lambda: source.replace(target))
+    _call_in_directories(source, target, os.replace, lambda: source.replace(target))
 
 
 def link_file(source: Path, target: Path) -> None:
     """Give a file a second name."""
-    _in_folders(source, target, os.link, lambda: os.link(source, target))
+    _call_in_directories(source, target, os.link, lambda: os.link(source, target))
 
 
 def unlink_file(path: Path) -> None:
@@ -238,20 +238,22 @@ def unlink_file(path: Path) -> None:
     if sys.platform == "win32":
         path.unlink()
         return
-    with _acting_in(path.parent) as folder:
+    with _acting_as_owner_in(path.parent) as folder:
         os.unlink(path.name, dir_fd=folder)
 
 
-def _in_folders(source: Path, target: Path, act: Callable[..., None], plainly: Callable[[], object]) -> None:
+def _call_in_directories(
+    source: Path, target: Path, act: Callable[..., None], plainly: Callable[[], object]
+) -> None:
     if sys.platform == "win32":
         plainly()
         return
-    with _folder(source.parent) as here, _acting_in(target.parent) as there:
+    with _open_directory(source.parent) as here, _acting_as_owner_in(target.parent) as there:
         act(source.name, target.name, src_dir_fd=here, dst_dir_fd=there)
 
 
 @contextmanager
-def _folder(directory: Path) -> Generator[int]:
+def _open_directory(directory: Path) -> Generator[int]:
     """Open a directory: exchanging its path for a link then changes nothing."""
     refuse_foreign_link(directory)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -262,11 +264,11 @@ def _folder(directory: Path) -> Generator[int]:
 
 
 @contextmanager
-def _acting_in(directory: Path) -> Generator[int]:
+def _acting_as_owner_in(directory: Path) -> Generator[int]:
     """Open a directory; as root, let this thread have the rights of its owner until the end of the block."""
-    with _folder(directory) as descriptor:
+    with _open_directory(directory) as descriptor:
         owner = _foreign_owner(os.fstat(descriptor))
-        if owner is None or (switch := _switch()) is None:
+        if owner is None or (switch := _thread_rights_calls()) is None:
             yield descriptor
             return
         set_user, set_group = switch
@@ -289,27 +291,27 @@ def _foreign_owner(directory: os.stat_result) -> tuple[int, int] | None:
 
 
 @cache
-def _switch() -> tuple[Callable[[int], int], Callable[[int], int]] | None:
+def _thread_rights_calls() -> tuple[Callable[[int], int], Callable[[int], int]] | None:
     """Return the calls that give one thread the rights of another user on files; only Linux has them."""
     library = ctypes.CDLL(None)
     user, group = getattr(library, "setfsuid", None), getattr(library, "setfsgid", None)
     return None if user is None or group is None else (user, group)
 
 
-def _hand_over(descriptor: int, folder: int) -> None:
+def _give_to_owner(descriptor: int, folder: int) -> None:
     """Give a new file to the owner of its directory, where it could not be created as that user."""
     owner = _foreign_owner(os.fstat(folder))
     if owner is not None and os.fstat(descriptor).st_uid != owner[0]:
         os.fchown(descriptor, *owner)
 
 
-def _hand_over_name(name: str, folder: int) -> None:
+def _give_name_to_owner(name: str, folder: int) -> None:
     owner = _foreign_owner(os.fstat(folder))
     if owner is not None and os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid != owner[0]:
         os.chown(name, *owner, dir_fd=folder, follow_symlinks=False)
 
 
-def _may_be_ours(database: Path, application_id: int) -> bool:
+def _has_id_or_none(database: Path, application_id: int) -> bool:
     """Return True if a file has that application id, or none. This creates no file beside it."""
     uri = f"file:{quote(str(database))}?mode=ro&immutable=1"
     try:
@@ -321,19 +323,19 @@ def _may_be_ours(database: Path, application_id: int) -> bool:
     return found == application_id or not (found or tables)
 
 
-def _beside(database: Path) -> list[Path]:
+def _sidecars_of(database: Path) -> list[Path]:
     return [database.with_name(database.name + suffix) for suffix in SIDECARS]
 
 
 def _make_sidecars(database: Path) -> None:
     """Create the files beside a database: SQLite would give its own away only after a moment as root's."""
     if _foreign_owner(database.parent.stat()) is not None:
-        for one in _beside(database):
+        for one in _sidecars_of(database):
             make_private_file(one)
 
 
 @contextmanager
-def _pinned(path: Path) -> Generator[Path]:
+def _pinned_path(path: Path) -> Generator[Path]:
     """Yield a path that leads to this very file, even if its name is exchanged.
 
     The file is not opened: closing a descriptor of a database would release this process's locks on it.
@@ -349,7 +351,7 @@ def _pinned(path: Path) -> Generator[Path]:
 
 
 @cache
-def _empty_database() -> bytes:
+def _empty_database_bytes() -> bytes:
     """Return the bytes of a database without tables, in the mode of a write-ahead log."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript("CREATE TABLE passing (value); DROP TABLE passing; VACUUM")

@@ -14,7 +14,7 @@ from gateway_sessions._process.waits import works_while_waiting
 T = TypeVar("T")
 
 
-def told_by_thread(tell: Callable[[T], object] | None) -> Callable[[T], object] | None:
+def called_from_thread(tell: Callable[[T], object] | None) -> Callable[[T], object] | None:
     """Return a function for a thread that calls *tell* on this loop, in the same order."""
     if tell is None:
         return None

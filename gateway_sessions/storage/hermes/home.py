@@ -23,18 +23,18 @@ from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.entries import entry_from_json
 from gateway_sessions.core.sessions_json.import_plan import Continuation, our_key, plan_import
-from gateway_sessions.core.sessions_json.snapshot import RejectedEntry, SnapshotContent, parse
+from gateway_sessions.core.sessions_json.snapshot import RejectedEntry, SnapshotContent, parse_snapshot
 from gateway_sessions.errors import InvalidInputError, InvalidSnapshotError, StorageCorruptError
 from gateway_sessions.storage.engines.sqlite.errors import translate_error
-from gateway_sessions.storage.files.atomic_file import read_all
-from gateway_sessions.storage.hermes.database import Extent, HermesDatabase, Row
+from gateway_sessions.storage.files.atomic_file import read_whole_file
+from gateway_sessions.storage.hermes.database import HermesDatabase, MessageCount, Row
 from gateway_sessions.storage.hermes.rows import (
     Lineage,
     continuation_among,
+    exported_session,
+    one_line_name,
     relation_of,
     safe_id,
-    session_from,
-    word,
 )
 from gateway_sessions.storage.sessions_json import FILE_NAME
 from gateway_sessions.storage.transactions.transfer.import_session import encode_session
@@ -50,10 +50,12 @@ _ROWS: Final = (
 
 def with_routing_table(content: SnapshotContent, sessions_dir: Path, zone: tzinfo) -> SnapshotContent:
     """Return the entries of the file and of the routing tables beside and above it; the tables win."""
-    return completed(content, _routing_rows(sessions_dir), zone)
+    return complete_with_rows(content, _routing_rows(sessions_dir), zone)
 
 
-def completed(content: SnapshotContent, rows: Iterable[tuple[str, bytes]], zone: tzinfo) -> SnapshotContent:
+def complete_with_rows(
+    content: SnapshotContent, rows: Iterable[tuple[str, bytes]], zone: tzinfo
+) -> SnapshotContent:
     """Return the entries of the file and of the given rows; the rows win."""
     entries = {entry.session_key: entry for entry in content.entries}
     rejected = list(content.rejected)
@@ -71,15 +73,15 @@ def _routing_rows(sessions_dir: Path) -> list[tuple[str, bytes]]:
     for directory in (sessions_dir.parent, sessions_dir):
         database = directory / DATABASE
         if database.is_file():
-            found += _read(database, str(sessions_dir.resolve()))
+            found += _read_routing_rows(database, str(sessions_dir.resolve()))
     return found
 
 
-def _read(database: Path, scope: str) -> list[tuple[str, bytes]]:
+def _read_routing_rows(database: Path, scope: str) -> list[tuple[str, bytes]]:
     uri = f"file:{quote(str(database))}?mode=ro"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
-            connection.text_factory = _readable
+            connection.text_factory = _decoded_json
             if connection.execute(_TABLE).fetchone() is None:
                 return []
             return [(key or "", text or b"") for key, text in connection.execute(_ROWS, (scope,))]
@@ -88,7 +90,7 @@ def _read(database: Path, scope: str) -> list[tuple[str, bytes]]:
         raise translate_error(error, str(database)) from error
 
 
-def _readable(text: bytes) -> str:
+def _decoded_json(text: bytes) -> str:
     return text.decode("utf-8", "backslashreplace")
 
 
@@ -121,7 +123,7 @@ class HermesHome:
         return path if path.is_file() else None
 
     @classmethod
-    def at(cls, path: Path) -> HermesHome:
+    def find_home(cls, path: Path) -> HermesHome:
         """Return the home that a path names, directly, by its database or by its directory of sessions."""
         folder = path.parent if path.is_file() else path
         if folder.name == SESSIONS and not (folder / DATABASE).is_file():
@@ -137,7 +139,7 @@ class HermesHome:
             raise InvalidInputError(problem)
         return home
 
-    def others(self) -> list[str]:
+    def unread_files(self) -> list[str]:
         """Return the names of files in the home that are not read."""
         found = sorted(
             one for one in self.folder.iterdir() if one.name not in _OWN_FILES and one != self.sessions
@@ -160,27 +162,29 @@ class HermesLanes:
     flags: Isolation = field(default_factory=Isolation)
 
 
-def lanes_of(
+def read_lanes(
     home: HermesHome, database: HermesDatabase | None, zone: tzinfo, flags: Isolation
 ) -> HermesLanes:
     """Return the lanes of the routing table, completed by those of sessions.json."""
     problems: list[str] = []
     content = _NOTHING
     try:
-        raw = read_all(home.sessions / FILE_NAME)
-        content = _NOTHING if raw is None else parse(raw, zone)
+        raw = read_whole_file(home.sessions / FILE_NAME)
+        content = _NOTHING if raw is None else parse_snapshot(raw, zone)
     except InvalidSnapshotError as error:
         problems.append(f"{FILE_NAME}: {error}")
     if database is not None:
-        rows = database.routing()
+        rows = database.read_routing_table()
         scopes = {scope for scope, _, _ in rows}
-        here = _scope(scopes, home)
+        here = _scope_of_home(scopes, home)
         problems += [f"the routing table of {one or 'no directory'}" for one in sorted(scopes - {here})]
-        content = completed(content, [(key, text) for scope, key, text in rows if scope == here], zone)
-    entries = [_at_its_tip(one, database) for one in content.entries]
+        content = complete_with_rows(
+            content, [(key, text) for scope, key, text in rows if scope == here], zone
+        )
+    entries = [_follow_continuations(one, database) for one in content.entries]
     numbers = (f"\0{number}" for number in range(len(entries)))
     plan = plan_import(entries, numbers, flags)
-    new = {one.new_session_id: _linked_id(one) for one in plan.continuations}
+    new = {one.new_session_id: _stable_session_id(one) for one in plan.continuations}
     return HermesLanes(
         entries=tuple(
             one.altered(session_id=new.get(one.session_id, one.session_id)) for one in plan.entries
@@ -201,95 +205,97 @@ class SessionReader:
 
     database: HermesDatabase
     lanes: HermesLanes
-    extents: Mapping[str, Extent]
+    extents: Mapping[str, MessageCount]
     _holders: dict[str, SessionEntry]
     _owners: dict[str, str]
     _continuations: dict[str, str | None]
 
     @classmethod
-    def over(cls, database: HermesDatabase, lanes: HermesLanes) -> SessionReader:
+    def for_lanes(cls, database: HermesDatabase, lanes: HermesLanes) -> SessionReader:
         """Return a reader that knows the lanes by session and by key."""
         holders = {one.session_id: one for one in lanes.entries}
         owners = {one.session_key: one.owner for one in lanes.entries}
-        return cls(database, lanes, database.extents(), holders, owners, {})
+        return cls(database, lanes, database.count_messages(), holders, owners, {})
 
-    def rows(self, places: Sequence[int]) -> list[Row | StorageCorruptError]:
+    def read_rows(self, places: Sequence[int]) -> list[Row | StorageCorruptError]:
         """Return sessions without their messages, or the error with which a row is read."""
-        return [self._row(place) for place in places]
+        return [self._read_row(place) for place in places]
 
-    def orphans(self, known: set[str]) -> Iterator[Row]:
+    def orphaned_sessions(self, known: set[str]) -> Iterator[Row]:
         """Yield sessions of which only messages are left."""
         for session_id in sorted(set(self.extents) - known):
             yield {"id": session_id, "source": "unknown"}
 
-    def extent(self, row: Row) -> Extent:
+    def count_messages(self, row: Row) -> MessageCount:
         """Return how many messages the session has, and the last of them."""
-        return self.extents.get(str(row["id"]), Extent())
+        return self.extents.get(str(row["id"]), MessageCount())
 
-    def candidate(self, row: Row) -> SessionToImport:
+    def read_candidate(self, row: Row) -> SessionToImport:
         """Return the session with its messages, ready to import. A large session takes a while."""
-        messages = self.database.messages(row["id"])
-        extent = self.extent(row)
+        messages = self.database.read_messages(row["id"])
+        extent = self.count_messages(row)
         if len(messages) != extent.messages:
             problem = f"of {extent.messages} messages only {len(messages)} can be found by their session"
             raise StorageCorruptError(str(self.database.path), problem)
-        given = session_from(row, messages, self.database.usage(row["id"]), self._place(row, extent))
+        given = exported_session(
+            row, messages, self.database.read_usage(row["id"]), self._lineage_of(row, extent)
+        )
         rows = encode_session(read_session(given), EPOCH)
         return SessionToImport(rows, size=rows.totals.text_bytes)
 
-    def _row(self, place: int) -> Row | StorageCorruptError:
+    def _read_row(self, place: int) -> Row | StorageCorruptError:
         try:
-            return self.database.session(place)
+            return self.database.read_session(place)
         except StorageCorruptError as error:
             return error
 
-    def _place(self, row: Row, extent: Extent) -> Lineage:
+    def _lineage_of(self, row: Row, extent: MessageCount) -> Lineage:
         holder = self._holders.get(safe_id(row["id"]))
-        key = holder.session_key if holder is not None else self._key(row)
+        key = holder.session_key if holder is not None else self._lane_key_of(row)
         return Lineage(
-            owner=holder.owner if holder is not None else self._owner(row),
+            owner=holder.owner if holder is not None else self._owner_of(row),
             session_key=key,
-            relation=self._relation(row),
+            relation=self._relation_of(row),
             held=holder is not None and not holder.expiry_finalized,
             provenance=extent._asdict(),
         )
 
-    def _key(self, row: Row) -> str | None:
-        key = word(row.get("session_key"), MAX_KEY)
-        return our_key(key, _origin(row), self._flags(row)) if key else None
+    def _lane_key_of(self, row: Row) -> str | None:
+        key = one_line_name(row.get("session_key"), MAX_KEY)
+        return our_key(key, _source_of_row(row), self._flags_of(row)) if key else None
 
-    def _owner(self, row: Row) -> str:
+    def _owner_of(self, row: Row) -> str:
         """Return the person or room of a session; without a name, the owner of its parent."""
         current: Row | None = row
         for _ in range(LONGEST_LINE):
             if current is None:
                 break
-            key, origin = self._key(current), _origin(current)
+            key, origin = self._lane_key_of(current), _source_of_row(current)
             if key is not None and key in self._owners:
                 return self._owners[key]
             if origin is not None:
-                return session_owner(origin, self._flags(current))
-            if user := word(current.get("user_id")):
-                return f"{_base(current)}:user:{encode_part(user)}"
+                return session_owner(origin, self._flags_of(current))
+            if user := one_line_name(current.get("user_id")):
+                return f"{_base_directory(current)}:user:{encode_part(user)}"
             parent = current.get("parent_session_id")
-            current = self.database.identity(parent) if parent else None
-        return f"{_base(row)}:local"
+            current = self.database.owner_columns_of(parent) if parent else None
+        return f"{_base_directory(row)}:local"
 
-    def _relation(self, row: Row) -> Any:
+    def _relation_of(self, row: Row) -> Any:
         parent = row.get("parent_session_id")
         if not parent:
             return None
-        end = self.database.end_of(parent)
+        end = self.database.end_reason_of(parent)
         if end == COMPRESSION and parent not in self._continuations:
-            self._continuations[parent] = continuation_among(self.database.children(parent))
+            self._continuations[parent] = continuation_among(self.database.children_of(parent))
         return relation_of(row, end, self._continuations.get(parent))
 
-    def _flags(self, row: Row) -> Isolation:
+    def _flags_of(self, row: Row) -> Isolation:
         flags = self.lanes.flags
-        return replace(flags, profile=word(row.get("profile_name")) or flags.profile)
+        return replace(flags, profile=one_line_name(row.get("profile_name")) or flags.profile)
 
 
-def _scope(scopes: set[str], home: HermesHome) -> str | None:
+def _scope_of_home(scopes: set[str], home: HermesHome) -> str | None:
     """Return the directory in the table that stands for this home.
 
     A home that was copied is found under the name of its old path.
@@ -301,26 +307,26 @@ def _scope(scopes: set[str], home: HermesHome) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _at_its_tip(entry: SessionEntry, database: HermesDatabase | None) -> SessionEntry:
+def _follow_continuations(entry: SessionEntry, database: HermesDatabase | None) -> SessionEntry:
     """Return the lane with the last continuation of its session, which Hermes looks up at each message."""
     session_id = entry.session_id
     for _ in range(LONGEST_LINE):
-        if database is None or database.end_of(session_id) != COMPRESSION:
+        if database is None or database.end_reason_of(session_id) != COMPRESSION:
             break
-        following = continuation_among(database.children(session_id))
+        following = continuation_among(database.children_of(session_id))
         if following is None:
             break
         session_id = following
     return entry if session_id == entry.session_id else entry.altered(session_id=safe_id(session_id))
 
 
-def _linked_id(one: Continuation) -> str:
+def _stable_session_id(one: Continuation) -> str:
     """Return an id for a continuation that is the same at every import."""
     digest = blake2b(one.session_key.encode("utf-8", "backslashreplace"), digest_size=4).hexdigest()
     return f"{one.shared_session_id[:100]}_{digest}"
 
 
-def _origin(row: Row) -> SessionSource | None:
+def _source_of_row(row: Row) -> SessionSource | None:
     """Return the source of a session, as far as its row tells."""
     stored: object = parse_json_text(row.get("origin_json"))
     if not isinstance(stored, dict):
@@ -334,5 +340,5 @@ def _origin(row: Row) -> SessionSource | None:
         return None
 
 
-def _base(row: Row) -> str:
-    return f"main:{encode_part(word(row.get('source')) or 'import')}"
+def _base_directory(row: Row) -> str:
+    return f"main:{encode_part(one_line_name(row.get('source')) or 'import')}"

@@ -64,16 +64,18 @@ class Lineage:
     """The size of the session, from which a later import tells that Hermes has gone on with it."""
 
 
-def session_from(row: Row, messages: Iterable[Row], usage: Iterable[Row], place: Lineage) -> dict[str, Any]:
+def exported_session(
+    row: Row, messages: Iterable[Row], usage: Iterable[Row], place: Lineage
+) -> dict[str, Any]:
     """Return the session as an exported one."""
     given = {name: value for name, value in row.items() if value is not None and name not in _SUMMED}
-    kept = _take_aside(given, _is_unusual_in_session)
+    kept = _take_out_unusual(given, _is_unusual_in_session)
     session_id = safe_id(row["id"])
     if session_id != row["id"]:
         kept["original_id"] = row["id"]
     for name in _WORDS:
         if name in given:
-            given[name] = word(given[name], MAX_REASON)
+            given[name] = one_line_name(given[name], MAX_REASON)
     if place.held:
         kept |= {f"hermes_{name}": given.pop(name) for name in ("ended_at", "end_reason") if name in given}
     parent = row.get("parent_session_id")
@@ -85,42 +87,44 @@ def session_from(row: Row, messages: Iterable[Row], usage: Iterable[Row], place:
         "parent_session_id": safe_id(parent) if parent else None,
         "relation": place.relation if parent else None,
         "title_by": "person" if given.get("title") else None,
-        "messages": [message_from(one) for one in messages],
-        "usage_events": usage_from(row, usage, session_id),
+        "messages": [exported_message(one) for one in messages],
+        "usage_events": exported_usage(row, usage, session_id),
         "extra": kept,
     }
 
 
-def message_from(row: Row) -> dict[str, Any]:
+def exported_message(row: Row) -> dict[str, Any]:
     """Return a message as an exported one."""
     given = {
         name: value for name, value in row.items() if value is not None and name not in ("id", "session_id")
     }
-    given["role"] = word(given.get("role"), 64) or UNKNOWN_MODEL
+    given["role"] = one_line_name(given.get("role"), 64) or UNKNOWN_MODEL
     if isinstance(content := given.get("content"), bytes):
-        given["content"] = _readable(content)
-    if kept := _take_aside(given, _is_unusual_in_message):
+        given["content"] = _is_readable(content)
+    if kept := _take_out_unusual(given, _is_unusual_in_message):
         given["extra"] = kept
     return given
 
 
-def usage_from(row: Row, usage: Iterable[Row], session_id: str) -> list[dict[str, Any]]:
+def exported_usage(row: Row, usage: Iterable[Row], session_id: str) -> list[dict[str, Any]]:
     """Return the use of the session: the rows by model, and what its counters hold beyond them."""
     at = next((row[name] for name in ("ended_at", "started_at") if _is_time(row.get(name))), 0.0)
-    events = [_event(one, session_id, at) for one in usage]
+    events = [_usage_event(one, session_id, at) for one in usage]
     turns = [one for one in events if one["task"] == TURN]
     rest: dict[str, Any] = {
-        name: max(_count(row.get(name)) - sum(one[name] for one in turns), 0) for name in _COUNTERS
+        name: max(_is_count(row.get(name)) - sum(one[name] for one in turns), 0) for name in _COUNTERS
     }
-    rest["api_calls"] = max(_count(row.get("api_call_count")) - sum(one["api_calls"] for one in turns), 0)
+    rest["api_calls"] = max(_is_count(row.get("api_call_count")) - sum(one["api_calls"] for one in turns), 0)
     for name in _PRICES:
-        nanos = to_nanos(_cost(row.get(name))) - sum(to_nanos(one[name]) for one in turns)
+        nanos = to_nanos(_is_cost(row.get(name))) - sum(to_nanos(one[name]) for one in turns)
         rest[name] = from_nanos(nanos) if nanos > 0 else None
     if any(rest.values()):
         names = {"model": "model", "provider": "billing_provider", "base_url": "billing_base_url"}
-        words = {name: word(row.get(other)) for name, other in names.items()}
-        words |= {name: word(row.get(name)) for name in ("billing_mode", "cost_source", "pricing_version")}
-        status = _status(row, rest)
+        words = {name: one_line_name(row.get(other)) for name, other in names.items()}
+        words |= {
+            name: one_line_name(row.get(name)) for name in ("billing_mode", "cost_source", "pricing_version")
+        }
+        status = _cost_status(row, rest)
         events.append(
             {"event_id": f"{PROVENANCE}:{session_id}", "at": at, "task": TURN} | rest | words | status
         )
@@ -144,7 +148,7 @@ def relation_of(row: Row, parent_end: str | None, continuation: str | None) -> R
 def continuation_among(children: Iterable[Row]) -> str | None:
     """Return the child in which a compressed session goes on, by the rules of Hermes."""
     found = [one for one in children if relation_of(one, "compression", one["id"]) is Relation.CONTINUATION]
-    return max(found, key=_claim)["id"] if found else None
+    return max(found, key=_continuation_rank)["id"] if found else None
 
 
 def safe_id(session_id: object) -> str:
@@ -156,60 +160,60 @@ def safe_id(session_id: object) -> str:
         return f"hermes_{digest}"
 
 
-def word(value: object, limit: int = MAX_WORD) -> str | None:
+def one_line_name(value: object, limit: int = MAX_WORD) -> str | None:
     """Return any value as a name on one line; None if it is empty."""
-    text = _readable(value) if isinstance(value, bytes) else "" if value is None else str(value)
+    text = _is_readable(value) if isinstance(value, bytes) else "" if value is None else str(value)
     shown = " ".join("".join(one if one.isprintable() else " " for one in text).split())
     return shown[:limit].strip() or None
 
 
-def _event(row: Row, session_id: str, at: float) -> dict[str, Any]:
+def _usage_event(row: Row, session_id: str, at: float) -> dict[str, Any]:
     route = [
         str(row.get(name) or "") for name in ("model", "billing_provider", "billing_base_url", "billing_mode")
     ]
-    task = word(row.get("task")) or TURN
+    task = one_line_name(row.get("task")) or TURN
     digest = blake2b("\0".join([*route, task]).encode("utf-8", "backslashreplace"), digest_size=8).hexdigest()
     when = next((row[name] for name in ("last_seen", "first_seen") if _is_time(row.get(name))), at)
     # Hermes writes 0 for an unknown price; 0 is the price only if the status of the row says so.
-    costs = {name: _cost(row.get(name)) or None for name in _PRICES}
+    costs = {name: _is_cost(row.get(name)) or None for name in _PRICES}
     for name in (name for name, status in _PRICES.items() if row.get("cost_status") == status):
-        costs[name] = _cost(row.get(name))
+        costs[name] = _is_cost(row.get(name))
     return {
         "event_id": f"{PROVENANCE}:{session_id}:{digest}",
         "at": when,
         "task": task,
-        "model": None if route[0] == UNKNOWN_MODEL else word(route[0]),
-        "provider": word(route[1]),
-        "base_url": word(route[2]),
-        "billing_mode": word(route[3]),
-        "api_calls": _count(row.get("api_call_count")),
-        "cost_source": word(row.get("cost_source")),
-        **{name: _count(row.get(name)) for name in COUNTS if name != "api_calls"},
+        "model": None if route[0] == UNKNOWN_MODEL else one_line_name(route[0]),
+        "provider": one_line_name(route[1]),
+        "base_url": one_line_name(route[2]),
+        "billing_mode": one_line_name(route[3]),
+        "api_calls": _is_count(row.get("api_call_count")),
+        "cost_source": one_line_name(row.get("cost_source")),
+        **{name: _is_count(row.get(name)) for name in COUNTS if name != "api_calls"},
         **costs,
-        **_status(row, costs),
+        **_cost_status(row, costs),
     }
 
 
-def _status(row: Row, costs: Row) -> dict[str, str]:
+def _cost_status(row: Row, costs: Row) -> dict[str, str]:
     """Return the cost status if the use was paid for already; any other status follows from the prices."""
     included = row.get("cost_status") == CostStatus.INCLUDED and costs.get("actual_cost_usd") is None
     return {"cost_status": CostStatus.INCLUDED.value} if included else {}
 
 
-def _claim(child: Row) -> tuple[object, ...]:
+def _continuation_rank(child: Row) -> tuple[object, ...]:
     """Return a key that is greatest for the child in which people went on."""
     ended = child.get("ended_at") is not None
     rank = 2 if child.get("end_reason") == "compression" else int(not ended)
-    started = _seconds(child.get("started_at"))
+    started = _instant_of(child.get("started_at"))
     last = child.get("last_message_at")
-    return rank, _seconds(last) if _is_time(last) else started, started, str(child["id"])
+    return rank, _instant_of(last) if _is_time(last) else started, started, str(child["id"])
 
 
-def _take_aside(given: dict[str, Any], unusual: Callable[[str, Any], bool]) -> dict[str, Any]:
+def _take_out_unusual(given: dict[str, Any], unusual: Callable[[str, Any], bool]) -> dict[str, Any]:
     """Remove unknown and unusable values from the row, and return those that are not empty."""
     names = [name for name, value in given.items() if unusual(name, value)]
     found = {name: given.pop(name) for name in names}
-    return {name: _plain(value) for name, value in found.items() if value not in (0, "")}
+    return {name: _plain_value(value) for name, value in found.items() if value not in (0, "")}
 
 
 def _is_unusual_in_session(name: str, value: Any) -> bool:
@@ -218,7 +222,7 @@ def _is_unusual_in_session(name: str, value: Any) -> bool:
     if name == "archived":
         return value not in (0, 1)
     if name == "rewind_count":
-        return bool(_count(value) != value)
+        return bool(_is_count(value) != value)
     return (
         name not in SESSION_MEMBERS
         or isinstance(value, bytes)
@@ -232,7 +236,7 @@ def _is_unusual_in_message(name: str, value: Any) -> bool:
     if name in ("observed", "active", "compacted"):
         return value not in (0, 1)
     if name == "token_count":
-        return bool(_count(value) != value)
+        return bool(_is_count(value) != value)
     return (
         name not in MESSAGE_MEMBERS
         or isinstance(value, bytes)
@@ -240,11 +244,11 @@ def _is_unusual_in_message(name: str, value: Any) -> bool:
     )
 
 
-def _count(value: object) -> int:
+def _is_count(value: object) -> int:
     return value if type(value) is int and 0 <= value <= MAX_COUNT else 0
 
 
-def _cost(value: object) -> float | None:
+def _is_cost(value: object) -> float | None:
     usable = isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= MAX_COST_USD
     return float(value) if usable and isinstance(value, int | float) else None
 
@@ -253,15 +257,15 @@ def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value) and abs(value) <= LARGEST_SECONDS
 
 
-def _seconds(value: object) -> float:
+def _instant_of(value: object) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     if isinstance(value, bytes):
-        return _readable(value)
+        return _is_readable(value)
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _readable(value: bytes) -> str:
+def _is_readable(value: bytes) -> str:
     return value.decode("utf-8", "backslashreplace")

@@ -141,8 +141,10 @@ async def migrate_store(
     if the target holds another store, or differs from the source afterwards. After an interruption the same
     call goes on; after its end it only compares. A dry run only reads, also a source that is in use.
     """
-    if str(source) == str(target) or _file(source) == _file(target) is not None:
-        problem = f"{_shown(source)} is both source and target: a store cannot be moved to where it is"
+    if str(source) == str(target) or _file_of(source) == _file_of(target) is not None:
+        problem = (
+            f"{_shown_address(source)} is both source and target: a store cannot be moved to where it is"
+        )
         raise InvalidInputError(problem)
     await in_thread(partial(_refuse_missing, source, target))
     time = clock or SystemClock()
@@ -150,15 +152,17 @@ async def migrate_store(
     old_side = opening.reading_engine(source, patient=True)
     if dry_run:
         async with RunningEngine(old_side) as old:
-            identity = await _identity(old.engine)
-            there = await _look(target, opening)
-            return await _Move(old.engine, time, progress).rehearse(_shown(target), there.stage(identity))
+            identity = await _identity_of_source(old.engine)
+            there = await _read_target_stage(target, opening)
+            return await _StoreCopy(old.engine, time, progress).report_dry_run(
+                _shown_address(target), there.stage(identity)
+            )
     async with _CopySide(old_side, time, lock=opening.writing_engine(source), wait=wait) as old:
-        identity = await _identity(old.engine)
-        move = _Move(old.engine, time, progress)
+        identity = await _identity_of_source(old.engine)
+        move = _StoreCopy(old.engine, time, progress)
         engine = opening.writing_engine(target, patient=True)
         async with _CopySide(engine, time, lock=engine, wait=wait):
-            return await move.run(engine, identity)
+            return await move.copy_and_compare(engine, identity)
 
 
 class _CopySide(RunningEngine):
@@ -176,14 +180,14 @@ class _CopySide(RunningEngine):
     async def _wait_for_nodes(self) -> None:
         """Wait until no node has the store open: on a server, the lock of a home does not tell."""
         waited = 0.0
-        while (living := await _living(self.engine)) is not None:
+        while (living := await _living_node(self.engine)) is not None:
             if waited >= self._wait:
                 raise StoreBusyError(self.engine.place, living)
             await self._clock.sleep(POLL_SECONDS)
             waited += POLL_SECONDS
 
 
-class _Move:
+class _StoreCopy:
     """Copies a store, from its beginning or from the point where a move was interrupted."""
 
     def __init__(self, source: Engine, clock: Clock, progress: Progress | None) -> None:
@@ -193,14 +197,14 @@ class _Move:
         self._begun = clock.now()
         self._counts: Mapping[str, int] = MappingProxyType({})
 
-    async def rehearse(self, target: str, stage: Stage | None) -> MigrationReport:
+    async def report_dry_run(self, target: str, stage: Stage | None) -> MigrationReport:
         """Report what would be moved."""
         if stage is None:
             raise MigrationError(target, _OCCUPIED)
         self._counts = await self._source.read(copy_store.count_rows)
-        return replace(self._report(target, stage), dry_run=True)
+        return replace(self._make_report(target, stage), dry_run=True)
 
-    async def run(self, target: Engine, identity: str) -> MigrationReport:
+    async def copy_and_compare(self, target: Engine, identity: str) -> MigrationReport:
         """Copy the rows that the target lacks, and compare everything."""
         stage = (await target.read(copy_store.load_move_state)).stage(identity)
         if stage is None:
@@ -210,60 +214,60 @@ class _Move:
             await target.write(partial(copy_store.begin_move, identity))
             there = await target.read(copy_store.count_rows)
             for table in BEGINNINGS:
-                await self._copy(table, target, there[table])
+                await self._copy_table(table, target, there[table])
             facts = await self._source.read(copy_store.load_facts)
             await target.write(partial(copy_store.store_facts, facts))
-        await self._check(target)
+        await self._compare_sides(target)
         if stage is not Stage.DONE:
             if target.upkeep is not None:
                 await target.upkeep.optimise()
             await self._refuse_newcomers(identity)
             await target.write(partial(copy_store.finish_move, identity))
-        return self._report(target.place, stage)
+        return self._make_report(target.place, stage)
 
     async def _refuse_newcomers(self, identity: str) -> None:
         """Raise an error if a node has opened the source: it may have written rows that were not copied."""
-        living = await _living(self._source)
+        living = await _living_node(self._source)
         if living is not None:
             raise StoreBusyError(self._source.place, living)
         if await self._source.read(copy_store.store_identity) != identity:
             raise MigrationError(self._source.place, _OPENED)
 
-    async def _copy(self, table: str, target: Engine, rows: int) -> None:
+    async def _copy_table(self, table: str, target: Engine, rows: int) -> None:
         """Copy the rows of a table behind those that the target has."""
         after = await target.read(partial(copy_store.last_copied_key, table))
-        async for one in _pages(self._source, table, after):
+        async for one in _pages_of_table(self._source, table, after):
             await target.write(partial(copy_store.store_table_page, table, one))
             rows += len(one.rows)
-            self._tell(table, rows, checking=False)
+            self._report_progress(table, rows, checking=False)
 
-    async def _check(self, target: Engine) -> None:
+    async def _compare_sides(self, target: Engine) -> None:
         """Compare the rows of both sides, which are read at the same time."""
         for table in BEGINNINGS:
             sums: dict[Engine, tuple[int, int]] = {}
             async with anyio.create_task_group() as tasks:
                 for side in (self._source, target):
-                    tasks.start_soon(self._add_up, side, table, sums)
+                    tasks.start_soon(self._sum_rows, side, table, sums)
             if sums[self._source] != sums[target]:
                 (expected, _), (found, _) = sums[self._source], sums[target]
                 raise MigrationError(target.place, _DIFFERENT.format(table, expected, found))
         if await self._source.read(copy_store.load_facts) != await target.read(copy_store.load_facts):
             raise MigrationError(target.place, _DIFFERENT.format("meta", "the facts", "others"))
 
-    async def _add_up(self, side: Engine, table: str, sums: dict[Engine, tuple[int, int]]) -> None:
+    async def _sum_rows(self, side: Engine, table: str, sums: dict[Engine, tuple[int, int]]) -> None:
         rows = digest = 0
-        async for one in _pages(side, table, BEGINNINGS[table]):
+        async for one in _pages_of_table(side, table, BEGINNINGS[table]):
             rows, digest = rows + len(one.rows), digest + one.digest
             if side is self._source:
-                self._tell(table, rows, checking=True)
+                self._report_progress(table, rows, checking=True)
         sums[side] = rows, digest
 
-    def _tell(self, table: str, rows: int, *, checking: bool) -> None:
+    def _report_progress(self, table: str, rows: int, *, checking: bool) -> None:
         if self._progress is not None:
             total = self._counts[table]
             self._progress(MigrationProgress(checking=checking, table=table, rows=rows, total_rows=total))
 
-    def _report(self, target: str, stage: Stage) -> MigrationReport:
+    def _make_report(self, target: str, stage: Stage) -> MigrationReport:
         return MigrationReport(
             source=self._source.place,
             target=target,
@@ -274,7 +278,7 @@ class _Move:
         )
 
 
-async def _pages(side: Engine, table: str, after: Key) -> AsyncIterator[TablePage]:
+async def _pages_of_table(side: Engine, table: str, after: Key) -> AsyncIterator[TablePage]:
     """Yield the rest of a table. Pages grow with small rows and shrink with large ones."""
     limit = FIRST_ROWS
     while (one := await side.read(partial(copy_store.load_table_page, table, after, limit))).rows:
@@ -284,7 +288,7 @@ async def _pages(side: Engine, table: str, after: Key) -> AsyncIterator[TablePag
         limit = max(1, min(2 * limit, fitting, MOST_ROWS))
 
 
-async def _identity(source: Engine) -> str:
+async def _identity_of_source(source: Engine) -> str:
     """Return the identity of the opening of the store that is to be moved."""
     here = await source.read(copy_store.load_move_state)
     if here.moving is not None:
@@ -292,14 +296,14 @@ async def _identity(source: Engine) -> str:
     return here.identity
 
 
-async def _living(engine: Engine) -> str | None:
+async def _living_node(engine: Engine) -> str | None:
     """Return the name of a node that has the store open, if there is one."""
     return next((one.name for one in await engine.read(nodes.all_nodes) if not one.silent), None)
 
 
-async def _look(target: str | Path, opening: EngineOpening) -> MoveState:
+async def _read_target_stage(target: str | Path, opening: EngineOpening) -> MoveState:
     """Return the state of the target without creating a file."""
-    path = _file(target)
+    path = _file_of(target)
     if path is not None and not await in_thread(path.exists):
         return copy_store.NOTHING
     try:
@@ -309,11 +313,11 @@ async def _look(target: str | Path, opening: EngineOpening) -> MoveState:
         return copy_store.NOTHING
 
 
-def _file(database: str | Path) -> Path | None:
+def _file_of(database: str | Path) -> Path | None:
     return None if server_at(database) is not None else database_path(database)
 
 
-def _shown(database: str | Path) -> str:
+def _shown_address(database: str | Path) -> str:
     server = server_at(database)
     return server.shown if server is not None else str(database_path(database))
 
@@ -322,6 +326,6 @@ def _refuse_missing(source: str | Path, target: str | Path) -> None:
     """Raise an error for an unknown database or a missing file: a lock would create its directory."""
     provider_of(source)
     provider_of(target)
-    path = _file(source)
+    path = _file_of(source)
     if path is not None and not path.is_file():
         raise NoStoreError(str(path))

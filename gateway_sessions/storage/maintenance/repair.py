@@ -34,14 +34,14 @@ from gateway_sessions.storage.engines.sqlite.backup import (
     open_read_only,
 )
 from gateway_sessions.storage.engines.sqlite.errors import translate_error
-from gateway_sessions.storage.engines.sqlite.salvage import RebuiltTable, rebuild
+from gateway_sessions.storage.engines.sqlite.salvage import RebuiltTable, rebuild_database
 from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID, prepare_file, stated_version
 from gateway_sessions.storage.engines.sqlite.worker import run_transaction
 from gateway_sessions.storage.engines.upgrade import EngineOpening, RunningEngine
-from gateway_sessions.storage.files.atomic_file import QUARANTINE, set_aside, stamp_of
+from gateway_sessions.storage.files.atomic_file import QUARANTINE, file_name_time, move_to_quarantine
 from gateway_sessions.storage.files.private_files import prepare_database_file
-from gateway_sessions.storage.files.threads import in_thread, told_by_thread
-from gateway_sessions.storage.home import REBUILT_SUFFIX, owned
+from gateway_sessions.storage.files.threads import called_from_thread, in_thread
+from gateway_sessions.storage.home import REBUILT_SUFFIX, own_home
 from gateway_sessions.storage.maintenance import unreadable
 from gateway_sessions.storage.search.sqlite_file import (
     IndexFault,
@@ -109,18 +109,20 @@ async def check_store(
     if server is not None:
         opening = EngineOpening(home=home, prepared_statements=prepared_statements)
         return await _check_server(server, opening, progress)
-    return await in_thread(partial(_check, _directory(home) / DATABASE, told_by_thread(progress)))
+    return await in_thread(
+        partial(_check_home, _home_directory(home) / DATABASE, called_from_thread(progress))
+    )
 
 
 async def repair_store(
     home: str | Path, *, clock: Clock | None = None, wait: float = 0.0, progress: OnProgress | None = None
 ) -> RepairReport:
     """Repair the faults that `check_store` finds; raise `StoreBusyError` if the store is in use."""
-    path, time = _directory(home), clock or SystemClock()
+    path, time = _home_directory(home), clock or SystemClock()
     if not await in_thread(path.is_dir):
         raise NoStoreError(str(path))
-    async with owned(path, time, wait=wait):
-        return await in_thread(partial(_repair, path, time.now(), told_by_thread(progress)))
+    async with own_home(path, time, wait=wait):
+        return await in_thread(partial(_repair_home, path, time.now(), called_from_thread(progress)))
 
 
 async def _check_server(address: str, opening: EngineOpening, progress: OnProgress | None) -> CheckReport:
@@ -131,7 +133,7 @@ async def _check_server(address: str, opening: EngineOpening, progress: OnProgre
         async with engine.view() as reader:
             for table in unreadable.TABLES:
                 steps.begin_step(READING.format(table=table))
-                found += await reader.read(partial(unreadable.findings, table))
+                found += await reader.read(partial(unreadable.find_unreadable_rows, table))
             for check in consistency.CHECKS:
                 steps.begin_step(COMPARING)
                 one = await reader.read(partial(consistency.find_one, check))
@@ -144,36 +146,36 @@ def newest_copy(home: Path) -> datetime | None:
     return newest_backup(home / BACKUPS)
 
 
-def _directory(home: str | Path) -> Path:
+def _home_directory(home: str | Path) -> Path:
     return Path(home).expanduser().absolute()
 
 
-def _check(database: Path, progress: OnProgress | None) -> CheckReport:
+def _check_home(database: Path, progress: OnProgress | None) -> CheckReport:
     if not database.exists():
         raise NoStoreError(str(database))
     steps = ProgressSteps(progress, len(unreadable.TABLES) + len(consistency.CHECKS) + 3)
     steps.begin_step("Reading the file")
-    problems = _damage(database)
+    problems = _find_file_damage(database)
     if problems:
         return CheckReport(found=tuple(problems), damaged=True)
     try:
         with closing(open_read_only(database)) as connection:
             steps.begin_step("Reading all texts")
-            if texts := unreadable.text_findings(connection):
+            if texts := unreadable.find_damaged_text(connection):
                 return CheckReport(found=tuple(texts))  # other queries would fail on these texts
-            found = _disagreements(connection, steps)
+            found = _find_disagreements(connection, steps)
             steps.begin_step("Asking the search index")
-            problem = _index_problem(database.with_name(INDEX_FILE), connection)
+            problem = _find_index_fault(database.with_name(INDEX_FILE), connection)
     except sqlite3.Error as error:
         raise translate_error(error, str(database)) from error
     return CheckReport(found=(*found, f"search index: {problem}") if problem is not None else tuple(found))
 
 
-def _disagreements(connection: sqlite3.Connection, steps: ProgressSteps) -> list[str]:
+def _find_disagreements(connection: sqlite3.Connection, steps: ProgressSteps) -> list[str]:
     queries, found = load_queries(_ENGINE), list[str]()
     for table in unreadable.TABLES:
         steps.begin_step(READING.format(table=table))
-        found += run_transaction(connection, queries, unreadable.findings(table))
+        found += run_transaction(connection, queries, unreadable.find_unreadable_rows(table))
     for check in consistency.CHECKS:
         steps.begin_step(COMPARING)
         one = run_transaction(connection, queries, consistency.find_one(check))
@@ -181,7 +183,7 @@ def _disagreements(connection: sqlite3.Connection, steps: ProgressSteps) -> list
     return found
 
 
-def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
+def _find_index_fault(path: Path, truth: sqlite3.Connection) -> str | None:
     """Return the fault of the search index, if it has one; a missing index is made anew by the store."""
     if not path.exists():
         return None
@@ -202,32 +204,32 @@ def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
     return problem
 
 
-def _repair(home: Path, now: datetime, progress: OnProgress | None) -> RepairReport:
+def _repair_home(home: Path, now: datetime, progress: OnProgress | None) -> RepairReport:
     database, rebuilt = home / DATABASE, home / REBUILT
     if rebuilt.exists():
-        kept = _swap(home, now)
+        kept = _replace_database(home, now)
         rest = _mend_content(database, now, progress)
-        done = ("a repair that was cut off has been finished", *rest.done, *_without_index(home))
+        done = ("a repair that was cut off has been finished", *rest.done, *_remove_search_index(home))
         return replace(rest, done=done, quarantine=(*kept, *rest.quarantine))
-    report = _check(database, progress)
+    report = _check_home(database, progress)
     if not report.damaged:
         if not report.found:
             return RepairReport()
         mended = _mend_content(database, now, progress)
-        return replace(mended, found=report.found, done=(*mended.done, *_without_index(home)))
+        return replace(mended, found=report.found, done=(*mended.done, *_remove_search_index(home)))
     backup = next((one for one in backups_in(home / BACKUPS) if fault_of_backup(one) is None), None)
-    tables = _rebuild(home, backup, progress)
-    kept = _swap(home, now)
+    tables = _rebuild_database(home, backup, progress)
+    kept = _replace_database(home, now)
     rest = _mend_content(database, now, progress)
     return RepairReport(
         found=(*report.found, *rest.found),
-        done=(*_told(tables, backup), *rest.done, *_without_index(home)),
-        lost=(*_losses(tables), *rest.lost),
+        done=(*_describe_rebuilt(tables, backup), *rest.done, *_remove_search_index(home)),
+        lost=(*_describe_losses(tables), *rest.lost),
         quarantine=(*kept, *rest.quarantine),
     )
 
 
-def _damage(database: Path) -> list[str]:
+def _find_file_damage(database: Path) -> list[str]:
     """Return the faults that SQLite reports of the file itself."""
     try:
         with closing(open_read_only(database)) as connection:
@@ -247,10 +249,10 @@ def _damage(database: Path) -> list[str]:
     return told or ([] if known else ["the file does not know its own version"])
 
 
-def _rebuild(home: Path, backup: Path | None, progress: OnProgress | None) -> list[RebuiltTable]:
+def _rebuild_database(home: Path, backup: Path | None, progress: OnProgress | None) -> list[RebuiltTable]:
     unfinished = home / UNFINISHED
     try:
-        tables = rebuild(home / DATABASE, unfinished, backup, load_migrations(_ENGINE), progress)
+        tables = rebuild_database(home / DATABASE, unfinished, backup, load_migrations(_ENGINE), progress)
     except sqlite3.Error as error:
         raise StorageError(
             str(home / DATABASE), f"could not be rebuilt ({error}); it was left as it is"
@@ -259,10 +261,12 @@ def _rebuild(home: Path, backup: Path | None, progress: OnProgress | None) -> li
     return tables
 
 
-def _swap(home: Path, now: datetime) -> tuple[Path, ...]:
+def _replace_database(home: Path, now: datetime) -> tuple[Path, ...]:
     """Move the damaged files to the quarantine, the log first: it must never meet the new database."""
     damaged = [home / f"{DATABASE}{suffix}" for suffix in ("-wal", "-shm", "")]
-    kept = tuple(set_aside(one, home / QUARANTINE, stamp_of(now)) for one in damaged if one.exists())
+    kept = tuple(
+        move_to_quarantine(one, home / QUARANTINE, file_name_time(now)) for one in damaged if one.exists()
+    )
     (home / REBUILT).replace(home / DATABASE)
     return kept
 
@@ -280,10 +284,10 @@ def _mend_content(database: Path, now: datetime, progress: OnProgress | None) ->
         with closing(sqlite3.connect(database, isolation_level=None)) as connection:
             prepare_file(connection, database, load_migrations(_ENGINE), synchronous="FULL")
             connection.execute("BEGIN IMMEDIATE")
-            mended = unreadable.mend(connection, queries, database.parent, now)
+            mended = unreadable.mend_unreadable_rows(connection, queries, database.parent, now)
             wrong = run_transaction(connection, queries, consistency.mend_all())
             left = run_transaction(connection, queries, consistency.find_all())
-            kept = mended.keep(database.with_name(QUARANTINE), stamp_of(now))
+            kept = mended.write_originals(database.with_name(QUARANTINE), file_name_time(now))
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise translate_error(error, str(database)) from error
@@ -296,7 +300,7 @@ def _mend_content(database: Path, now: datetime, progress: OnProgress | None) ->
     )
 
 
-def _without_index(home: Path) -> tuple[str, ...]:
+def _remove_search_index(home: Path) -> tuple[str, ...]:
     """Remove the search index: it may not agree with the repaired database, and is made anew."""
     index = home / INDEX_FILE
     if not index.exists():
@@ -305,7 +309,7 @@ def _without_index(home: Path) -> tuple[str, ...]:
     return ("search index: removed, it is made anew when the store is opened",)
 
 
-def _told(tables: list[RebuiltTable], backup: Path | None) -> list[str]:
+def _describe_rebuilt(tables: list[RebuiltTable], backup: Path | None) -> list[str]:
     done = [
         f"{one.name}: {counted(one.salvaged, 'row')} read from the damaged file"
         for one in tables
@@ -320,7 +324,7 @@ def _told(tables: list[RebuiltTable], backup: Path | None) -> list[str]:
     return done
 
 
-def _losses(tables: list[RebuiltTable]) -> list[str]:
+def _describe_losses(tables: list[RebuiltTable]) -> list[str]:
     losses: list[str] = []
     for one in tables:
         gone = one.unreadable + one.unusable - one.from_backup

@@ -38,7 +38,7 @@ from gateway_sessions.storage.files.atomic_file import QUARANTINE
 from gateway_sessions.storage.files.private_files import (
     make_private_directory,
     prepare_database_file,
-    prepare_to_read,
+    prepare_sidecars_for_reader,
     replace_file,
 )
 from gateway_sessions.storage.search.sqlite_match import Fts5Match, containing_expression
@@ -276,7 +276,7 @@ class IndexFile:
 
     def _prepare_to_read(self) -> None:
         try:
-            prepare_to_read(self.path)
+            prepare_sidecars_for_reader(self.path)
         except (StorageUnavailableError, UnsupportedStorageError) as error:
             raise UnusableIndexError(IndexFault.DAMAGED, str(error)) from error
 

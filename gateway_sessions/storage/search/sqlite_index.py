@@ -28,7 +28,7 @@ from gateway_sessions.core.search.documents import IndexPosition
 from gateway_sessions.core.search.stems import NO_STEMS, Stems
 from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.ports import Clock, Driver, Reader
-from gateway_sessions.storage.files.atomic_file import stamp_of
+from gateway_sessions.storage.files.atomic_file import file_name_time
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.search.protocol import (
     INDEXING_BACKOFF,
@@ -426,7 +426,7 @@ class SqliteSearchIndex:
     async def _set_file_aside(self, error: UnusableIndexError) -> None:
         await self._close_file()
         self._fault = None
-        stamp = stamp_of(self._clock.now())
+        stamp = file_name_time(self._clock.now())
         place = await in_thread(partial(set_index_aside, self.path, error.fault, stamp))
         self._report = IndexReport(IndexState.BUILDING, problem=str(error), rebuilt=self._report.rebuilt + 1)
         logger.warning(

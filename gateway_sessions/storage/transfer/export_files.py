@@ -30,7 +30,7 @@ from gateway_sessions.core.export.formats import Renderer
 from gateway_sessions.core.export.transfer_reports import ExportReport, Progress, TransferProgress
 from gateway_sessions.errors import InvalidInputError, StorageFullError, StorageUnavailableError
 from gateway_sessions.ports import Reader
-from gateway_sessions.storage.files.atomic_file import AtomicFile, followed
+from gateway_sessions.storage.files.atomic_file import AtomicFile, follow_named_path
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.transactions.transfer import export
 from gateway_sessions.storage.transactions.transfer.export import BEGINNING, ExportQuery, SessionBeginning
@@ -53,31 +53,31 @@ TOO_LONG: Final = object()
 
 
 @asynccontextmanager
-async def writing(target: Target, forbidden: Iterable[Path]) -> AsyncGenerator[Callable[[bytes], object]]:
+async def open_target(target: Target, forbidden: Iterable[Path]) -> AsyncGenerator[Callable[[bytes], object]]:
     """Yield a function that writes the target: a private file, whole or not at all, or a stream."""
     if not isinstance(target, str | Path):
         yield target.write
         return
-    path = _absolute(target)
+    path = _absolute_path(target)
     steps = ExitStack()
-    with _our_errors(path):
-        await in_thread(partial(_refuse, path, tuple(forbidden)))
+    with _translating_errors(path):
+        await in_thread(partial(_refuse_store_file, path, tuple(forbidden)))
         try:
-            yield (await in_thread(lambda: steps.enter_context(AtomicFile(followed(path))))).write
+            yield (await in_thread(lambda: steps.enter_context(AtomicFile(follow_named_path(path))))).write
         except BaseException:
             await in_thread(partial(steps.__exit__, *sys.exc_info()))
             raise
         await in_thread(steps.close)
 
 
-async def reading(source: Lines) -> AsyncGenerator[tuple[int, object]]:
+async def read_lines(source: Lines) -> AsyncGenerator[tuple[int, object]]:
     """Yield every line that is not empty, with its number."""
     if isinstance(source, str | Path):
-        path = _absolute(source)
-        with _our_errors(path), ExitStack() as steps:
+        path = _absolute_path(source)
+        with _translating_errors(path), ExitStack() as steps:
             # Entered within the thread, so that the file is closed even after a cancellation.
-            file = await in_thread(lambda: steps.enter_context(_opened(path)))
-            numbered = enumerate(_lines(file), 1)
+            file = await in_thread(lambda: steps.enter_context(_open_source(path)))
+            numbered = enumerate(_lines_of_file(file), 1)
             while some := await in_thread(partial(_next_lines, numbered)):
                 for one in some:
                     if one[1]:
@@ -92,17 +92,17 @@ async def reading(source: Lines) -> AsyncGenerator[tuple[int, object]]:
             yield number, line
 
 
-def _absolute(path: str | Path) -> Path:
+def _absolute_path(path: str | Path) -> Path:
     return Path(path).expanduser().absolute()
 
 
-def _opened(path: Path) -> io.BufferedReader:
+def _open_source(path: Path) -> io.BufferedReader:
     # Without O_NONBLOCK the open of a named pipe would wait for ever.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     return os.fdopen(descriptor, "rb")
 
 
-def _lines(file: BinaryIO) -> Iterator[object]:
+def _lines_of_file(file: BinaryIO) -> Iterator[object]:
     """Yield the lines without their ends; lines that are too long are passed over."""
     first = True
     while line := file.readline(MAX_LINE_BYTES + 1):
@@ -127,7 +127,7 @@ def _next_lines(numbered: Iterator[tuple[int, object]]) -> list[tuple[int, objec
     return some
 
 
-def _refuse(path: Path, forbidden: tuple[Path, ...]) -> None:
+def _refuse_store_file(path: Path, forbidden: tuple[Path, ...]) -> None:
     """Raise an error if an export would replace a file of the store."""
     if path.resolve() in {one.resolve() for one in forbidden}:
         problem = f"{path} is a file of the store itself; write the export somewhere else"
@@ -135,7 +135,7 @@ def _refuse(path: Path, forbidden: tuple[Path, ...]) -> None:
 
 
 @contextmanager
-def _our_errors(path: Path) -> Generator[None]:
+def _translating_errors(path: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
@@ -170,21 +170,21 @@ class SessionWriter:
         if session_id is not None:
             # A session outside the scope is an error, even if the rest of its conversation is inside.
             await self.reader.read(partial(export.load_head, session_id, self.wanted.scope))
-            await self._sessions_of(await self._line(session_id) if logical else [session_id])
+            await self._write_sessions(await self._conversation_of(session_id) if logical else [session_id])
         else:
             self._total = await self.reader.read(partial(export.count_exportable, self.wanted))
             some: list[str] = []
-            async for one in self._all(logical=logical):
+            async for one in self._session_ids(logical=logical):
                 some.append(one)
                 if len(some) == PAGE:
-                    await self._sessions_of(some)
+                    await self._write_sessions(some)
                     some = []
-            await self._sessions_of(some)
+            await self._write_sessions(some)
         self._pieces.append(self.renderer.end_file)
-        await self._write_down()
+        await self._flush_pieces()
         return ExportReport(sessions=self._sessions, messages=self._messages, bytes=self._bytes)
 
-    async def _all(self, *, logical: bool) -> AsyncIterator[str]:
+    async def _session_ids(self, *, logical: bool) -> AsyncIterator[str]:
         """Yield the ids of all sessions; with *logical*, conversations one after another."""
         after = BEGINNING
         while page := await self.reader.read(partial(export.list_exportable, self.wanted, after, PAGE)):
@@ -193,25 +193,25 @@ class SessionWriter:
                 if not logical:
                     yield position[1]
                     continue
-                line = await self._line(position[1])
+                line = await self._conversation_of(position[1])
                 if not continues or line[0] == position[1]:
                     for one in line:
                         yield one
 
-    async def _line(self, session_id: str) -> list[str]:
+    async def _conversation_of(self, session_id: str) -> list[str]:
         return await self.reader.read(partial(export.visible_line, session_id, self.wanted.scope))
 
-    async def _sessions_of(self, session_ids: Sequence[str]) -> None:
+    async def _write_sessions(self, session_ids: Sequence[str]) -> None:
         """Write sessions. Short ones are read many at a time, as each costs a query otherwise."""
         left = session_ids
         while left:
             found = await self.reader.read(partial(export.load_beginnings, left, self.wanted))
             for one in found:
-                await self._session(one)
-            await self._write_down()
+                await self._write_long_session(one)
+            await self._flush_pieces()
             left = left[len(found) :]
 
-    async def _session(self, first: SessionBeginning) -> None:
+    async def _write_long_session(self, first: SessionBeginning) -> None:
         self._pieces.append(partial(self.renderer.begin_session, first.head.members))
         page, is_last = first.messages, first.whole
         while page:
@@ -219,23 +219,23 @@ class SessionWriter:
             self._messages += len(page)
             if is_last:
                 break
-            await self._write_down()
+            await self._flush_pieces()
             more = partial(export.load_messages, first.session_id, first.head, page[-1]["seq"], self.wanted)
             page = await self.reader.read(more)
         self._pieces.append(self.renderer.end_session)
         self._sessions += 1
 
-    async def _write_down(self) -> None:
+    async def _flush_pieces(self) -> None:
         """Render and write the collected pieces, both in a thread."""
         pieces, self._pieces = self._pieces, []
-        self._bytes += await in_thread(partial(_written, self.write, pieces))
+        self._bytes += await in_thread(partial(_render_and_write, self.write, pieces))
         if self.progress is not None:
             self.progress(
                 TransferProgress(sessions=self._sessions, messages=self._messages, total_sessions=self._total)
             )
 
 
-def _written(write: Callable[[bytes], object], renders: Sequence[Callable[[], bytes]]) -> int:
+def _render_and_write(write: Callable[[bytes], object], renders: Sequence[Callable[[], bytes]]) -> int:
     written = b"".join(render() for render in renders)
     if written:
         write(written)

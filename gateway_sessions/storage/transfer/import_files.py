@@ -53,7 +53,7 @@ class SessionToImport:
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
+class UnusableLine:
     """A line that holds no session."""
 
     problem: str
@@ -94,61 +94,61 @@ class Importer:
     def __post_init__(self) -> None:
         self._run = DryRun(pretend=self.dry_run)
 
-    async def take_lines(self, lines: AsyncIterable[tuple[int, object]], owner: str | None) -> ImportReport:
+    async def import_lines(self, lines: AsyncIterable[tuple[int, object]], owner: str | None) -> ImportReport:
         """Import all sessions of a file; a line that cannot be used is reported, and the rest goes on."""
         some: list[tuple[int, object]] = []
         size = 0
         async for number, line in lines:
             some.append((number, line))
-            size += _length(line)
+            size += _line_length(line)
             if len(some) >= MAX_BATCH or size >= MAX_BATCH_BYTES:
-                await self._take_lines(some, owner)
+                await self._import_batches(some, owner)
                 some, size = [], 0
-        await self._take_lines(some, owner)
-        await self.finish()
-        return self.report()
+        await self._import_batches(some, owner)
+        await self.report_missing_parents()
+        return self.make_report()
 
-    async def _take_lines(self, lines: Sequence[tuple[int, object]], owner: str | None) -> None:
+    async def _import_batches(self, lines: Sequence[tuple[int, object]], owner: str | None) -> None:
         batch: list[SessionToImport] = []
-        for one in await in_thread(partial(_candidates, lines, owner)):
+        for one in await in_thread(partial(_sessions_of_lines, lines, owner)):
             if isinstance(one, SessionToImport):
                 batch.append(one)
             else:
-                self.find(FindingKind.ERROR, one.problem, line=one.line)
-        await self.take(batch)
+                self.add_finding(FindingKind.ERROR, one.problem, line=one.line)
+        await self.import_batch(batch)
 
-    async def take(self, batch: Sequence[SessionToImport]) -> list[ImportedSession]:
+    async def import_batch(self, batch: Sequence[SessionToImport]) -> list[ImportedSession]:
         """Import some sessions in their order, each in a transaction of its own."""
         ids = self.change_ids
-        outcomes = await self._all(
+        outcomes = await self._run_all(
             [
                 partial(import_session.import_session, one.rows, self._run, ids, fill=self.fill)
                 for one in batch
             ]
         )
         for one, outcome in zip(batch, outcomes, strict=True):
-            await self._settle(one, outcome)
+            await self._count_outcome(one, outcome)
         if self.progress is not None and batch:
             self.progress(TransferProgress(sessions=self.imported + self.skipped, messages=self.messages))
         return outcomes
 
-    async def pass_over(self, session_id: str, parent: str | None, relation: str | None) -> None:
+    async def skip_existing(self, session_id: str, parent: str | None, relation: str | None) -> None:
         """Count a session that is here already, and link it to its parent and its children."""
         self.skipped += 1
         if parent is not None:
-            await self._attach(ChildToImport(session_id, relation, None, new=False), parent)
+            await self._attach_to_parent(ChildToImport(session_id, relation, None, new=False), parent)
         for child in self._waiting.pop(session_id, ()):
-            await self._attach(child, session_id)
+            await self._attach_to_parent(child, session_id)
 
-    async def finish(self) -> None:
+    async def report_missing_parents(self) -> None:
         """Report the sessions whose parents have not come."""
         for parent, children in self._waiting.items():
             for one in children:
                 if one.new:
-                    self._detached(one, f"its parent {parent} is neither here nor in the file")
+                    self._note_detached(one, f"its parent {parent} is neither here nor in the file")
         self._waiting.clear()
 
-    def find(
+    def add_finding(
         self, kind: FindingKind, detail: str, session_id: str | None = None, line: int | None = None
     ) -> None:
         """Add a finding to the report."""
@@ -157,7 +157,7 @@ class Importer:
         else:
             self.more_findings += 1
 
-    def report(self, lanes: int = 0, begun: int = 0) -> ImportReport:
+    def make_report(self, lanes: int = 0, begun: int = 0) -> ImportReport:
         """Return the report of everything so far."""
         return ImportReport(
             imported=self.imported,
@@ -171,10 +171,10 @@ class Importer:
             dry_run=self.dry_run,
         )
 
-    async def _settle(self, one: SessionToImport, outcome: ImportedSession) -> None:
+    async def _count_outcome(self, one: SessionToImport, outcome: ImportedSession) -> None:
         session_id = one.rows.session_id
         if outcome.fate is ImportFate.CLASH:
-            self.find(FindingKind.CLASH, outcome.problem or "", session_id, one.line)
+            self.add_finding(FindingKind.CLASH, outcome.problem or "", session_id, one.line)
             return
         new = outcome.fate is ImportFate.IMPORTED
         self.imported += new
@@ -184,36 +184,36 @@ class Importer:
         waiting = ChildToImport(session_id, outcome.relation, one.line, new)
         if outcome.title is not None:
             detail = f"its title {one.rows.columns.title!r} was taken; it is called {outcome.title!r}"
-            self.find(FindingKind.RETITLED, detail, session_id, one.line)
+            self.add_finding(FindingKind.RETITLED, detail, session_id, one.line)
         if outcome.branched:
-            self._branched(waiting, str(one.rows.columns.parent_session_id))
+            self._as_branch(waiting, str(one.rows.columns.parent_session_id))
         if outcome.adrift is not None:
-            self._detached(waiting, f"its parent {outcome.adrift} comes from it")
+            self._note_detached(waiting, f"its parent {outcome.adrift} comes from it")
         if outcome.waits_for is not None:
-            await self._attach(waiting, outcome.waits_for)
+            await self._attach_to_parent(waiting, outcome.waits_for)
         for child in self._waiting.pop(session_id, ()):
-            await self._attach(child, session_id)
+            await self._attach_to_parent(child, session_id)
 
-    async def _attach(self, child: ChildToImport, parent: str) -> None:
-        attached = await self._one(
+    async def _attach_to_parent(self, child: ChildToImport, parent: str) -> None:
+        attached = await self._run_one(
             partial(import_session.attach_to_parent, child.session_id, parent, child.relation, self._run)
         )
         if attached is None:
-            self._detached(child, f"its parent {parent} comes from it")
+            self._note_detached(child, f"its parent {parent} comes from it")
         elif attached is False:
             self._waiting[parent].append(child)
 
-    def _detached(self, one: ChildToImport, detail: str) -> None:
-        self.find(FindingKind.DETACHED, detail, one.session_id, one.line)
+    def _note_detached(self, one: ChildToImport, detail: str) -> None:
+        self.add_finding(FindingKind.DETACHED, detail, one.session_id, one.line)
 
-    def _branched(self, one: ChildToImport, parent: str) -> None:
+    def _as_branch(self, one: ChildToImport, parent: str) -> None:
         detail = f"its parent {parent} goes on in another session, so it is a branch now"
-        self.find(FindingKind.BRANCHED, detail, one.session_id, one.line)
+        self.add_finding(FindingKind.BRANCHED, detail, one.session_id, one.line)
 
-    async def _one(self, transaction: Callable[[], Transaction[T]]) -> T:
+    async def _run_one(self, transaction: Callable[[], Transaction[T]]) -> T:
         return await (self.db.read(transaction) if self.dry_run else self.db.write(transaction))
 
-    async def _all(self, transactions: Sequence[Callable[[], Transaction[T]]]) -> list[T]:
+    async def _run_all(self, transactions: Sequence[Callable[[], Transaction[T]]]) -> list[T]:
         if self.dry_run:
             return await self.db.read(partial(import_session.run_in_one_commit, transactions))
         try:
@@ -224,31 +224,33 @@ class Importer:
         return [one.result() for one in asked]
 
 
-def _candidates(lines: Sequence[tuple[int, object]], owner: str | None) -> list[SessionToImport | Unusable]:
-    found: list[SessionToImport | Unusable] = []
+def _sessions_of_lines(
+    lines: Sequence[tuple[int, object]], owner: str | None
+) -> list[SessionToImport | UnusableLine]:
+    found: list[SessionToImport | UnusableLine] = []
     for number, line in lines:
         try:
-            found.append(_candidate(number, line, owner))
+            found.append(_session_of_line(number, line, owner))
         except InvalidInputError as error:
-            found.append(Unusable(str(error), number))
+            found.append(UnusableLine(str(error), number))
     return found
 
 
-def _length(line: object) -> int:
+def _line_length(line: object) -> int:
     return len(line) if isinstance(line, str | bytes) else 0
 
 
-def _candidate(number: int, line: object, owner: str | None) -> SessionToImport:
+def _session_of_line(number: int, line: object, owner: str | None) -> SessionToImport:
     """Return the session of a line; raise `InvalidInputError` if it holds none."""
     if line is TOO_LONG:
         problem = f"the line is longer than {MAX_LINE_BYTES} bytes"
         raise InvalidInputError(problem)
-    given = _decoded(line) if isinstance(line, str | bytes) else line
+    given = _decode_line(line) if isinstance(line, str | bytes) else line
     rows = encode_session(read_session(given, owner=owner), EPOCH)
-    return SessionToImport(rows, number, _length(line) or rows.totals.text_bytes)
+    return SessionToImport(rows, number, _line_length(line) or rows.totals.text_bytes)
 
 
-def _decoded(line: str | bytes) -> object:
+def _decode_line(line: str | bytes) -> object:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -312,8 +312,8 @@ def test_the_members_of_an_entry_are_in_the_reference_in_their_order():
 
 def test_the_members_of_meta_are_in_the_reference():
     encoder = SnapshotEncoder()
-    encoder.header()
-    tail = encoder.tail(7, datetime(2026, 1, 1, tzinfo=UTC)).decode()
+    encoder.encode_header()
+    tail = encoder.encode_tail(7, datetime(2026, 1, 1, tzinfo=UTC)).decode()
     written = re.findall(r'"(\w+)":', tail)[1:]
     shown = section(page("reference/sessions-json.md"), "`_meta`")
     assert [

@@ -10,9 +10,9 @@ import pytest
 
 from gateway_sessions.storage.files.atomic_file import (
     AtomicFile,
-    Files,
-    set_aside,
-    sweep_temporaries,
+    FileCalls,
+    move_to_quarantine,
+    remove_temporaries_of,
     write_atomically,
 )
 from gateway_sessions.testing.faults import Fault, FaultyFiles, FileCall, Killed
@@ -45,7 +45,7 @@ def names(folder: Path) -> list[str]:
     return sorted(one.name for one in folder.iterdir())
 
 
-def write_in_pieces(path: Path, files: Files) -> None:
+def write_in_pieces(path: Path, files: FileCalls) -> None:
     with AtomicFile(path, files=files, keep_backup=True) as new:
         new.write(NEW[:300])
         new.write(NEW[300:])
@@ -74,7 +74,7 @@ def test_a_failure_at_any_call_leaves_two_complete_generations(
 
         assert path.read_bytes() in (OLD, NEW)
         assert backup.read_bytes() in (OLDER, OLD)
-        sweep_temporaries(path)
+        remove_temporaries_of(path)
         assert names(path.parent) == KEPT
 
         before = path.read_bytes()
@@ -96,7 +96,7 @@ def test_a_failure_at_any_call_of_the_first_write_leaves_nothing_or_the_new_cont
             write_in_pieces(path, files)
 
         assert content(path) in (None, NEW)
-        sweep_temporaries(path)
+        remove_temporaries_of(path)
         assert set(names(folder)) <= {"sessions.json"}
 
 
@@ -148,7 +148,7 @@ def test_setting_a_file_aside_never_loses_it(tmp_path: Path, fault: Fault):
         path = old_world(tmp_path / str(nth))
         quarantine = path.parent / "quarantine"
         with suppress(OSError, Killed):
-            set_aside(path, quarantine, "20261118", files=files)
+            move_to_quarantine(path, quarantine, "20261118", files=files)
 
         places = [path, *quarantine.glob("*")]
         assert OLD in [content(place) for place in places]

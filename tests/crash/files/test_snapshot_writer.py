@@ -9,9 +9,9 @@ import pytest
 
 from gateway_sessions import SessionDB, SessionStore
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
-from gateway_sessions.core.sessions_json.snapshot import verify
+from gateway_sessions.core.sessions_json.snapshot import verify_checksum
 from gateway_sessions.errors import SnapshotError, StorageUnavailableError, StoreStoppedError
-from gateway_sessions.storage.sessions_json import SessionsJson, SnapshotForm
+from gateway_sessions.storage.sessions_json import SnapshotForm, SnapshotWriter
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.testing.faults import crash_at, raising
 from tests.crash.kills.store_workload import START, Config, key, source
@@ -23,7 +23,7 @@ IN_SYNC = Config(timezone="UTC", sessions_json=SessionsJsonConfig(mode=SnapshotM
 async def test_a_flush_is_answered_when_the_writer_is_stopped_in_the_middle(tmp_path: Path):
     clock = SteppedClock(START)
     async with SessionDB.open(tmp_path / "sessions.db", clock=clock) as db:
-        snapshot = SessionsJson(tmp_path, db, clock, SnapshotForm(zone=UTC))
+        snapshot = SnapshotWriter(tmp_path, db, clock, SnapshotForm(zone=UTC))
         writer = asyncio.create_task(snapshot.run())
         with crash_at("snapshot_complete", action=writer.cancel), pytest.raises(StoreStoppedError):
             await asyncio.wait_for(snapshot.flush(), 5)
@@ -46,7 +46,10 @@ async def test_a_file_that_cannot_be_written_is_told_and_the_change_stands(tmp_p
         assert not list(tmp_path.glob("*.tmp"))
         assert await store.peek_session_id(key("b")) is not None
         await store.flush()
-        assert verify((tmp_path / "sessions.json").read_bytes()).generation == store.db.generation.current
+        assert (
+            verify_checksum((tmp_path / "sessions.json").read_bytes()).generation
+            == store.db.generation.current
+        )
 
 
 async def test_after_a_commit_that_failed_the_file_is_not_written_again_and_again(tmp_path: Path):

@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from gateway_sessions.core.instants import from_micros
-from gateway_sessions.core.sessions_json.snapshot import parse, verify
+from gateway_sessions.core.sessions_json.snapshot import parse_snapshot, verify_checksum
 from gateway_sessions.storage.tables.sql_files import load_queries
 from tests.crash.kills.gateway_workload import check_gateway
 from tests.crash.kills.queue_workload import check_queue
@@ -293,10 +293,10 @@ def _check_files(home: Path, entries: dict[str, Entry], facts: dict[str, Any], s
         if b'"_meta"' not in raw:
             assert scenario.script == "import", f"{name} is torn"
             continue  # what the script found there
-        meta = verify(raw)
+        meta = verify_checksum(raw)
         assert meta.generation <= generation
         if name == "sessions.json" and settled and meta.generation == generation:
-            shown = {one.session_key: one for one in parse(raw, UTC).entries}
+            shown = {one.session_key: one for one in parse_snapshot(raw, UTC).entries}
             assert {lane: one.session_id for lane, one in shown.items()} == {
                 lane: entry["session_id"] for lane, entry in entries.items()
             }
@@ -306,7 +306,9 @@ def _check_shown(home: Path, told: JournalOfCalls) -> None:
     """In mode `sync` the file has what was acknowledged."""
     certain = {lane: facts for lane, facts in told.entries.items() if lane not in told.vague}
     if certain:
-        shown = {one.session_key: one for one in parse((home / "sessions.json").read_bytes(), UTC).entries}
+        shown = {
+            one.session_key: one for one in parse_snapshot((home / "sessions.json").read_bytes(), UTC).entries
+        }
         for lane, facts in certain.items():
             assert shown[lane].session_id == facts.get("session_id", shown[lane].session_id)
             assert str(shown[lane].state) == facts["state"]

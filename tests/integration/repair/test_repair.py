@@ -17,7 +17,7 @@ import pytest
 from gateway_sessions import Scope, SessionDB, SessionStore, StoreBusyError
 from gateway_sessions.errors import ForeignDatabaseError, StorageUnavailableError
 from gateway_sessions.storage.engines.sqlite.backup import back_up
-from gateway_sessions.storage.engines.sqlite.salvage import rebuild
+from gateway_sessions.storage.engines.sqlite.salvage import rebuild_database
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.maintenance.repair import check_store, repair_store
 from gateway_sessions.storage.tables.sql_files import load_migrations
@@ -194,7 +194,9 @@ def after_the_damaged_file_moved(home: Path) -> None:
 async def test_a_repair_that_was_cut_off_is_finished_before_the_store_opens_again(home: Path, cut: Cut):
     whole = await messages_in(home)
     unfinished, rebuilt = home / "sessions.db.rebuilding", home / "sessions.db.rebuilt"
-    await in_thread(partial(rebuild, home / "sessions.db", unfinished, None, load_migrations("sqlite")))
+    await in_thread(
+        partial(rebuild_database, home / "sessions.db", unfinished, None, load_migrations("sqlite"))
+    )
     unfinished.rename(rebuilt)
     cut(home)
     with pytest.raises(StorageUnavailableError, match="run the repair again"):

@@ -150,13 +150,13 @@ async def test_the_search_index_is_told_of_every_message(db: SessionDB):
 async def test_what_is_used_between_choice_and_removal_stays(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
     await begin(db, "a", days=100)
     await begin(db, "b", days=100)
-    plain = RetentionMethods._remove  # noqa: SLF001 -- the moment between choice and removal
+    plain = RetentionMethods._remove_groups  # noqa: SLF001 -- the moment between choice and removal
 
     async def used_meanwhile(self, groups, progress, **options):
         await db.set_session_pinned("a")
         return await plain(self, groups, progress, **options)
 
-    monkeypatch.setattr(RetentionMethods, "_remove", used_meanwhile)
+    monkeypatch.setattr(RetentionMethods, "_remove_groups", used_meanwhile)
     report = await db.prune_sessions(unended=True)
     assert (report.session_ids, report.kept_in_use) == (("b",), ("a",))
 

@@ -18,7 +18,7 @@ from gateway_sessions.core.sessions.entry import MODEL_OVERRIDE_KEYS, SessionEnt
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import PRESETS, Require, ResetMode, SessionResetPolicy
 from gateway_sessions.core.sessions_json.entries import Dialect, entry_from_json, entry_to_dict
-from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder, parse, verify
+from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder, parse_snapshot, verify_checksum
 from gateway_sessions.errors import InvalidInputError, InvalidSnapshotError
 
 # In a zone that moves its clocks an hour comes twice a year, and Hermes has one spelling for both passes:
@@ -129,7 +129,11 @@ plain_indexes = st.sets(keys, max_size=4).map(lambda found: [plain_entry(key) fo
 
 def encoded(found: list[SessionEntry], dialect: Dialect = Dialect.NATIVE, zone: tzinfo = UTC) -> bytes:
     encoder = SnapshotEncoder(dialect, zone)
-    return encoder.header() + encoder.lines(found) + encoder.tail(1, datetime(2026, 1, 1, tzinfo=UTC))
+    return (
+        encoder.encode_header()
+        + encoder.encode_entries(found)
+        + encoder.encode_tail(1, datetime(2026, 1, 1, tzinfo=UTC))
+    )
 
 
 EMPTY = encoded([])
@@ -142,7 +146,7 @@ def origin_extras(found: Iterable[SessionEntry]) -> list[Mapping[str, Any] | Non
 
 @given(indexes, st.sampled_from(Dialect), st.sampled_from(STEADY_ZONES))
 def test_what_is_written_is_read(found: list[SessionEntry], dialect: Dialect, zone: tzinfo):
-    content = parse(encoded(found, dialect, zone), zone)
+    content = parse_snapshot(encoded(found, dialect, zone), zone)
     assert list(content.entries) == found
     assert origin_extras(content.entries) == origin_extras(found)
     assert content.rejected == ()
@@ -152,7 +156,7 @@ def test_what_is_written_is_read(found: list[SessionEntry], dialect: Dialect, zo
 @given(indexes, st.sampled_from([None, 0, 2]))
 def test_the_layout_makes_no_difference(found: list[SessionEntry], indent: int | None):
     raw = json.dumps({one.session_key: entry_to_dict(one) for one in found}, indent=indent).encode()
-    content = parse(raw)
+    content = parse_snapshot(raw)
     assert list(content.entries) == found
     assert (content.rejected, content.intact) == ((), False)
 
@@ -162,9 +166,9 @@ def test_a_changed_byte_is_noticed(found: list[SessionEntry], position: int, cha
     raw = bytearray(encoded(found))
     raw[position % len(raw)] ^= change
     with pytest.raises(InvalidSnapshotError):
-        verify(bytes(raw))
+        verify_checksum(bytes(raw))
     with suppress(InvalidSnapshotError):
-        assert not parse(bytes(raw)).intact
+        assert not parse_snapshot(bytes(raw)).intact
 
 
 @given(plain_indexes, st.integers(0))
@@ -173,7 +177,7 @@ def test_a_truncated_file_is_not_intact_and_gives_nothing_that_was_not_in_it(
 ):
     raw = encoded(found)
     with suppress(InvalidSnapshotError):
-        content = parse(raw[: length % len(raw)])
+        content = parse_snapshot(raw[: length % len(raw)])
         assert not content.intact
         assert list(content.entries) == found[: len(content.entries)]
         assert content.rejected or len(content.entries) == len(found)
@@ -182,7 +186,7 @@ def test_a_truncated_file_is_not_intact_and_gives_nothing_that_was_not_in_it(
 @given(st.binary() | st.builds(lambda cut, rest: EMPTY[:cut] + rest, st.integers(0, len(EMPTY)), st.binary()))
 def test_no_bytes_crash_the_reader(raw: bytes):
     with suppress(InvalidSnapshotError):
-        parse(raw)
+        parse_snapshot(raw)
 
 
 @given(entries(keys), st.data())
@@ -196,4 +200,4 @@ def test_whatever_a_member_holds_the_entry_is_refused_or_can_be_written_and_read
     )
     with suppress(InvalidInputError):
         read = entry_from_json(entry.session_key, json.dumps(stored).encode())
-        assert parse(encoded([read])).entries == (read,)
+        assert parse_snapshot(encoded([read])).entries == (read,)

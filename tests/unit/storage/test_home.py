@@ -7,7 +7,7 @@ import pytest
 
 from gateway_sessions.errors import StorageUnavailableError, StoreBusyError, UnsupportedStorageError
 from gateway_sessions.ports import Clock
-from gateway_sessions.storage.home import describe_owner, network_filesystem, owned, prepare_home
+from gateway_sessions.storage.home import describe_owner, network_filesystem, own_home, prepare_home
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.faults import crash_at
 from tests.crash.kills.store_workload import START
@@ -75,19 +75,19 @@ def test_a_home_that_is_a_file_is_unavailable(tmp_path: Path):
 
 async def test_a_home_has_one_owner_who_is_named(tmp_path: Path):
     clock = FakeClock()
-    async with owned(tmp_path, clock):
+    async with own_home(tmp_path, clock):
         assert "process " in await asyncio.to_thread(describe_owner, tmp_path)
         with pytest.raises(StoreBusyError, match=r"since 2026-01-01T00:00:00"):
-            async with owned(tmp_path, clock):
+            async with own_home(tmp_path, clock):
                 pass
-    async with owned(tmp_path, clock):
+    async with own_home(tmp_path, clock):
         pass
     assert not (tmp_path / "sessions.owner.json").exists()
 
 
 async def test_whoever_waits_gets_the_home_when_it_is_free(tmp_path: Path):
     clock = FakeClock()
-    async with owned(tmp_path, clock):
+    async with own_home(tmp_path, clock):
         waiting = asyncio.create_task(own(tmp_path, clock))
         await clock.wait_for_sleepers(1)
     await clock.advance(seconds=1)
@@ -96,13 +96,13 @@ async def test_whoever_waits_gets_the_home_when_it_is_free(tmp_path: Path):
 
 async def test_waiting_ends_when_its_time_is_over(tmp_path: Path):
     clock = SteppedClock(START)
-    async with owned(tmp_path, clock):
+    async with own_home(tmp_path, clock):
         with pytest.raises(StoreBusyError):
             await own(tmp_path, clock)
 
 
 async def own(home: Path, clock: Clock) -> None:
-    async with owned(home, clock, wait=0.5):
+    async with own_home(home, clock, wait=0.5):
         pass
 
 
@@ -116,12 +116,12 @@ async def test_a_cancellation_while_the_lock_is_taken_gives_it_back(tmp_path: Pa
 
     with crash_at("home_owned", action=cancel), pytest.raises(asyncio.CancelledError):
         await for_owner
-    async with owned(tmp_path, clock):
+    async with own_home(tmp_path, clock):
         pass
 
 
 async def test_what_an_interrupted_owner_left_is_cleared_away(tmp_path: Path):
     (tmp_path / ".sessions.owner.json.abcd1234.tmp").touch()
-    async with owned(tmp_path, FakeClock()):
+    async with own_home(tmp_path, FakeClock()):
         assert not list(tmp_path.glob("*.tmp"))
         assert not list(tmp_path.glob(".*.tmp"))

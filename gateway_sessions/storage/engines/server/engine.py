@@ -17,7 +17,7 @@ from gateway_sessions.storage.engines.index_column import TokenLanguage
 from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS, SharedDatabase, Upkeep
 from gateway_sessions.storage.engines.server.driver import ServerDriver
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.home import owned, prepare_home
+from gateway_sessions.storage.home import own_home, prepare_home
 from gateway_sessions.storage.tables.sql_files import Query
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class SharedServerEngine(ServerDriver):
     async def owned(self, clock: Clock, *, wait: float) -> AsyncGenerator[None]:
         """Be the only process that has this home; the database is shared."""
         await in_thread(partial(prepare_home, self._home, allow_network=self._allow_network))
-        async with owned(self._home, clock, wait=wait):
+        async with own_home(self._home, clock, wait=wait):
             yield
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:

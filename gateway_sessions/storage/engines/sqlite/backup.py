@@ -22,7 +22,7 @@ from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID
 from gateway_sessions.storage.files.private_files import (
     fill_private_file,
     make_private_directory,
-    prepare_to_read,
+    prepare_sidecars_for_reader,
     replace_file,
 )
 
@@ -36,7 +36,7 @@ _NAME = re.compile(r"sessions-\d{8}T\d{6}Z\.db")
 
 def open_read_only(path: Path) -> sqlite3.Connection:
     """Return a connection to the file that changes nothing."""
-    prepare_to_read(path)
+    prepare_sidecars_for_reader(path)
     uri = f"file:{quote(str(path))}?mode=ro"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
 

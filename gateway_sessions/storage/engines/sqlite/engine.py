@@ -50,9 +50,9 @@ from gateway_sessions.storage.engines.sqlite.worker import (
     fail_waiting_requests,
     run_transaction,
 )
-from gateway_sessions.storage.files.private_files import prepare_database_file, prepare_to_read
+from gateway_sessions.storage.files.private_files import prepare_database_file, prepare_sidecars_for_reader
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.home import owned, prepare_home, refuse_unfinished_repair
+from gateway_sessions.storage.home import own_home, prepare_home, refuse_unfinished_repair
 from gateway_sessions.storage.tables.sql_files import Migration, Query, load_migrations, load_queries
 
 ENGINE: Final = "sqlite"
@@ -241,7 +241,7 @@ class SqliteReader(SqliteDriver):
         check_sqlite_version()
         if not await in_thread(self._path.exists):
             raise NoStoreError(str(self._path))
-        await in_thread(partial(prepare_to_read, self._path))
+        await in_thread(partial(prepare_sidecars_for_reader, self._path))
         cleanup.callback(self._refuse_waiting)
         self._queries = await in_thread(partial(load_queries, ENGINE))
         await in_thread(partial(load_migrations, ENGINE))
@@ -351,7 +351,7 @@ class SqliteEngine(SqliteDriver):
         """Own the directory until the end of the block."""
         home = self._path.parent
         await in_thread(partial(prepare_home, home, allow_network=self._allow_network))
-        async with owned(home, clock, wait=wait):
+        async with own_home(home, clock, wait=wait):
             await in_thread(partial(refuse_unfinished_repair, self._path))
             yield
 

@@ -37,7 +37,7 @@ READ_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 
 
 @dataclass(slots=True)
-class Salvaged:
+class SalvagedCount:
     """Counts the rows of a table that could be read."""
 
     rows: int = 0
@@ -50,41 +50,41 @@ class Salvaged:
 def columns_of(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
     """Return the table's columns; none if there is no such table, or its schema cannot be read."""
     try:
-        described = connection.execute(f"PRAGMA table_info({quoted(table)})").fetchall()
+        described = connection.execute(f"PRAGMA table_info({quote_name(table)})").fetchall()
     except READ_ERRORS:
         return ()
     return tuple(str(one[1]) for one in described)
 
 
-def salvage(
+def read_salvageable_rows(
     connection: sqlite3.Connection, table: str, columns: tuple[str, ...], keep: Callable[[TableRow], None]
-) -> Salvaged:
+) -> SalvagedCount:
     """Call *keep* once with every row of the table that can be read."""
-    reading = _Reading(connection, table, columns, keep)
-    if reading.scan(backwards=False):
+    reading = _TableSalvage(connection, table, columns, keep)
+    if reading.scan_to_known_row(backwards=False):
         return reading.outcome
     reading.outcome.complete = False
-    reading.scan(backwards=True)
-    reading.look_up_the_rest()
+    reading.scan_to_known_row(backwards=True)
+    reading.read_rows_of_indexes()
     return reading.outcome
 
 
 def clustering_key(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
     """Return the columns by which the rows of a table are ordered in the file."""
     try:
-        connection.execute(f"SELECT rowid FROM {quoted(table)} LIMIT 0")  # noqa: S608 -- our schema
+        connection.execute(f"SELECT rowid FROM {quote_name(table)} LIMIT 0")  # noqa: S608 -- our schema
     except READ_ERRORS:
-        described = connection.execute(f"PRAGMA table_info({quoted(table)})").fetchall()
-        return tuple(quoted(name) for _, name in sorted((one[5], one[1]) for one in described if one[5]))
+        described = connection.execute(f"PRAGMA table_info({quote_name(table)})").fetchall()
+        return tuple(quote_name(name) for _, name in sorted((one[5], one[1]) for one in described if one[5]))
     return ("rowid",)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a name in quotes, as SQL needs it."""
     return '"' + name.replace('"', '""') + '"'
 
 
-class _Reading:
+class _TableSalvage:
     """Reads one table of a damaged file."""
 
     def __init__(
@@ -95,14 +95,14 @@ class _Reading:
         keep: Callable[[TableRow], None],
     ) -> None:
         self._connection = connection
-        self._table = quoted(table)
+        self._table = quote_name(table)
         self._key = clustering_key(connection, table)
-        self._columns = ", ".join(map(quoted, columns))
+        self._columns = ", ".join(map(quote_name, columns))
         self._keep = keep
         self._seen: set[Key] = set()
-        self.outcome = Salvaged()
+        self.outcome = SalvagedCount()
 
-    def scan(self, *, backwards: bool) -> bool:
+    def scan_to_known_row(self, *, backwards: bool) -> bool:
         """Read in the order of the keys up to a row that was read already; return False after an error."""
         direction = "DESC" if backwards else "ASC"
         order = ", ".join(f"{name} {direction}" for name in self._key)
@@ -113,12 +113,12 @@ class _Reading:
                 key = row[: len(self._key)]
                 if key in self._seen:
                     return True
-                self._take(key, row[len(self._key) :])
+                self._keep_row(key, row[len(self._key) :])
         except READ_ERRORS:
             return False
         return True
 
-    def look_up_the_rest(self) -> None:
+    def read_rows_of_indexes(self) -> None:
         """Read, one by one, the rows that an index names and no scan has reached."""
         where = " AND ".join(f"{name} = ?" for name in self._key)
         query = f"SELECT {self._columns} FROM {self._table} WHERE {where}"  # noqa: S608 -- names of our schema
@@ -130,9 +130,9 @@ class _Reading:
             if row is None:
                 self.outcome.unreadable += 1
             else:
-                self._take(key, row)
+                self._keep_row(key, row)
 
-    def _take(self, key: Key, row: TableRow) -> None:
+    def _keep_row(self, key: Key, row: TableRow) -> None:
         self._seen.add(key)
         self.outcome.rows += 1
         self._keep(row)
@@ -145,7 +145,7 @@ class _Reading:
         except READ_ERRORS:
             return
         for index in indexes:
-            query = f"SELECT {names} FROM {self._table} INDEXED BY {quoted(index)}"  # noqa: S608 -- our schema
+            query = f"SELECT {names} FROM {self._table} INDEXED BY {quote_name(index)}"  # noqa: S608 -- our schema
             try:
                 yield from self._connection.execute(query)
             except READ_ERRORS:
@@ -157,7 +157,7 @@ _KEPT: Final = "surrogateescape"
 
 
 @dataclass(frozen=True, slots=True)
-class DamagedText:
+class DamagedTextRow:
     """A row with text that is no UTF-8."""
 
     table: str
@@ -171,7 +171,7 @@ class DamagedText:
     @property
     def row(self) -> dict[str, Any]:
         """Return the values of the row, damaged text as bytes."""
-        return self.values | {name: _stored(self.values[name]) for name in self.columns}
+        return self.values | {name: _as_parameter(self.values[name]) for name in self.columns}
 
     @property
     def name(self) -> str:
@@ -186,29 +186,29 @@ def tables_of(connection: sqlite3.Connection) -> list[str]:
     return [str(name) for (name,) in rows if not str(name).startswith("sqlite_")]
 
 
-def damaged_text(connection: sqlite3.Connection, table: str) -> list[DamagedText]:
+def rows_with_damaged_text(connection: sqlite3.Connection, table: str) -> list[DamagedTextRow]:
     """Return all rows of a table with text that is no UTF-8."""
     key, columns = clustering_key(connection, table), columns_of(connection, table)
-    listed = ", ".join((*key, *map(quoted, columns)))
-    found: list[DamagedText] = []
-    with _kept_as_they_are(connection) as texts:
-        for row in connection.execute(f"SELECT {listed} FROM {quoted(table)}"):  # noqa: S608 -- our schema
+    listed = ", ".join((*key, *map(quote_name, columns)))
+    found: list[DamagedTextRow] = []
+    with _noting_damaged_text(connection) as texts:
+        for row in connection.execute(f"SELECT {listed} FROM {quote_name(table)}"):  # noqa: S608 -- our schema
             if texts.damaged:
                 texts.damaged = False
                 values = dict(zip(columns, row[len(key) :], strict=True))
                 bad = tuple(name for name, value in values.items() if _is_damaged(value))
-                which = tuple(map(_stored, row[: len(key)]))
-                found.append(DamagedText(table, _where(key, row), which, values, bad))
+                which = tuple(map(_as_parameter, row[: len(key)]))
+                found.append(DamagedTextRow(table, _key_condition(key, row), which, values, bad))
     return found
 
 
-def mend_text(connection: sqlite3.Connection, one: DamagedText) -> bool:
+def mend_text(connection: sqlite3.Connection, one: DamagedTextRow) -> bool:
     """Put U+FFFD where text is damaged; return False if the row was deleted instead.
 
     A row is deleted if another one has the mended key already.
     """
-    assigned = ", ".join(f"{quoted(name)} = ?" for name in one.columns)
-    table, new = quoted(one.table), tuple(_readable(one.values[name]) for name in one.columns)
+    assigned = ", ".join(f"{quote_name(name)} = ?" for name in one.columns)
+    table, new = quote_name(one.table), tuple(_replace_bad_bytes(one.values[name]) for name in one.columns)
     changing = f"UPDATE OR IGNORE {table} SET {assigned} WHERE {one.where}"  # noqa: S608 -- our schema
     if connection.execute(changing, (*new, *one.key)).rowcount:
         return True
@@ -216,7 +216,7 @@ def mend_text(connection: sqlite3.Connection, one: DamagedText) -> bool:
     return False
 
 
-class _Texts:
+class _TextDecoder:
     """Decodes texts, and notes when one is damaged."""
 
     def __init__(self) -> None:
@@ -231,8 +231,8 @@ class _Texts:
 
 
 @contextmanager
-def _kept_as_they_are(connection: sqlite3.Connection) -> Generator[_Texts]:
-    texts = connection.text_factory = _Texts()
+def _noting_damaged_text(connection: sqlite3.Connection) -> Generator[_TextDecoder]:
+    texts = connection.text_factory = _TextDecoder()
     try:
         yield texts
     finally:
@@ -240,14 +240,14 @@ def _kept_as_they_are(connection: sqlite3.Connection) -> Generator[_Texts]:
 
 
 def _is_damaged(value: object) -> bool:
-    return isinstance(value, str) and _readable(value) != value
+    return isinstance(value, str) and _replace_bad_bytes(value) != value
 
 
-def _readable(value: str) -> str:
+def _replace_bad_bytes(value: str) -> str:
     return value.encode(errors=_KEPT).decode(errors="replace")
 
 
-def _where(key: tuple[str, ...], row: Row) -> str:
+def _key_condition(key: tuple[str, ...], row: Row) -> str:
     """Return the condition for a key; damaged text in it can only be passed as bytes."""
     return " AND ".join(
         f"{name} = {'CAST(? AS TEXT)' if isinstance(value, str) else '?'}"
@@ -255,7 +255,7 @@ def _where(key: tuple[str, ...], row: Row) -> str:
     )
 
 
-def _stored(value: Any) -> Any:
+def _as_parameter(value: Any) -> Any:
     return value.encode(errors=_KEPT) if isinstance(value, str) else value
 
 
@@ -275,7 +275,7 @@ class RebuiltTable:
     complete: bool
 
 
-def rebuild(
+def rebuild_database(
     damaged: Path,
     target: Path,
     backup: Path | None,
@@ -297,7 +297,7 @@ def rebuild(
         with closing(open_read_only(damaged)) as old:
             for name in names:
                 steps.begin_step(f"Saving table {name}")
-                tables.append(_refill(new, old, name, backup))
+                tables.append(_refill_table(new, old, name, backup))
         if not all(table.complete for table in tables if table.name in ("entries", "clocks")):
             # The next start takes the lanes that are missing from sessions.json.
             new.execute("DELETE FROM meta WHERE name = ?", (IMPORTED,))
@@ -306,12 +306,14 @@ def rebuild(
     return tables
 
 
-def _refill(new: sqlite3.Connection, old: sqlite3.Connection, name: str, backup: Path | None) -> RebuiltTable:
-    first = _Refill(new, old, name)
-    second: _Refill | None = None
+def _refill_table(
+    new: sqlite3.Connection, old: sqlite3.Connection, name: str, backup: Path | None
+) -> RebuiltTable:
+    first = _TableCopy(new, old, name)
+    second: _TableCopy | None = None
     if backup is not None and not first.outcome.complete:
         with closing(open_read_only(backup)) as copy:
-            second = _Refill(new, copy, name)
+            second = _TableCopy(new, copy, name)
     return RebuiltTable(
         name=name,
         salvaged=first.written,
@@ -322,7 +324,7 @@ def _refill(new: sqlite3.Connection, old: sqlite3.Connection, name: str, backup:
     )
 
 
-class _Refill:
+class _TableCopy:
     """Copies the rows of one table; it skips rows that are there already, or that do not fit any more."""
 
     def __init__(self, new: sqlite3.Connection, source: sqlite3.Connection, name: str) -> None:
@@ -333,12 +335,16 @@ class _Refill:
         self._new = new
         self._keeps_own_facts = name == "meta"
         self._insert = (
-            f"INSERT OR IGNORE INTO {quoted(name)} ({', '.join(map(quoted, columns))}) "  # noqa: S608 -- our schema
+            f"INSERT OR IGNORE INTO {quote_name(name)} ({', '.join(map(quote_name, columns))}) "  # noqa: S608 -- our schema
             f"VALUES ({', '.join('?' * len(columns))})"
         )
-        self.outcome = salvage(source, name, columns, self._take) if columns else Salvaged(complete=False)
+        self.outcome = (
+            read_salvageable_rows(source, name, columns, self._insert_row)
+            if columns
+            else SalvagedCount(complete=False)
+        )
 
-    def _take(self, row: TableRow) -> None:
+    def _insert_row(self, row: TableRow) -> None:
         if self._keeps_own_facts and row[0] in OWN_FACTS:
             self.written += 1
             return

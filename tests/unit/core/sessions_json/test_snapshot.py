@@ -16,9 +16,9 @@ from gateway_sessions.core.sessions_json.snapshot import (
     SnapshotContent,
     SnapshotEncoder,
     SnapshotMeta,
-    parse,
+    parse_snapshot,
     read_tail,
-    verify,
+    verify_checksum,
 )
 from gateway_sessions.errors import InvalidInputError, InvalidSnapshotError
 
@@ -47,7 +47,7 @@ ENTRIES = (entry("a"), entry("b"), entry("c"))
 
 def encoded(*entries: SessionEntry, generation: int = 7) -> bytes:
     encoder = SnapshotEncoder()
-    return encoder.header() + encoder.lines(entries) + encoder.tail(generation, NOW)
+    return encoder.encode_header() + encoder.encode_entries(entries) + encoder.encode_tail(generation, NOW)
 
 
 def hermes_file(name: str, which: str = "sessions.json") -> bytes:
@@ -90,30 +90,35 @@ def test_the_tail_says_what_stands_before_it():
 
 def test_pages_make_no_difference():
     encoder = SnapshotEncoder()
-    pieces = [encoder.header(), encoder.lines(ENTRIES[:1]), encoder.lines([]), encoder.lines(ENTRIES[1:])]
-    assert b"".join([*pieces, encoder.tail(7, NOW)]) == RAW
+    pieces = [
+        encoder.encode_header(),
+        encoder.encode_entries(ENTRIES[:1]),
+        encoder.encode_entries([]),
+        encoder.encode_entries(ENTRIES[1:]),
+    ]
+    assert b"".join([*pieces, encoder.encode_tail(7, NOW)]) == RAW
 
 
 def test_a_snapshot_without_entries_is_whole():
-    content = parse(encoded())
+    content = parse_snapshot(encoded())
     assert (content.entries, content.rejected, content.intact) == ((), (), True)
 
 
 def test_the_time_of_writing_is_noted_in_utc():
     encoder = SnapshotEncoder()
-    raw = encoder.header() + encoder.tail(1, NOW.astimezone(timezone(timedelta(hours=5))))
-    assert verify(raw).written_at == NOW
+    raw = encoder.encode_header() + encoder.encode_tail(1, NOW.astimezone(timezone(timedelta(hours=5))))
+    assert verify_checksum(raw).written_at == NOW
 
 
 @pytest.mark.parametrize("second", ["a", "A"])
 def test_entries_come_in_the_order_of_their_keys_and_once(second: str):
     with pytest.raises(InvalidInputError, match="does not come after"):
-        SnapshotEncoder().lines([entry("a"), entry(second)])
+        SnapshotEncoder().encode_entries([entry("a"), entry(second)])
 
 
 def test_an_entry_whose_key_would_be_skipped_is_refused():
     with pytest.raises(InvalidInputError, match="session_key"):
-        SnapshotEncoder().lines([entry("a", session_key="_meta")])
+        SnapshotEncoder().encode_entries([entry("a", session_key="_meta")])
 
 
 def deep(levels: int) -> list[Any]:
@@ -126,20 +131,20 @@ def deep(levels: int) -> list[Any]:
 @pytest.mark.parametrize("poison", [object(), deep(100_000), {1j: 2}, ["\ud800", float("nan")]])
 def test_an_entry_that_json_cannot_express_is_an_error_that_names_it(poison: object):
     with pytest.raises(InvalidInputError, match="telegram:dm:a"):
-        SnapshotEncoder().lines([entry("a", extra={"poison": poison})])
+        SnapshotEncoder().encode_entries([entry("a", extra={"poison": poison})])
 
 
 def test_halves_of_surrogate_pairs_do_not_stop_the_snapshot():
-    content = parse(encoded(entry("a", display_name="cut \ud83d"), entry("b")))
+    content = parse_snapshot(encoded(entry("a", display_name="cut \ud83d"), entry("b")))
     assert content.intact
     assert [one.display_name for one in content.entries] == ["cut \ufffd", None]
 
 
 def test_hermes_gets_times_that_it_can_compare():
     encoder = SnapshotEncoder(Dialect.HERMES, BERLIN)
-    raw = encoder.header() + encoder.lines(ENTRIES) + encoder.tail(1, NOW)
+    raw = encoder.encode_header() + encoder.encode_entries(ENTRIES) + encoder.encode_tail(1, NOW)
     assert json.loads(raw)[ENTRIES[0].session_key]["updated_at"] == "2026-11-18T10:11:08.006690"
-    assert parse(raw, BERLIN).entries == ENTRIES
+    assert parse_snapshot(raw, BERLIN).entries == ENTRIES
 
 
 # The tail.
@@ -147,7 +152,7 @@ def test_hermes_gets_times_that_it_can_compare():
 
 def test_the_tail_alone_tells_generation_and_size():
     meta = read_tail(RAW[-MAX_TAIL:], len(RAW))
-    assert meta == verify(RAW)
+    assert meta == verify_checksum(RAW)
     assert meta is not None
     assert (meta.generation, meta.entries, meta.written_at) == (7, 3, NOW)
     assert read_tail(RAW[RAW.index(b'"_meta"') :], len(RAW)) == meta
@@ -155,9 +160,9 @@ def test_the_tail_alone_tells_generation_and_size():
 
 def test_the_tail_always_fits():
     encoder = SnapshotEncoder()
-    encoder.header()
-    assert len(encoder.tail(2**63 - 1, NOW)) < MAX_TAIL / 4
-    assert verify(encoded(generation=2**63 - 1)).generation == 2**63 - 1
+    encoder.encode_header()
+    assert len(encoder.encode_tail(2**63 - 1, NOW)) < MAX_TAIL / 4
+    assert verify_checksum(encoded(generation=2**63 - 1)).generation == 2**63 - 1
 
 
 @pytest.mark.parametrize("size", [len(RAW) - 1, len(RAW) + 1, 0])
@@ -173,7 +178,7 @@ def test_what_is_no_tail_says_nothing(raw: bytes):
 def test_text_that_looks_like_a_tail_inside_an_entry_is_none():
     tail = RAW[RAW.index(b'"_meta"') :].decode()
     raw = encoded(entry("a", display_name=tail))
-    assert verify(raw).entries == 1
+    assert verify_checksum(raw).entries == 1
 
 
 def test_a_tail_of_a_time_that_does_not_exist_says_nothing():
@@ -192,14 +197,14 @@ def test_any_bit_that_flips_is_noticed():
             flipped = bytearray(RAW)
             flipped[position] ^= 1 << bit
             with pytest.raises(InvalidSnapshotError):
-                verify(bytes(flipped))
+                verify_checksum(bytes(flipped))
 
 
 def test_a_file_changed_by_hand_is_not_intact_and_still_read():
     edited = RAW.replace(b'"platform":"telegram"', b'"platform":"_elegram"')
     with pytest.raises(InvalidSnapshotError, match="generation 7"):
-        verify(edited)
-    content = parse(edited)
+        verify_checksum(edited)
+    content = parse_snapshot(edited)
     assert not content.intact
     assert content.meta is not None
     assert content.meta.generation == 7
@@ -210,7 +215,7 @@ def test_a_file_changed_by_hand_is_not_intact_and_still_read():
 
 
 def test_what_was_written_is_read():
-    content = parse(RAW)
+    content = parse_snapshot(RAW)
     assert content.entries == ENTRIES
     assert content.rejected == ()
     assert content.intact
@@ -218,13 +223,13 @@ def test_what_was_written_is_read():
 
 
 def test_a_file_that_lost_only_its_last_newline_is_read_in_full_and_not_intact():
-    content = parse(RAW[:-1])
+    content = parse_snapshot(RAW[:-1])
     assert (content.entries, content.rejected, content.intact) == (ENTRIES, (), False)
 
 
 def read_or_refuse(raw: bytes) -> SnapshotContent | None:
     try:
-        return parse(raw)
+        return parse_snapshot(raw)
     except InvalidSnapshotError:
         return None
 
@@ -250,26 +255,26 @@ def test_a_truncated_file_of_hermes_shows_that_it_is_not_whole(step: int):
 )
 def test_a_file_of_which_nothing_can_be_read_is_an_error(raw: bytes):
     with pytest.raises(InvalidSnapshotError):
-        parse(raw)
+        parse_snapshot(raw)
 
 
 @pytest.mark.parametrize("name", ["marked", "shared-session"])
 def test_files_of_hermes_are_read_in_full(name: str):
     raw = hermes_file(name)
-    content = parse(raw, BERLIN)
+    content = parse_snapshot(raw, BERLIN)
     assert (content.meta, content.intact, content.damaged) == (None, False, False)
     assert content.rejected == ()
     assert [one.session_key for one in content.entries] == [key for key in json.loads(raw) if key[0] != "_"]
 
 
 def test_several_lanes_may_name_one_session():
-    content = parse(hermes_file("shared-session"))
+    content = parse_snapshot(hermes_file("shared-session"))
     assert len({one.session_id for one in content.entries}) < len(content.entries)
 
 
 def test_a_file_that_a_hand_has_edited_gives_what_it_can_and_returns_the_rest():
     raw = hermes_file("edited", "before")
-    content = parse(raw)
+    content = parse_snapshot(raw)
     rejected = {str(one.key).rpartition(":")[2]: one for one in content.rejected}
     assert rejected.keys() == {"wrong-types", "bad-id", "bad-time", "no-id"}
     for name, one in rejected.items():
@@ -285,7 +290,7 @@ def test_a_poisonous_entry_spoils_only_itself():
         b'"twice":{"a":1,"a":2}', b'"half":{"x":"\\ud800"}', b'"true":true', b'"latin":{"x":"\xe9"}',
         b'"nul\\u0000":{}', b'"half \\udc00":{}', b'"\xff":{}',
     ]  # fmt: skip
-    content = parse(b"{" + b",".join([*poison, good]) + b"}")
+    content = parse_snapshot(b"{" + b",".join([*poison, good]) + b"}")
     assert content.entries == ENTRIES[:1]
     assert len(content.rejected) == len(poison)
     assert all(one.reason for one in content.rejected)
@@ -296,17 +301,17 @@ def test_a_poisonous_entry_spoils_only_itself():
 def test_of_two_members_of_one_name_the_later_counts_and_the_earlier_is_returned():
     first = entry("a", display_name="first")
     lines = b"".join(encoded(one).split(b"\n")[1] for one in (first, entry("a", display_name="second")))
-    content = parse(b"{" + lines.rstrip(b",") + b"}")
+    content = parse_snapshot(b"{" + lines.rstrip(b",") + b"}")
     assert [one.display_name for one in content.entries] == ["second"]
     assert [json.loads(one.raw)["display_name"] for one in content.rejected] == ["first"]
 
 
 def test_members_that_begin_with_an_underscore_are_no_entries():
-    content = parse(b'{"_README": "x", "_meta": 5}')
+    content = parse_snapshot(b'{"_README": "x", "_meta": 5}')
     assert (content.entries, content.rejected) == ((), ())
 
 
 def test_a_byte_order_mark_of_an_editor_is_no_obstacle():
-    content = parse(b"\xef\xbb\xbf" + RAW)
+    content = parse_snapshot(b"\xef\xbb\xbf" + RAW)
     assert content.entries == ENTRIES
     assert not content.intact

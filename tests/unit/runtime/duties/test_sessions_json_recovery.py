@@ -13,7 +13,7 @@ import pytest
 
 from gateway_sessions import GatewaySessionsError, SessionDB
 from gateway_sessions.config import SnapshotMode
-from gateway_sessions.core.sessions_json.snapshot import verify
+from gateway_sessions.core.sessions_json.snapshot import verify_checksum
 from gateway_sessions.storage.tables import entries
 from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import all_stored_entries, config_with_snapshot, dm_source, open_store
@@ -27,7 +27,7 @@ def index(home):
 
 
 def generation(home) -> int:
-    return verify(index(home).read_bytes()).generation
+    return verify_checksum(index(home).read_bytes()).generation
 
 
 async def lanes_in(home, chats: str = "abc"):
@@ -134,7 +134,7 @@ class TestGenerations:
         async with open_store(copied) as store:
             assert [one.action for one in store.incidents] == ["database_older_than_snapshot"]
             await store.flush()
-            assert generation(copied) > verify(newer).generation
+            assert generation(copied) > verify_checksum(newer).generation
         assert list(kept(copied).values()) == [newer]
 
     async def test_a_change_that_was_shown_in_no_file_is_not_forgotten(self, home):

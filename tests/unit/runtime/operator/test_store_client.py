@@ -24,7 +24,7 @@ from gateway_sessions.errors import ControlError, NothingToUndoError, StorageUna
 from gateway_sessions.operator import connect
 from gateway_sessions.runtime.operator import store_client
 from gateway_sessions.runtime.store import control as control_module
-from gateway_sessions.storage.home import owned
+from gateway_sessions.storage.home import own_home
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.store_fixtures import QUICK, dm_source, open_store
@@ -138,12 +138,12 @@ async def test_an_owner_that_is_just_opening_is_waited_for(home: Path, fake_cloc
     async with open_store(home) as store:
         key = (await store.get_or_create_session(dm_source("1"))).session_key
     async with connect(home, QUICK) as client:
-        async with owned(home, fake_clock):
+        async with own_home(home, fake_clock):
             acting = asyncio.create_task(client.do("reset_session", session_key=key))
             await asyncio.sleep(0.05)
             assert not acting.done()
         assert (await acting).session_key == key
-        async with owned(home, fake_clock):
+        async with own_home(home, fake_clock):
             with pytest.raises(StoreBusyError):
                 await client.do("reset_session", session_key=key, seconds=0)
 

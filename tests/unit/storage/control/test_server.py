@@ -27,7 +27,7 @@ from gateway_sessions.errors import ControlError, UnsupportedStorageError
 from gateway_sessions.storage.control import client
 from gateway_sessions.storage.control import server as control_server
 from gateway_sessions.storage.control import socket as control_address
-from gateway_sessions.storage.control.client import ask_to_drain, connected
+from gateway_sessions.storage.control.client import ask_to_drain, connect_to_owner
 from gateway_sessions.storage.control.server import ControlServer
 from gateway_sessions.storage.control.socket import find_address, prepare_address
 
@@ -61,9 +61,9 @@ async def server(home: Path) -> AsyncIterator[ControlServer]:
 
 
 async def works(home: Path) -> bool:
-    async with connected(home) as owner:
+    async with connect_to_owner(home) as owner:
         assert owner is not None
-        return bool(await owner.ask("echo", {"a": 1}, list[Any], seconds=5) == ["echo", {"a": 1}])
+        return bool(await owner.request("echo", {"a": 1}, list[Any], seconds=5) == ["echo", {"a": 1}])
 
 
 @contextmanager
@@ -89,11 +89,11 @@ async def closed_by_the_server(client: socket.socket) -> bool:
 
 
 async def test_whoever_connects_learns_who_owns_the_store(server: ControlServer, home: Path):
-    async with connected(home) as owner:
+    async with connect_to_owner(home) as owner:
         assert owner is not None
         assert owner.greeting == GREETING
-        assert await owner.ask("one", {}, list[Any], seconds=1) == ["one", {}]
-        assert await owner.ask("two", {"x": [1]}, list[Any], seconds=1) == ["two", {"x": [1]}]
+        assert await owner.request("one", {}, list[Any], seconds=1) == ["one", {}]
+        assert await owner.request("two", {"x": [1]}, list[Any], seconds=1) == ["two", {"x": [1]}]
 
 
 async def test_the_socket_is_for_its_owner_only(server: ControlServer, home: Path):
@@ -103,7 +103,7 @@ async def test_the_socket_is_for_its_owner_only(server: ControlServer, home: Pat
 async def test_a_program_of_another_user_is_sent_away(
     server: ControlServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(control_server, "may_talk", lambda _: False)
+    monkeypatch.setattr(control_server, "is_trusted_peer", lambda _: False)
     with pytest.raises(ControlError, match="closed the connection") as refused:
         await works(home)
     assert not refused.value.may_have_happened
@@ -112,7 +112,7 @@ async def test_a_program_of_another_user_is_sent_away(
 async def test_a_server_of_another_user_is_not_talked_to(
     server: ControlServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(client, "may_talk", lambda *_, **__: False)
+    monkeypatch.setattr(client, "is_trusted_peer", lambda *_, **__: False)
     with pytest.raises(ControlError, match="program of another user"):
         await works(home)
 
@@ -120,12 +120,12 @@ async def test_a_server_of_another_user_is_not_talked_to(
 def test_only_this_user_and_root_may_talk(monkeypatch: pytest.MonkeyPatch):
     one, other = socket.socketpair(socket.AF_UNIX)
     with one, other:
-        assert control_address.may_talk(one)
-        monkeypatch.setattr(control_address, "_peer", lambda _: 0)
-        assert control_address.may_talk(one)
-        monkeypatch.setattr(control_address, "_peer", lambda _: 54321)
-        assert not control_address.may_talk(one)
-        assert control_address.may_talk(one, trusted=54321)
+        assert control_address.is_trusted_peer(one)
+        monkeypatch.setattr(control_address, "_peer_user", lambda _: 0)
+        assert control_address.is_trusted_peer(one)
+        monkeypatch.setattr(control_address, "_peer_user", lambda _: 54321)
+        assert not control_address.is_trusted_peer(one)
+        assert control_address.is_trusted_peer(one, trusted=54321)
 
 
 @pytest.mark.parametrize(
@@ -227,9 +227,9 @@ async def test_when_all_are_busy_a_newcomer_is_refused(home: Path, monkeypatch: 
     async with Owner(home, slow):
 
         async def first() -> None:
-            async with connected(home) as owner:
+            async with connect_to_owner(home) as owner:
                 assert owner is not None
-                assert await owner.ask("x", {}, bool, seconds=5)
+                assert await owner.request("x", {}, bool, seconds=5)
 
         busy = asyncio.create_task(first())
         await begun.wait()
@@ -253,10 +253,10 @@ async def test_a_slow_request_holds_nobody_up(home: Path):
 
 async def test_after_the_end_has_begun_requests_are_refused(server: ControlServer, home: Path):
     await server.finish()
-    async with connected(home) as owner:
+    async with connect_to_owner(home) as owner:
         assert owner is not None
         with pytest.raises(ControlError, match="being closed") as closing:
-            await owner.ask("x", {}, Any, seconds=1)
+            await owner.request("x", {}, Any, seconds=1)
         assert closing.value.passing
         assert not closing.value.may_have_happened
 
@@ -280,7 +280,7 @@ async def test_a_process_without_free_files_lets_clients_in_later(
 async def test_the_socket_of_a_killed_owner_is_replaced(home: Path):
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(home / "sessions.sock"))
-    async with connected(home) as owner:
+    async with connect_to_owner(home) as owner:
         assert owner is None
     async with Owner(home, echo):
         assert await works(home)
@@ -302,7 +302,7 @@ async def test_a_home_with_a_long_path_has_its_socket_elsewhere(tmp_path: Path, 
         assert place is not None
         assert place.parent == private
         assert place.stat().st_mode & 0o777 == 0o600
-        async with connected(home) as owner:
+        async with connect_to_owner(home) as owner:
             assert owner is not None
     assert await asyncio.to_thread(find_address, home) is None
     assert list(home.iterdir()) == []

@@ -8,14 +8,14 @@ import pytest
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.storage.files.atomic_file import (
     AtomicFile,
-    Files,
+    FileCalls,
     backup_path,
-    followed,
-    read_all,
+    follow_named_path,
+    move_to_quarantine,
     read_bytes_tail,
-    remove,
-    set_aside,
-    sweep_temporaries,
+    read_whole_file,
+    remove_file,
+    remove_temporaries_of,
     write_atomically,
 )
 
@@ -36,28 +36,28 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-class ShortWrites(Files):
+class ShortWrites(FileCalls):
     """Takes a few bytes at a time, as a system may."""
 
     def write(self, descriptor: int, data: memoryview) -> int:
         return super().write(descriptor, data[:7])
 
 
-class NoProgress(Files):
+class NoProgress(FileCalls):
     """Takes nothing and reports no error."""
 
     def write(self, descriptor: int, data: memoryview) -> int:
         return 0
 
 
-class NoLinks(Files):
+class NoLinks(FileCalls):
     """A filesystem without hard links."""
 
     def link(self, source: Path, target: Path) -> None:
         raise OSError(errno.ENOTSUP, "no links")
 
 
-class BrokenLinks(Files):
+class BrokenLinks(FileCalls):
     def link(self, source: Path, target: Path) -> None:
         raise OSError(errno.EIO, "broken")
 
@@ -154,7 +154,7 @@ def test_a_link_that_is_set_aside_is_moved_itself(path: Path, tmp_path: Path):
     real = tmp_path / "real.json"
     real.write_bytes(b"precious")
     path.symlink_to(real)
-    place = set_aside(path, tmp_path / "quarantine", "20261118")
+    place = move_to_quarantine(path, tmp_path / "quarantine", "20261118")
     assert place.is_symlink()
     assert real.read_bytes() == b"precious"
     assert not path.is_symlink()
@@ -162,7 +162,7 @@ def test_a_link_that_is_set_aside_is_moved_itself(path: Path, tmp_path: Path):
 
 def test_a_path_that_a_person_names_is_followed(path: Path, tmp_path: Path):
     path.symlink_to(tmp_path / "real.json")
-    assert followed(path) == tmp_path / "real.json"
+    assert follow_named_path(path) == tmp_path / "real.json"
 
 
 def test_links_in_a_circle_are_an_error(path: Path):
@@ -170,7 +170,7 @@ def test_links_in_a_circle_are_an_error(path: Path):
     path.symlink_to(other)
     other.symlink_to(path)
     with pytest.raises(OSError, match="symbolic links"):
-        followed(path)
+        follow_named_path(path)
 
 
 @only_root
@@ -178,7 +178,7 @@ def test_a_link_that_another_user_made_is_not_followed(path: Path, tmp_path: Pat
     path.symlink_to(tmp_path / "victim")
     os.chown(path, SOMEBODY, SOMEBODY, follow_symlinks=False)
     with pytest.raises(UnsupportedStorageError, match="another user"):
-        followed(path)
+        follow_named_path(path)
 
 
 @only_root
@@ -186,7 +186,7 @@ def test_a_link_in_the_directory_of_another_user_is_not_followed(path: Path, tmp
     path.symlink_to(tmp_path / "victim")
     os.chown(path.parent, SOMEBODY, SOMEBODY)
     with pytest.raises(UnsupportedStorageError, match="another user"):
-        followed(path)
+        follow_named_path(path)
 
 
 def test_a_directory_that_everybody_can_write_is_refused(path: Path):
@@ -204,7 +204,7 @@ def test_what_is_no_file_is_refused(path: Path):
     path.rmdir()
     os.mkfifo(path)
     with pytest.raises(UnsupportedStorageError, match="not a regular file"):
-        read_all(path)
+        read_whole_file(path)
 
 
 def test_a_missing_directory_is_an_error(path: Path):
@@ -255,19 +255,19 @@ def test_the_sweep_removes_what_interrupted_writes_left_and_nothing_else(path: P
     ]
     for name in (*left, *kept, "sessions.json"):
         (path.parent / name).write_bytes(b"")
-    assert sweep_temporaries(path) == len(left)
+    assert remove_temporaries_of(path) == len(left)
     assert names(path.parent) == sorted([*kept, "sessions.json"])
-    assert sweep_temporaries(path) == 0
+    assert remove_temporaries_of(path) == 0
 
 
 def test_the_sweep_of_a_directory_that_is_not_there_finds_nothing(path: Path):
-    assert sweep_temporaries(path / "below" / "it") == 0
+    assert remove_temporaries_of(path / "below" / "it") == 0
 
 
 def test_what_the_writer_makes_is_what_the_sweep_removes(path: Path):
-    descriptor, made = Files().create(path.parent, f".{path.name}.")
+    descriptor, made = FileCalls().create(path.parent, f".{path.name}.")
     os.close(descriptor)
-    assert sweep_temporaries(path) == 1
+    assert remove_temporaries_of(path) == 1
     assert not made.exists()
 
 
@@ -282,26 +282,26 @@ def test_the_end_of_a_file_comes_with_its_size(path: Path):
 
 
 def test_all_of_a_file_is_read_also_when_it_is_large(path: Path):
-    assert read_all(path) is None
+    assert read_whole_file(path) is None
     data = bytes(range(256)) * 10_000
     path.write_bytes(data)
-    assert read_all(path) == data
+    assert read_whole_file(path) == data
 
 
 def test_a_file_is_removed_also_when_there_is_none(path: Path):
     write_atomically(path, b"one")
-    remove(path)
+    remove_file(path)
     assert not path.exists()
-    remove(path)
+    remove_file(path)
 
 
-@pytest.mark.parametrize("files", [Files(), NoLinks()])
-def test_a_file_set_aside_keeps_its_bytes_and_overwrites_nothing(path: Path, files: Files):
+@pytest.mark.parametrize("files", [FileCalls(), NoLinks()])
+def test_a_file_set_aside_keeps_its_bytes_and_overwrites_nothing(path: Path, files: FileCalls):
     quarantine = path.parent / "quarantine" / "deep"
     places = []
     for number in range(3):
         path.write_bytes(b"damaged %d" % number)
-        places.append(set_aside(path, quarantine, "20261118T091108", files=files))
+        places.append(move_to_quarantine(path, quarantine, "20261118T091108", files=files))
         assert not path.exists()
     assert [place.name for place in places] == [
         "sessions.json.20261118T091108",
@@ -315,13 +315,13 @@ def test_a_file_set_aside_keeps_its_bytes_and_overwrites_nothing(path: Path, fil
 def test_a_failure_to_set_aside_leaves_the_file(path: Path):
     path.write_bytes(b"damaged")
     with pytest.raises(OSError, match="broken"):
-        set_aside(path, path.parent / "quarantine", "now", files=BrokenLinks())
+        move_to_quarantine(path, path.parent / "quarantine", "now", files=BrokenLinks())
     assert path.read_bytes() == b"damaged"
 
 
 def test_setting_aside_what_is_not_there_is_an_error(path: Path):
     with pytest.raises(FileNotFoundError):
-        set_aside(path, path.parent / "quarantine", "now")
+        move_to_quarantine(path, path.parent / "quarantine", "now")
 
 
 def test_a_directory_that_cannot_be_synced_is_accepted_where_the_filesystem_has_no_such_thing(

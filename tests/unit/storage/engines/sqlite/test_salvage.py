@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.storage.engines.sqlite.salvage import Salvaged, columns_of, salvage
+from gateway_sessions.storage.engines.sqlite.salvage import SalvagedCount, columns_of, read_salvageable_rows
 
 PAGE = 4096
 ROWS = 3_000
@@ -50,10 +50,10 @@ def pages_of(path: Path, table: str) -> list[int]:
     ]
 
 
-def read(path: Path, table: str) -> tuple[list[tuple[object, ...]], Salvaged]:
+def read(path: Path, table: str) -> tuple[list[tuple[object, ...]], SalvagedCount]:
     rows: list[tuple[object, ...]] = []
     with closing(sqlite3.connect(path)) as connection:
-        outcome = salvage(connection, table, columns_of(connection, table), rows.append)
+        outcome = read_salvageable_rows(connection, table, columns_of(connection, table), rows.append)
     return rows, outcome
 
 
@@ -61,7 +61,7 @@ def read(path: Path, table: str) -> tuple[list[tuple[object, ...]], Salvaged]:
 def test_a_whole_table_is_read_completely(database: Path, table: str):
     rows, outcome = read(database, table)
     assert len(set(rows)) == len(rows) == ROWS
-    assert outcome == Salvaged(rows=ROWS, complete=True, unreadable=0)
+    assert outcome == SalvagedCount(rows=ROWS, complete=True, unreadable=0)
 
 
 @pytest.mark.parametrize("where", [0.2, 0.5, 0.8])
