@@ -11,7 +11,7 @@ import pytest
 from gateway_sessions import InboundMessage, SessionStore
 from gateway_sessions.config import AgentConfig, HooksConfig
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
-from gateway_sessions.core.sessions.recovery import CleanShutdown, ended_at
+from gateway_sessions.core.sessions.recovery import CleanShutdown, clean_end_time
 from gateway_sessions.runtime.alarm import ClockSteps
 from gateway_sessions.runtime.duties.session_hooks import SessionFinalized
 from gateway_sessions.storage.transactions.queue import clock_set_back
@@ -221,9 +221,9 @@ def test_steps_back_are_noticed_once_and_corrections_are_none(fake_clock: FakeCl
 
 @pytest.mark.parametrize("marker", [None, b"", b"{}", b'{"epoch":1}', b'{"epoch":1,"at":"soon"}', b"\xff"])
 def test_a_marker_that_tells_no_time_tells_none(marker: bytes | None):
-    assert ended_at(marker) is None
+    assert clean_end_time(marker) is None
 
 
 def test_a_marker_tells_when_its_process_ended():
     at = datetime(2026, 3, 2, tzinfo=UTC)
-    assert ended_at(CleanShutdown(1, at).encode()) == at
+    assert clean_end_time(CleanShutdown(1, at).encode()) == at

@@ -127,10 +127,10 @@ async def cancel(
 
 async def _messages_to_cancel(client: StoreClient, lane: str, seq: int | None) -> list[QueuedMessage]:
     """Return the messages that a cancellation would take out; all waiting ones if *seq* is None."""
-    from gateway_sessions.core.queue.items import taken_out
+    from gateway_sessions.core.queue.items import messages_to_cancel
     from gateway_sessions.storage.transactions.queue import waiting as queue
 
-    found = taken_out(await client.db.read(partial(queue.list_queue, lane)), seq)
+    found = messages_to_cancel(await client.db.read(partial(queue.list_queue, lane)), seq)
     if not found and seq is not None:
         raise NotWaitingError(lane, seq)
     return found

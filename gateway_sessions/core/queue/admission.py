@@ -42,7 +42,7 @@ NEWS_PART: Final = 0.2
 """The weight of the latest measurement of the event loop's lateness against the earlier ones."""
 
 
-class Room(NamedTuple):
+class OwnerRoom(NamedTuple):
     """The room for the next message of an owner, as far as one process knows."""
 
     most: int
@@ -61,27 +61,27 @@ class Room(NamedTuple):
     """Whether a message was refused lately because there was no room."""
 
 
-class Lack(StrEnum):
+class LackOfRoom(StrEnum):
     """The cause of missing room: the owner's own turns, or everybody's."""
 
     OWNER = "owner"  # its owner
     ALL = "all"  # everybody together
 
 
-def lack_of_room(room: Room) -> Lack | None:
+def lack_of_room(room: OwnerRoom) -> LackOfRoom | None:
     """Return why the next message of the owner must be refused; None: there is room.
 
     While the queue is crowded, an owner who has an equal share leaves the last places to owners who have
     none.
     """
     if room.of_owner >= room.most_of_owner:
-        return Lack.OWNER
+        return LackOfRoom.OWNER
     if room.taken >= room.most:
-        return Lack.ALL
+        return LackOfRoom.ALL
     if not room.crowded or room.of_owner < equal_share(room.most, room.owners):
         return None
     reserved = min(room.empty_handed, room.most // RESERVED_PART)
-    return None if room.most - room.taken > reserved else Lack.ALL
+    return None if room.most - room.taken > reserved else LackOfRoom.ALL
 
 
 def equal_share(places: int, owners: int) -> int:
@@ -89,7 +89,7 @@ def equal_share(places: int, owners: int) -> int:
     return max(places // max(owners, 1), 1)
 
 
-def part_of_node(free: int, nodes: int, *, leads: bool) -> int:
+def node_share(free: int, nodes: int, *, leads: bool) -> int:
     """Return the part of the free room that a node may fill until it counts again.
 
     Nodes count at different moments, so each takes half of its share: together they stay within the cap. If
@@ -101,7 +101,7 @@ def part_of_node(free: int, nodes: int, *, leads: bool) -> int:
     return part if part or not leads else 1
 
 
-class Pace(NamedTuple):
+class RefusalRate(NamedTuple):
     """The rate at which refusals may be answered.
 
     Senders who come back at once after each refusal are held up, and so get no more of the processor than
@@ -118,7 +118,7 @@ class Pace(NamedTuple):
         """The number of refusals that may be answered in a second."""
         return max(REFUSALS_PER_SECOND / (1 + self.late / TOLERATED_SECONDS), FEWEST_PER_SECOND)
 
-    def refusing(self, now: float, held: int = 0) -> tuple[Pace, float]:
+    def after_refusal(self, now: float, held: int = 0) -> tuple[RefusalRate, float]:
         """Return the pace after one more refusal, and when to answer it; *held* counts the others held."""
         step = 1 / self.per_second
         earliest, latest = now - REFUSALS_AT_ONCE * step, now + LONGEST_HOLD_SECONDS
@@ -129,6 +129,6 @@ class Pace(NamedTuple):
             at = math.ceil(at / HOLD_STEP_SECONDS) * HOLD_STEP_SECONDS
         return self._replace(free_at=min(free_at, latest)), at
 
-    def woken(self, late: float) -> Pace:
+    def after_wake_up(self, late: float) -> RefusalRate:
         """Return the pace after the event loop was *late* seconds behind."""
         return self._replace(late=self.late + NEWS_PART * (max(late, 0.0) - self.late))

@@ -221,13 +221,17 @@ ArrivalPlan: TypeAlias = Enqueue | Merge | Refuse
 
 def plan_arrival(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> ArrivalPlan:
     """Decide what becomes of a message."""
-    desired = _desired_effect(arrival, load, rules)
+    desired = _effect_of_mode(arrival, load, rules)
     demotion = _demotion(desired, load, rules)
     effect = None if demotion else desired
     if effect is Disposition.STEERS:
         return Enqueue(ready_at=arrival.at, then=effect)
-    rejects = _rejects(arrival, rules)
-    if load.last is not None and _joins(arrival, load.last, rules) and not (rejects and load.running):
+    rejects = _is_rejected_when_busy(arrival, rules)
+    if (
+        load.last is not None
+        and _joins_last_turn(arrival, load.last, rules)
+        and not (rejects and load.running)
+    ):
         ready_at = min(arrival.at + rules.debounce, load.last.first_at + rules.debounce_cap)
         then = effect or Disposition.MERGED
         return Merge(into=load.last.seq, ready_at=ready_at, then=then, demotion=demotion)
@@ -244,7 +248,7 @@ def plan_arrival(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> ArrivalP
     return Enqueue(ready_at=_ready_at(arrival, effect, rules), then=then, drop=drop, demotion=demotion)
 
 
-def refusal_by_count(arrival: Arrival, waiting: int, rules: BusyRules, *, can_steer: bool) -> Refuse | None:
+def refuse_by_count(arrival: Arrival, waiting: int, rules: BusyRules, *, can_steer: bool) -> Refuse | None:
     """Return the refusal that the number of waiting turns alone decides.
 
     None: the state of the lane must be read, even for some messages that are refused then.
@@ -253,19 +257,19 @@ def refusal_by_count(arrival: Arrival, waiting: int, rules: BusyRules, *, can_st
     joins = bursts and arrival.sender and not arrival.solo and not arrival.internal
     if joins:
         return None
-    if waiting and _rejects(arrival, rules):
+    if waiting and _is_rejected_when_busy(arrival, rules):
         return BUSY
     steers = rules.mode is BusyMode.STEER and can_steer
     drops = rules.drop is DropPolicy.DROP_OLDEST and not arrival.internal
     return None if waiting < rules.max_queued or steers or drops else FULL
 
 
-def _rejects(arrival: Arrival, rules: BusyRules) -> bool:
+def _is_rejected_when_busy(arrival: Arrival, rules: BusyRules) -> bool:
     """Return whether a busy lane refuses the message."""
     return rules.mode is BusyMode.REJECT and not (arrival.solo or arrival.internal)
 
 
-def _desired_effect(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> Disposition | None:
+def _effect_of_mode(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> Disposition | None:
     """Return the effect on the running turn that the busy mode asks for.
 
     Pictures and files come in bursts, with words before or after them, and so wait for the rest of the burst.
@@ -295,7 +299,7 @@ def _demotion(desired: Disposition | None, load: LaneLoad, rules: BusyRules) -> 
     return None if possible else Demotion.CANNOT_STEER
 
 
-def _joins(arrival: Arrival, last: LastWaitingTurn, rules: BusyRules) -> bool:
+def _joins_last_turn(arrival: Arrival, last: LastWaitingTurn, rules: BusyRules) -> bool:
     """Return whether a message becomes part of the last waiting turn."""
     alone = arrival.solo or arrival.internal or last.solo
     if alone or not arrival.sender or arrival.sender != last.sender:
@@ -326,7 +330,7 @@ def _ready_at(arrival: Arrival, effect: Disposition | None, rules: BusyRules) ->
     return arrival.at + rules.debounce if waits else arrival.at
 
 
-def acknowledge_due(last_ack_at: datetime | None, now: datetime, rules: BusyRules) -> bool:
+def is_acknowledgement_due(last_ack_at: datetime | None, now: datetime, rules: BusyRules) -> bool:
     """Return whether a lane may be told what becomes of a message, given when the lane was told last."""
     if not rules.acknowledge:
         return False
@@ -345,8 +349,10 @@ class BusyBook:
     """The rules by platform and chat type."""
 
     def __post_init__(self) -> None:
-        platforms = {_platform(name): rules for name, rules in self.by_platform.items()}
-        chat_types = {(_platform(name), kind): rules for (name, kind), rules in self.by_chat_type.items()}
+        platforms = {_platform_name(name): rules for name, rules in self.by_platform.items()}
+        chat_types = {
+            (_platform_name(name), kind): rules for (name, kind), rules in self.by_chat_type.items()
+        }
         object.__setattr__(self, "by_platform", MappingProxyType(platforms))
         object.__setattr__(self, "by_chat_type", MappingProxyType(chat_types))
 
@@ -370,6 +376,6 @@ class BusyBook:
         return rules.in_mode(override)
 
 
-def _platform(name: str) -> str:
+def _platform_name(name: str) -> str:
     """Return the name of a platform as message sources spell it."""
     return name.strip().lower()

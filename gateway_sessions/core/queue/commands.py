@@ -19,7 +19,7 @@ from gateway_sessions.core.identity.keys import is_room_owner, participant_id_of
 from gateway_sessions.core.queue.edits import PlatformMessage, messages_of
 from gateway_sessions.core.queue.inbound import NAME, Attachment, InboundMessage
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.sessions.titles import one_line
+from gateway_sessions.core.sessions.titles import normalize_title
 from gateway_sessions.core.transcript.messages import Content, Message, Role
 from gateway_sessions.errors import (
     AmbiguousSessionError,
@@ -69,7 +69,7 @@ def spelled_with_underscores(text: str, names: Iterable[str]) -> str:
 # /queue
 
 
-class QueueWish(Enum):
+class QueueAction(Enum):
     """The action on the queue that a person asks for with `/queue`."""
 
     ADD = auto()
@@ -80,33 +80,33 @@ class QueueWish(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class QueueAsked:
+class QueueRequest:
     """The action that `/queue` asks for, and its numbers."""
 
-    wish: QueueWish
+    wish: QueueAction
     seq: int = 0
     """The place of the message to cancel or to move."""
     place: int = 0
     """The new position in the queue, from 1."""
 
 
-def queue_asked(arguments: str) -> QueueAsked:
+def parse_queue_request(arguments: str) -> QueueRequest:
     """Return the action that the arguments of `/queue` ask for; any other text is to be queued."""
     stripped = arguments.strip()
     if stripped.lower() in ("", "list"):
-        return QueueAsked(QueueWish.LIST)
+        return QueueRequest(QueueAction.LIST)
     if stripped.lower() == "clear":
-        return QueueAsked(QueueWish.CLEAR)
+        return QueueRequest(QueueAction.CLEAR)
     if cancel := _CANCEL.fullmatch(stripped):
-        return QueueAsked(QueueWish.CANCEL, int(cancel[1]))
+        return QueueRequest(QueueAction.CANCEL, int(cancel[1]))
     if move := _MOVE.fullmatch(stripped):
-        return QueueAsked(QueueWish.MOVE, int(move[1]), int(move[2]))
-    return QueueAsked(QueueWish.ADD)
+        return QueueRequest(QueueAction.MOVE, int(move[1]), int(move[2]))
+    return QueueRequest(QueueAction.ADD)
 
 
-def to_be_queued(message: InboundMessage) -> InboundMessage | None:
+def message_to_queue(message: InboundMessage) -> InboundMessage | None:
     """Return the message that `/queue` adds; None if the command adds none."""
-    adds = queue_asked(message.arguments).wish is QueueWish.ADD
+    adds = parse_queue_request(message.arguments).wish is QueueAction.ADD
     if not adds and not message.attachments:
         return None
     _, *rest = message.text.split(maxsplit=1)
@@ -116,7 +116,7 @@ def to_be_queued(message: InboundMessage) -> InboundMessage | None:
 # Other arguments
 
 
-def unwrapped(text: str) -> str:
+def strip_brackets(text: str) -> str:
     """Return the text without brackets or quotation marks around it: people copy them from help texts."""
     stripped = text.strip()
     for opening, closing in _WRAPPED:
@@ -125,9 +125,9 @@ def unwrapped(text: str) -> str:
     return stripped
 
 
-def turns_asked(arguments: str) -> int:
+def parse_turn_count(arguments: str) -> int:
     """Return the number of turns to take back: 1 without an argument."""
-    number = unwrapped(arguments)
+    number = strip_brackets(arguments)
     if not number:
         return 1
     if number.isascii() and number.isdigit() and 1 <= int(number[:9]) <= MOST_TURNS:
@@ -136,18 +136,18 @@ def turns_asked(arguments: str) -> int:
     raise InvalidInputError(problem)
 
 
-def model_asked(arguments: str) -> str | None:
+def parse_model_name(arguments: str) -> str | None:
     """Return the name of the model that a person asks for; None for the default model."""
-    name = unwrapped(arguments)
+    name = strip_brackets(arguments)
     if name.lower() in ("default", "none", "auto"):
         return None
-    if not name or name != one_line(name) or " " in name or len(name) > MAX_MODEL:
+    if not name or name != normalize_title(name) or " " in name or len(name) > MAX_MODEL:
         problem = f"give the name of a model: one word of up to {MAX_MODEL} characters, or default"
         raise InvalidInputError(problem)
     return name
 
 
-def said_in(rows: Iterable[Message]) -> tuple[str, tuple[Attachment, ...]]:
+def texts_and_attachments_in(rows: Iterable[Message]) -> tuple[str, tuple[Attachment, ...]]:
     """Return the joined text and the attachments of a person's messages in a turn."""
     texts: list[str] = []
     attachments: list[Attachment] = []
@@ -174,7 +174,7 @@ def attachments_in(content: Content) -> tuple[Attachment, ...]:
 # What went wrong
 
 
-def sentence_for(error: GatewaySessionsError) -> str:
+def error_sentence(error: GatewaySessionsError) -> str:
     """Return the sentence that tells a person why a command failed."""
     match error:
         case AmbiguousSessionError():
@@ -192,10 +192,10 @@ def sentence_for(error: GatewaySessionsError) -> str:
         case InvalidTitleError():
             return f"The title must have 1 to {error.limit} characters, and that one has {error.length}."
         case InvalidInputError():
-            return _sentence(str(error))
+            return _as_sentence(str(error))
         case _:
             plain = next((text for kind, text in _PLAIN.items() if isinstance(error, kind)), None)
-            return plain or f"That did not work: {_sentence(str(error))}"
+            return plain or f"That did not work: {_as_sentence(str(error))}"
 
 
 _PLAIN: Final[Mapping[type[GatewaySessionsError], str]] = MappingProxyType(
@@ -210,15 +210,17 @@ _PLAIN: Final[Mapping[type[GatewaySessionsError], str]] = MappingProxyType(
 
 def shown_in_quotes(text: str, limit: int = MAX_SHOWN) -> str:
     """Return the beginning of a text on one line, in quotation marks."""
-    return f"“{shorten_text(one_line(text), limit)}”"
+    return f"“{shorten_text(normalize_title(text), limit)}”"
 
 
-def _sentence(text: str) -> str:
+def _as_sentence(text: str) -> str:
     stripped = text.strip() or "nobody knows why"
     return f"{stripped[0].upper()}{stripped[1:]}{'' if stripped[-1] in '.!?:' else '.'}"
 
 
-def asked_again(rows: Iterable[Message], asked: InboundMessage, entry: SessionEntry) -> list[InboundMessage]:
+def retried_messages(
+    rows: Iterable[Message], asked: InboundMessage, entry: SessionEntry
+) -> list[InboundMessage]:
     """Return the messages of people in these rows, as messages that *asked* submits once more."""
     found = [
         _retried_message(message, row, asked, entry)

@@ -103,7 +103,7 @@ def joined_content(text: str, attachments: Sequence[Any]) -> Content:
     return [*([{"type": "text", "text": text}] if text else []), *attachments]
 
 
-def kept(messages: Sequence[PlatformMessage]) -> list[Any] | None:
+def messages_to_keep(messages: Sequence[PlatformMessage]) -> list[Any] | None:
     """Return what a row keeps of its messages; None if its own columns hold all of it."""
     if len(messages) < 2 and not any(one.revision or one.deleted for one in messages):  # noqa: PLR2004 -- one is alone
         return None
@@ -116,7 +116,7 @@ def messages_of(row: Message) -> list[PlatformMessage] | None:
     The kept list counts only if it adds up to the content of the row: a program that does not know these
     columns may have written the row since.
     """
-    known = _kept_in(row)
+    known = _messages_kept_in(row)
     if known is not None and _add_up_to(known, row.content):
         return known
     ids: object = row.extra.get(SEVERAL_IDS)
@@ -136,7 +136,7 @@ def plan_rewording(row: Message, rewording: Rewording) -> RowChange:
     """Return the change that an edit or a deletion makes to a row."""
     messages = messages_of(row)
     if messages is None:
-        return _plan_for_unknown(row, rewording)
+        return _plan_unattributed_row(row, rewording)
     at = next((at for at, one in enumerate(messages) if one.id == rewording.message_id), None)
     if at is None:
         return RowChange(Effect.NONE, row)
@@ -148,12 +148,12 @@ def plan_rewording(row: Message, rewording: Rewording) -> RowChange:
         return _plan_deletion(row, messages, [gone if one is message else one for one in messages])
     if is_older(rewording.revision, message.revision):
         return RowChange(Effect.STANDS, row)
-    new = _with_text(message, rewording)
-    changed = _rebuilt([new if one is message else one for one in messages], row, messages)
+    new = _with_new_text(message, rewording)
+    changed = _rebuild_row([new if one is message else one for one in messages], row, messages)
     return RowChange(Effect.STANDS if changed == row else Effect.CHANGED, changed)
 
 
-def edited_by_hand(row: Message, message_id: str, content: Content) -> Message:
+def replace_text_by_hand(row: Message, message_id: str, content: Content) -> Message:
     """Return the row after a program has replaced the content and attachments of one of its messages."""
     messages = messages_of(row)
     if messages is None or len(messages) < 2:  # noqa: PLR2004 -- one is alone
@@ -166,17 +166,17 @@ def edited_by_hand(row: Message, message_id: str, content: Content) -> Message:
         else one
         for one in messages
     ]
-    return _rebuilt(new, row, messages)
+    return _rebuild_row(new, row, messages)
 
 
-def holds(row: Message, message_id: str) -> bool:
+def has_message_id(row: Message, message_id: str) -> bool:
     """Return whether one of the messages that a row was made of has that id."""
     ids: Any = row.extra.get(SEVERAL_IDS) or ()
-    known = _kept_in(row) or ()
+    known = _messages_kept_in(row) or ()
     return message_id in (row.platform_message_id, *ids, *(one.id for one in known))
 
 
-def _plan_for_unknown(row: Message, rewording: Rewording) -> RowChange:
+def _plan_unattributed_row(row: Message, rewording: Rewording) -> RowChange:
     """Return the plan for a row whose messages cannot be told apart.
 
     A deletion of one hides the whole row; an edit of one changes nothing.
@@ -193,10 +193,10 @@ def _plan_deletion(
 ) -> RowChange:
     if all(one.deleted for one in after):
         return RowChange(Effect.HIDDEN, row)
-    return RowChange(Effect.CHANGED, _rebuilt(after, row, before))
+    return RowChange(Effect.CHANGED, _rebuild_row(after, row, before))
 
 
-def _with_text(message: PlatformMessage, rewording: Rewording) -> PlatformMessage:
+def _with_new_text(message: PlatformMessage, rewording: Rewording) -> PlatformMessage:
     text, attachments = _text_and_attachments(rewording.content)
     return msgspec.structs.replace(
         message,
@@ -206,7 +206,9 @@ def _with_text(message: PlatformMessage, rewording: Rewording) -> PlatformMessag
     )
 
 
-def _rebuilt(messages: Sequence[PlatformMessage], row: Message, before: Sequence[PlatformMessage]) -> Message:
+def _rebuild_row(
+    messages: Sequence[PlatformMessage], row: Message, before: Sequence[PlatformMessage]
+) -> Message:
     """Return the row made anew of these messages; *before* are its messages until now."""
     content = _content_of(messages)
     left = [one for one in messages if not one.deleted]
@@ -217,9 +219,9 @@ def _rebuilt(messages: Sequence[PlatformMessage], row: Message, before: Sequence
     attribution = _attribution_of(row, before)
     return row.altered(
         content=content,
-        api_content=None if attribution is None else _for_a_model(left, content, attribution),
+        api_content=None if attribution is None else _content_for_model(left, content, attribution),
         platform_message_id=ids[0] if ids else None,
-        platform_messages=kept(messages),
+        platform_messages=messages_to_keep(messages),
         extra=extra,
     )
 
@@ -241,7 +243,7 @@ def _text_of(messages: Iterable[PlatformMessage]) -> str:
     return joined_text((one.text, bool(one.attachments)) for one in messages if not one.deleted)
 
 
-def _kept_in(row: Message) -> list[PlatformMessage] | None:
+def _messages_kept_in(row: Message) -> list[PlatformMessage] | None:
     """Return the messages that the row keeps; None if it keeps none, or a list that cannot be read."""
     if not row.platform_messages:
         return None
@@ -293,7 +295,7 @@ def _attribution_of(row: Message, messages: Sequence[PlatformMessage]) -> _Attri
     if model_text is None:
         return None
     text = _text_of(messages)
-    room_text = _room_form(text)
+    room_text = _text_in_room(text)
     for tail, labelled in ((room_text, True), (text, False)):
         if not model_text.endswith(tail):
             continue
@@ -316,13 +318,15 @@ def _first_text(content: Content) -> str | None:
             return None
 
 
-def _for_a_model(messages: Sequence[PlatformMessage], content: Content, attribution: _Attribution) -> Content:
+def _content_for_model(
+    messages: Sequence[PlatformMessage], content: Content, attribution: _Attribution
+) -> Content:
     """Return the content as a model gets it; None if a model gets the content itself."""
     quoted = next((one.quoted for one in messages if one.quoted is not None), None)
     if attribution.label is None and quoted is None:
         return None
     own_text = _text_of(messages)
-    text = own_text if attribution.label is None else f"[{attribution.label}] {_room_form(own_text)}"
+    text = own_text if attribution.label is None else f"[{attribution.label}] {_text_in_room(own_text)}"
     if quoted is not None:
         text = f"{quoted}{_BLANK_LINE}{text}".rstrip()
     if not isinstance(content, list):
@@ -330,6 +334,6 @@ def _for_a_model(messages: Sequence[PlatformMessage], content: Content, attribut
     return [{"type": "text", "text": text}, *(content[1:] if own_text else content)]
 
 
-def _room_form(text: str) -> str:
+def _text_in_room(text: str) -> str:
     """Return a text in the form that a shared room shows behind the speaker's label."""
     return prefix_with_name(None, text).removeprefix(_SOMEBODY)

@@ -21,7 +21,13 @@ from gateway_sessions.core.display_text import inline_name, prefix_with_name, sh
 from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, canonical_participant
 from gateway_sessions.core.identity.pseudonyms import Pseudonyms, can_hide_ids
 from gateway_sessions.core.identity.source import SessionSource, check_identifier
-from gateway_sessions.core.queue.edits import PlatformMessage, Rewording, joined_content, joined_text, kept
+from gateway_sessions.core.queue.edits import (
+    PlatformMessage,
+    Rewording,
+    joined_content,
+    joined_text,
+    messages_to_keep,
+)
 from gateway_sessions.core.storable_text import REPLACEMENT, record_as_json, storable_text
 from gateway_sessions.core.transcript.messages import NO_EXTRA, SEVERAL_IDS, STEERED, Content, Message, Role
 from gateway_sessions.errors import InvalidInputError
@@ -229,11 +235,11 @@ def turn_text(messages: Sequence[InboundMessage]) -> str:
 def turn_content(messages: Sequence[InboundMessage]) -> Content:
     """Return the content of the user's row for these messages: text, or parts if there are attachments."""
     text = turn_text(messages)
-    attached = [one for message in messages if message.attachments for one in _attached(message)]
+    attached = [one for message in messages if message.attachments for one in _attachment_parts(message)]
     return joined_content(text, attached) if attached else text
 
 
-def rewording_of(message: InboundMessage) -> Rewording:
+def rewording_from(message: InboundMessage) -> Rewording:
     """Return the change that an edit or a deletion makes to the message that it names."""
     deletes = message.kind is MessageKind.DELETE
     content = None if deletes else turn_content([message])
@@ -241,7 +247,9 @@ def rewording_of(message: InboundMessage) -> Rewording:
     return Rewording(message_id=name, content=content, deletes=deletes, revision=revision)
 
 
-def user_row(messages: Sequence[InboundMessage], *, steered: bool = False, shared: bool = False) -> Message:
+def make_user_row(
+    messages: Sequence[InboundMessage], *, steered: bool = False, shared: bool = False
+) -> Message:
     """Return the one transcript row that the messages of a turn become.
 
     The content for a model also quotes the message that is answered and, on a shared lane, names the speaker.
@@ -261,8 +269,8 @@ def user_row(messages: Sequence[InboundMessage], *, steered: bool = False, share
         content,
         sent_at=first.sent_at,
         platform_message_id=ids[0] if ids else None,
-        api_content=_for_a_model(messages, content, shared=shared),
-        platform_messages=kept(list(map(_platform_message, messages)))
+        api_content=_content_for_model(messages, content, shared=shared),
+        platform_messages=messages_to_keep(list(map(_platform_message, messages)))
         if len(messages) > 1 or first.revision
         else None,
         extra=extra or NO_EXTRA,
@@ -276,18 +284,18 @@ def _platform_message(message: InboundMessage) -> PlatformMessage:
         id=message.message_id,
         sender=message.sender,
         text=message.text,
-        attachments=_attached(message),
-        quoted=_quoted(answered) if answered is not None and answered.text else None,
+        attachments=_attachment_parts(message),
+        quoted=_quotation_of(answered) if answered is not None and answered.text else None,
         revision=message.revision,
     )
 
 
-def _attached(message: InboundMessage) -> list[Any]:
+def _attachment_parts(message: InboundMessage) -> list[Any]:
     """Return the attachments of a message as parts of a content."""
     return [{"type": "attachment", **msgspec.to_builtins(one)} for one in message.attachments]
 
 
-def _for_a_model(messages: Sequence[InboundMessage], content: Content, *, shared: bool) -> Content:
+def _content_for_model(messages: Sequence[InboundMessage], content: Content, *, shared: bool) -> Content:
     """Return the content as a model gets it; None if a model gets the content itself."""
     answered = next((one.reply_to for one in messages if one.reply_to and one.reply_to.text), None)
     if answered is None and not shared:
@@ -295,7 +303,7 @@ def _for_a_model(messages: Sequence[InboundMessage], content: Content, *, shared
     own_text = turn_text(messages)
     text = prefix_with_name(messages[0].said_by, own_text) if shared else own_text
     if answered is not None:
-        text = f"{_quoted(answered)}\n\n{text}".rstrip()
+        text = f"{_quotation_of(answered)}\n\n{text}".rstrip()
     if not isinstance(content, list):
         return text
     parts: list[Any] = content[1:] if own_text else content
@@ -307,7 +315,7 @@ def message_id_in(idempotency_key: str | None) -> str | None:
     return None if idempotency_key is None else idempotency_key.split(SEPARATOR)[2]
 
 
-def _quoted(answered: ReplyTo) -> str:
+def _quotation_of(answered: ReplyTo) -> str:
     """Return the quotation of the answered message.
 
     Each of its lines is marked, so that a model cannot take the quotation for the message itself.
@@ -317,20 +325,20 @@ def _quoted(answered: ReplyTo) -> str:
     return "\n".join([f"[In reply to what {who}:]", *(f"> {line}" for line in lines)])
 
 
-def stored_form(message: InboundMessage) -> str:
+def encode_message(message: InboundMessage) -> str:
     """Return the message as text that every database can hold, or raise `InvalidInputError`."""
     return record_as_json("message", message, message.metadata)
 
 
-def as_stored(message: InboundMessage, stored: str) -> InboundMessage:
+def as_decoded(message: InboundMessage, stored: str) -> InboundMessage:
     """Return the message as reading its stored form would give it."""
     free_form = message.metadata or message.source.extra
     return _READ.decode(stored) if free_form or REPLACEMENT in stored else message
 
 
-def says_the_same(said: InboundMessage, stored: InboundMessage) -> bool:
+def is_same_content(said: InboundMessage, stored: InboundMessage) -> bool:
     """Return whether the stored message equals the submitted one; if not, the message was edited since."""
-    kept = as_stored(said, stored_form(said))
+    kept = as_decoded(said, encode_message(said))
     return (kept.text, kept.attachments) == (stored.text, stored.attachments)
 
 
@@ -420,7 +428,7 @@ class Speakers:
     redact: bool = False
     """Whether names are hidden wherever a platform does not need true ids."""
 
-    def named(
+    def with_speaker_names(
         self, message: InboundMessage, session_key: str, aliases: Mapping[str, str] = NO_ALIASES
     ) -> InboundMessage:
         """Return the message with pseudonyms for its speaker and the person it answers, where needed."""
@@ -436,11 +444,11 @@ class Speakers:
                 message, speaker=self._pseudonym(message, session_key, person, hidden=hidden)
             )
         if message.reply_to is not None:
-            answered = self._answered(message.reply_to, message, session_key, hidden=hidden)
+            answered = self._with_author_name(message.reply_to, message, session_key, hidden=hidden)
             message = msgspec.structs.replace(message, reply_to=answered)
         return message
 
-    def _answered(
+    def _with_author_name(
         self, reply_to: ReplyTo, message: InboundMessage, session_key: str, *, hidden: bool
     ) -> ReplyTo:
         author = reply_to.author_id or reply_to.author_name

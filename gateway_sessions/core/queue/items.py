@@ -67,7 +67,7 @@ class DeadLetter:
     """Why the turn failed, in one sentence."""
 
 
-def taken_out(listed: Sequence[QueuedMessage], seq: int | None) -> list[QueuedMessage]:
+def messages_to_cancel(listed: Sequence[QueuedMessage], seq: int | None) -> list[QueuedMessage]:
     """Return the waiting messages that a cancellation of *seq* removes; None cancels the whole queue.
 
     A turn is cancelled with all of its messages.

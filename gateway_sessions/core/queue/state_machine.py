@@ -339,14 +339,14 @@ def item_state(row: ItemColumns) -> ItemState | None:
         return None
     match row.kind:
         case ItemKind.MESSAGE | ItemKind.INTERNAL:
-            return _open_message(row) if row.outcome is None else _settled_state(row, _OF_MESSAGES)
+            return _state_of_open_message(row) if row.outcome is None else _settled_state(row, _OF_MESSAGES)
         case ItemKind.COMMAND | ItemKind.CHANGE:
-            return _open_command(row) if row.outcome is None else _settled_state(row, _OF_COMMANDS)
+            return _state_of_open_command(row) if row.outcome is None else _settled_state(row, _OF_COMMANDS)
         case _:
             return None
 
 
-def _open_message(row: ItemColumns) -> ItemState | None:
+def _state_of_open_message(row: ItemColumns) -> ItemState | None:
     if row.token is None:
         return _S.WAITING if row.merged_into is None else _S.MERGED
     if row.steered_into == row.token or row.messages == 0:
@@ -354,7 +354,7 @@ def _open_message(row: ItemColumns) -> ItemState | None:
     return _S.RUNNING if row.merged_into is None else _S.RUNNING_MERGED
 
 
-def _open_command(row: ItemColumns) -> ItemState | None:
+def _state_of_open_command(row: ItemColumns) -> ItemState | None:
     """Return the state of a command or a change that is not settled: neither is ever part of a turn."""
     return _S.NOTED if row.token is None and row.merged_into is None else None
 

@@ -43,13 +43,13 @@ def agent_config_hash(
     an error shows them. Settings that are not plain data raise `InvalidInputError`.
     """
     facts = {
-        "settings": _plain(settings or {}, "settings", MAX_DEPTH),
+        "settings": _plain_json(settings or {}, "settings", MAX_DEPTH),
         "secrets": {name: _digest(one) for name, one in (secrets or {}).items() if one is not None},
     }
     return _digest(_canonical(facts))[:HASH_CHARACTERS]
 
 
-def _plain(value: object, where: str, depth: int) -> _Plain:
+def _plain_json(value: object, where: str, depth: int) -> _Plain:
     """Return the value in the one form that JSON has for it."""
     if not depth:
         problem = f"{where} is nested too deeply"
@@ -60,21 +60,21 @@ def _plain(value: object, where: str, depth: int) -> _Plain:
         case Mapping():
             members = cast("Mapping[object, object]", value)
             return {
-                _name(name, where): _plain(one, f"{where}.{name}", depth - 1)
+                _checked_name(name, where): _plain_json(one, f"{where}.{name}", depth - 1)
                 for name, one in members.items()
                 if one is not None
             }
         case AnySet():
             unordered = cast("AnySet[object]", value)
-            return sorted((_plain(one, where, depth - 1) for one in unordered), key=_canonical)
+            return sorted((_plain_json(one, where, depth - 1) for one in unordered), key=_canonical)
         case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
-            return [_plain(one, where, depth - 1) for one in cast("Sequence[object]", value)]
+            return [_plain_json(one, where, depth - 1) for one in cast("Sequence[object]", value)]
         case _:
             problem = f"{where} holds a value of {type(value).__name__}: give plain data"
             raise InvalidInputError(problem)
 
 
-def _name(name: object, where: str) -> str:
+def _checked_name(name: object, where: str) -> str:
     if isinstance(name, str):
         return name
     problem = f"{where} has a member whose name is of {type(name).__name__}, not str"

@@ -54,11 +54,11 @@ def zone_named(name: str) -> ZoneInfo:
 
 def first_instant(local: datetime, zone: tzinfo) -> datetime:
     """Return the first instant at which the zone's wall clock shows *local* (naive) or a later time."""
-    before = _offset(local.replace(fold=0), zone)
+    before = _utc_offset(local.replace(fold=0), zone)
     instant = _instant_of(local, before)
-    if _wall(instant, zone) == local:
+    if _wall_time(instant, zone) == local:
         return instant
-    return _transition(local, before, _offset(local.replace(fold=1), zone), zone)
+    return _jump_over(local, before, _utc_offset(local.replace(fold=1), zone), zone)
 
 
 def next_daily_boundary(after: datetime, at_hour: int, zone: tzinfo) -> datetime:
@@ -75,7 +75,7 @@ def next_cron_boundary(after: datetime, expression: str, zone: tzinfo) -> dateti
     # The search begins with the hour, so that all events of one hour ask the same cached questions.
     boundary = after.replace(minute=0, second=0, microsecond=0)
     while boundary <= after:
-        boundary = _next_slot(boundary, expression, zone)
+        boundary = _next_cron_time(boundary, expression, zone)
     return boundary
 
 
@@ -95,17 +95,17 @@ def check_cron(expression: str) -> None:
         _SPECIAL_WEEKDAY.search(weekday) and day not in _ANY_DAY
     ):
         raise InvalidPolicyError("cron", expression, "needs * in the day field that has no L, W or #")
-    _check_matches(expression)
+    _check_has_dates(expression)
 
 
 _BEYOND: Final = "the boundary lies beyond the calendar"
 
 
-def _wall(instant: datetime, zone: tzinfo) -> datetime:
+def _wall_time(instant: datetime, zone: tzinfo) -> datetime:
     return instant.astimezone(zone).replace(tzinfo=None)
 
 
-def _offset(local: datetime, zone: tzinfo) -> timedelta:
+def _utc_offset(local: datetime, zone: tzinfo) -> timedelta:
     return local.replace(tzinfo=zone).utcoffset() or timedelta(0)
 
 
@@ -113,12 +113,12 @@ def _instant_of(local: datetime, offset: timedelta) -> datetime:
     return EPOCH + (local - _WALL_EPOCH - offset)
 
 
-def _transition(local: datetime, before: timedelta, after: timedelta, zone: tzinfo) -> datetime:
+def _jump_over(local: datetime, before: timedelta, after: timedelta, zone: tzinfo) -> datetime:
     """Return the instant at which the clock jumps over *local*, found between its two readings."""
     early, late = _instant_of(local, max(before, after)), _instant_of(local, min(before, after))
     while late - early > RESOLUTION:
         middle = early + (late - early) // 2
-        if _wall(middle, zone) < local:
+        if _wall_time(middle, zone) < local:
             early = middle
         else:
             late = middle
@@ -129,26 +129,26 @@ def _transition(local: datetime, before: timedelta, after: timedelta, zone: tzin
 def _daily_boundary(day: int, at_hour: int, zone: tzinfo) -> datetime | None:
     """Return the boundary of one local date; None if the zone left that date out."""
     midnight = datetime.fromordinal(day)
-    if _wall(first_instant(midnight, zone), zone).toordinal() != day:
+    if _wall_time(first_instant(midnight, zone), zone).toordinal() != day:
         return None
     return first_instant(midnight + timedelta(hours=at_hour), zone)
 
 
 @lru_cache(maxsize=4096)
-def _next_slot(after: datetime, expression: str, zone: tzinfo) -> datetime:
+def _next_cron_time(after: datetime, expression: str, zone: tzinfo) -> datetime:
     """Return the first instant of the expression's next wall time; in an overlap the instant may be past."""
     # Naive on purpose: with a zone, croniter fires twice in an overlap.
-    wall = (_wall(after, zone) - _WALL_EPOCH).total_seconds()
+    wall = (_wall_time(after, zone) - _WALL_EPOCH).total_seconds()
     try:
         # The cached schedule is copied, because croniter notes its position, and other threads ask as well.
-        slot = copy(_schedule(expression)).get_next(float, start_time=wall)
+        slot = copy(_parse_schedule(expression)).get_next(float, start_time=wall)
     except ValueError as error:
         raise OverflowError(_BEYOND) from error
     return first_instant(_WALL_EPOCH + timedelta(seconds=slot), zone)
 
 
 @lru_cache(maxsize=256)
-def _schedule(expression: str) -> croniter:
+def _parse_schedule(expression: str) -> croniter:
     """Return the parsed expression, cached: parsing takes longer than finding the next time."""
     # croniter is slow to import, and few policies need it: `check_cron` imports it with the first of them.
     from croniter import croniter  # noqa: PLC0415
@@ -156,7 +156,7 @@ def _schedule(expression: str) -> croniter:
     return croniter(expression, 0.0)
 
 
-def _check_matches(expression: str) -> None:
+def _check_has_dates(expression: str) -> None:
     from croniter import CroniterBadDateError, croniter  # noqa: PLC0415 - as above
 
     try:

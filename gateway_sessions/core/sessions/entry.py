@@ -156,11 +156,11 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omi
 
 def session_id_at(now: datetime, suffix: str) -> str:
     """Return the id of a session created at *now* (UTC), made unique by a random *suffix*."""
-    return f"{_second(now.replace(microsecond=0))}_{suffix}"
+    return f"{_format_second(now.replace(microsecond=0))}_{suffix}"
 
 
 @lru_cache(maxsize=16)
-def _second(moment: datetime) -> str:
+def _format_second(moment: datetime) -> str:
     """Return the second as ids begin with it; cached, because many ids are made in one second."""
     return f"{moment:%Y%m%d_%H%M%S}"
 

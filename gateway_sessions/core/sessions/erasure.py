@@ -26,7 +26,7 @@ def tombstone_of(secret: bytes, owner: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ErasureSubject:
     """The owner whose data an erasure is about."""
 
     owner: str
@@ -36,7 +36,7 @@ class Subject:
     """The person's id on that platform; None for a room."""
 
     @classmethod
-    def named(cls, owner: str) -> Subject:
+    def named(cls, owner: str) -> ErasureSubject:
         """Return the subject of that owner name, or raise `InvalidInputError`."""
         owner = plain_text(owner)
         parts = owner.split(":")
@@ -77,7 +77,7 @@ class ErasureReceipt:
     """The things that were not removed."""
 
 
-def kept_in_rooms(subject: Subject) -> tuple[Kept, ...]:
+def list_kept_in_rooms(subject: ErasureSubject) -> tuple[Kept, ...]:
     """Return what an erasure keeps because it belongs to others as well; nothing if the subject is a room."""
     if subject.user_id is None:
         return ()

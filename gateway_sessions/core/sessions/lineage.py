@@ -17,13 +17,13 @@ Parents: TypeAlias = Mapping[str, str | None]
 
 def root_of(session_id: str, parents: Parents) -> str:
     """Return the root of the session's descent."""
-    return _ascent(session_id, parents)[-1]
+    return _path_to_root(session_id, parents)[-1]
 
 
 def chain_of(session_id: str, parents: Parents) -> tuple[str, ...]:
     """Return the line through the session, from root to tip; at a fork below it the greatest id counts."""
-    line = list(reversed(_ascent(session_id, parents)))
-    children = _children(parents)
+    line = list(reversed(_path_to_root(session_id, parents)))
+    children = _children_by_parent(parents)
     seen = set(line)
     while younger := [child for child in children[line[-1]] if child not in seen]:
         line.append(max(younger))
@@ -38,7 +38,7 @@ def tip_of(session_id: str, parents: Parents) -> str:
 
 def family_of(session_id: str, parents: Parents) -> frozenset[str]:
     """Return the session's root and all its descendants."""
-    children = _children(parents)
+    children = _children_by_parent(parents)
     found = {root_of(session_id, parents)}
     waiting = list(found)
     while waiting:
@@ -48,7 +48,7 @@ def family_of(session_id: str, parents: Parents) -> frozenset[str]:
     return frozenset(found)
 
 
-def _ascent(session_id: str, parents: Parents) -> list[str]:
+def _path_to_root(session_id: str, parents: Parents) -> list[str]:
     """Return the session, its parent, and so on up to the root."""
     path: dict[str, None] = {}
     for one in _ancestors(session_id, parents):
@@ -69,7 +69,7 @@ def _ancestors(session_id: str, parents: Parents) -> Iterator[str]:
         current = parents.get(current)
 
 
-def _children(parents: Parents) -> defaultdict[str, set[str]]:
+def _children_by_parent(parents: Parents) -> defaultdict[str, set[str]]:
     children: defaultdict[str, set[str]] = defaultdict(set)
     for child, parent in parents.items():
         if parent is not None:

@@ -94,13 +94,13 @@ class PolicyBook:
         key = (platform, chat_type, override, chat_zone)
         resolved = self._resolved.get(key)
         if resolved is None:
-            resolved = self._find(platform or "", chat_type, override, chat_zone)
+            resolved = self._find_policy(platform or "", chat_type, override, chat_zone)
             if len(self._resolved) >= _MAX_RESOLVED:
                 self._resolved.clear()
             self._resolved[key] = resolved
         return resolved
 
-    def _find(
+    def _find_policy(
         self, platform: str, chat_type: str, override: SessionResetPolicy | None, chat_zone: str | None
     ) -> ResolvedPolicy:
         level, policy, path = PolicyLevel.DEFAULT, self.default, "session_reset"

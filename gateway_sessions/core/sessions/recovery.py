@@ -44,12 +44,16 @@ class CrashLoopLimits:
     """The time within which starts count together."""
 
 
-def recent_starts(starts: Sequence[datetime], now: datetime, window: timedelta) -> tuple[datetime, ...]:
+def recent_unclean_starts(
+    starts: Sequence[datetime], now: datetime, window: timedelta
+) -> tuple[datetime, ...]:
     """Return the unclean starts of the window, this one included; instants in the future are clock errors."""
     return (*(one for one in starts if now - window <= one <= now), now)
 
 
-def plan_hold(starts: Sequence[datetime], now: datetime, limits: CrashLoopLimits) -> datetime | None:
+def plan_crash_loop_hold(
+    starts: Sequence[datetime], now: datetime, limits: CrashLoopLimits
+) -> datetime | None:
     """Return until when resumed turns wait, since one of them may end the process again; None: no wait."""
     return now + limits.window if len(starts) >= limits.starts else None
 
@@ -67,7 +71,7 @@ def decode_starts(text: str | None) -> tuple[datetime, ...]:
         return ()
 
 
-class _Marker(msgspec.Struct):
+class _ShutdownMarker(msgspec.Struct):
     epoch: int
     at: datetime | None = None
 
@@ -84,20 +88,20 @@ class CleanShutdown:
         return msgspec.json.encode({"epoch": self.epoch, "at": self.at.isoformat()}) + b"\n"
 
 
-def names_epoch(marker: bytes | None, epoch: int) -> bool:
+def is_clean_end_of(marker: bytes | None, epoch: int) -> bool:
     """Return whether a marker tells of an orderly end of that epoch. A damaged marker never skips work."""
     if not marker:
         return False
     try:
-        return msgspec.json.decode(marker, type=_Marker).epoch == epoch
+        return msgspec.json.decode(marker, type=_ShutdownMarker).epoch == epoch
     except msgspec.DecodeError:
         return False
 
 
-def ended_at(marker: bytes | None) -> datetime | None:
+def clean_end_time(marker: bytes | None) -> datetime | None:
     """Return the instant of an orderly end, by the clock of its process; None if the marker does not tell."""
     try:
-        at = msgspec.json.decode(marker or b"", type=_Marker).at
+        at = msgspec.json.decode(marker or b"", type=_ShutdownMarker).at
     except msgspec.DecodeError:
         return None
     return at if at is not None and at.tzinfo is not None else None

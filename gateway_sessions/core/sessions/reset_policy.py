@@ -196,7 +196,7 @@ class DueReset:
 
 def next_reset(policy: SessionResetPolicy, clocks: Clocks, zone: tzinfo) -> DueReset | None:
     """Return the reset that is due next if nothing happens before; None: never."""
-    idle_end, boundary = _idle_end(policy, clocks), _boundary(policy, clocks, zone)
+    idle_end, boundary = _idle_reset_time(policy, clocks), _next_boundary(policy, clocks, zone)
     if policy.require is Require.ALL:
         silence_decides = idle_end is None or (boundary is not None and idle_end >= boundary)
     else:
@@ -216,7 +216,7 @@ def reset_due(policy: SessionResetPolicy, clocks: Clocks, now: datetime, zone: t
     if due is None or now < due.at:
         return None
     if due.reason is EndReason.DAILY and policy.require is Require.ANY:
-        idle_end = _idle_end(policy, clocks)
+        idle_end = _idle_reset_time(policy, clocks)
         if idle_end is not None and idle_end <= now:
             return DueReset(due.at, EndReason.IDLE)
     return due
@@ -234,7 +234,7 @@ def missed_boundary(
     has passed without a reset, the same until the session is replaced. None: no boundary has passed, or the
     policy knows none, and the boundary of an earlier policy is dropped.
     """
-    boundary = _boundary(policy, clocks, zone)
+    boundary = _next_boundary(policy, clocks, zone)
     return boundary if boundary is not None and boundary <= now else None
 
 
@@ -284,10 +284,10 @@ def plan_reset(
 ) -> ResetPlan:
     """Decide what to do about the reset of a session now."""
     due = reset_due(policy, clocks, now, zone)
-    return NotDue() if due is None else weigh(due, policy, clocks, now, active_work)
+    return NotDue() if due is None else defer_or_reset(due, policy, clocks, now, active_work)
 
 
-def weigh(
+def defer_or_reset(
     due: DueReset, policy: SessionResetPolicy, clocks: Clocks, now: datetime, active_work: ActiveWork
 ) -> ResetPlan:
     """Decide what to do about a reset that is due, for whatever reason."""
@@ -302,7 +302,7 @@ def weigh(
     return ResetNow(due)
 
 
-def _idle_end(policy: SessionResetPolicy, clocks: Clocks) -> datetime | None:
+def _idle_reset_time(policy: SessionResetPolicy, clocks: Clocks) -> datetime | None:
     if policy.mode not in _WITH_SILENCE:
         return None
     try:
@@ -313,7 +313,7 @@ def _idle_end(policy: SessionResetPolicy, clocks: Clocks) -> datetime | None:
         return None
 
 
-def _boundary(policy: SessionResetPolicy, clocks: Clocks, zone: tzinfo) -> datetime | None:
+def _next_boundary(policy: SessionResetPolicy, clocks: Clocks, zone: tzinfo) -> datetime | None:
     """Return the boundary that was missed already, else the first one after the last interaction."""
     if policy.mode not in _WITH_BOUNDARY:
         return None

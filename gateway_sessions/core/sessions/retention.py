@@ -14,7 +14,7 @@ RECENT: Final = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class RetentionBounds:
     """The bounds of a store. A session is pruned as soon as it crosses one of them."""
 
     untouched_since: datetime | None = None
@@ -29,7 +29,7 @@ class Bounds:
     @classmethod
     def at(
         cls, now: datetime, older_than_days: float | None, max_count: int | None, max_bytes: int | None
-    ) -> Bounds:
+    ) -> RetentionBounds:
         """Return the bounds at *now*, or raise `InvalidInputError` for a bad bound or none at all."""
         for name, bound in (("max_count", max_count), ("max_bytes", max_bytes)):
             if bound is not None and (isinstance(bound, bool) or bound < 0):
@@ -72,7 +72,7 @@ class SessionGroup:
         """The number of stored messages in the group."""
         return sum(one.messages for one in self.members)
 
-    def is_still(self, planned: SessionGroup) -> bool:
+    def is_unchanged_since(self, planned: SessionGroup) -> bool:
         """Return whether the group is still as old and unprotected as when it was *planned*."""
         untouched = not self.protected and self.last_active <= planned.last_active
         ids = {one.session_id for one in planned.members}
@@ -82,7 +82,9 @@ class SessionGroup:
 class PrunePlan:
     """Takes groups in turn, the oldest first, until the bounds are kept or the limit is reached."""
 
-    def __init__(self, bounds: Bounds, *, count: int, text_bytes: int, limit: int | None = None) -> None:
+    def __init__(
+        self, bounds: RetentionBounds, *, count: int, text_bytes: int, limit: int | None = None
+    ) -> None:
         self._bounds = bounds
         self._limit = limit
         self._count = count
@@ -102,7 +104,7 @@ class PrunePlan:
             return False
         return last_active < self._bounds.recent_since and (self._crowded() or self._is_old(last_active))
 
-    def offer(self, group: SessionGroup) -> bool:
+    def offer_group(self, group: SessionGroup) -> bool:
         """Take the group if it has to be pruned, and return whether it was taken."""
         if group.members[0].session_id in self._taken or group.protected:
             return False
@@ -125,7 +127,7 @@ class PrunePlan:
         return too_many or (self._bounds.max_bytes is not None and self._bytes > self._bounds.max_bytes)
 
 
-class FirstToGo:
+class FirstPruneDue:
     """Takes groups in the same order, and finds the group that grows too old first."""
 
     def __init__(self) -> None:
@@ -136,7 +138,7 @@ class FirstToGo:
         """Return whether a session touched at that instant could grow too old before that group."""
         return self.last_active is None or last_active < self.last_active
 
-    def offer(self, group: SessionGroup) -> None:
+    def offer_group(self, group: SessionGroup) -> None:
         """Take the group if it grows too old before all others."""
         if not group.protected and self.wants_more(group.last_active):
             self.last_active = group.last_active

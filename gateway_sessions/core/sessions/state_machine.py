@@ -82,7 +82,7 @@ def advance(state: SessionState, event: Event) -> SessionState:
         raise InvalidTransitionError(state, event) from None
 
 
-def allows(state: SessionState, event: Event) -> bool:
+def is_allowed(state: SessionState, event: Event) -> bool:
     """Return whether the table lists the event for the state."""
     return (state, event) in TRANSITIONS
 
@@ -155,7 +155,7 @@ def plan_end(entry: SessionEntry, rules: AccessRules) -> Access:
     if entry.state is not SessionState.SUSPENDED:
         return plan_access(entry, rules)
     plan = plan_reset(rules.policy.policy, entry, rules.now, rules.policy.zone, rules.active_work)
-    access = _as_access(plan, entry, rules)
+    access = _access_plan(plan, entry, rules)
     return Replace(EndReason.SUSPENDED) if isinstance(access, Replace) else access
 
 
@@ -166,18 +166,18 @@ def is_fresh(marked_at: datetime, now: datetime, freshness: timedelta | None) ->
 
 def plan_by_policy(entry: SessionEntry, rules: AccessRules) -> Access:
     """Decide by the reset policy alone; the watcher and `get_or_create_session` ask the same question."""
-    if nothing_passed(entry, rules.policy, rules.now):
+    if is_not_due_yet(entry, rules.policy, rules.now):
         return Keep(entry.deferred_boundary, fast=True)
     plan = plan_reset(rules.policy.policy, entry, rules.now, rules.policy.zone, rules.active_work)
-    return _as_access(plan, entry, rules)
+    return _access_plan(plan, entry, rules)
 
 
-def _as_access(plan: ResetPlan, entry: SessionEntry, rules: AccessRules) -> Access:
+def _access_plan(plan: ResetPlan, entry: SessionEntry, rules: AccessRules) -> Access:
     match plan:
         case NotDue():
-            return Keep(boundary_to_remember(entry, rules.policy, rules.now))
+            return Keep(missed_boundary_of(entry, rules.policy, rules.now))
         case Deferred(by=by):
-            return Keep(boundary_to_remember(entry, rules.policy, rules.now), by)
+            return Keep(missed_boundary_of(entry, rules.policy, rules.now), by)
         case AskActiveWork():
             return plan
         case ResetNow(due=due):
@@ -185,7 +185,7 @@ def _as_access(plan: ResetPlan, entry: SessionEntry, rules: AccessRules) -> Acce
     assert_never(plan)
 
 
-def nothing_passed(entry: SessionEntry, policy: ResolvedPolicy, now: datetime) -> bool:
+def is_not_due_yet(entry: SessionEntry, policy: ResolvedPolicy, now: datetime) -> bool:
     """Return whether the stored instant alone tells that the policy resets nothing yet.
 
     The stored instant is a lower bound: activity only ever moves the true instant later. Where silence and
@@ -202,14 +202,14 @@ def nothing_passed(entry: SessionEntry, policy: ResolvedPolicy, now: datetime) -
     return entry.due_at is None or now < entry.due_at
 
 
-def boundary_to_remember(entry: SessionEntry, policy: ResolvedPolicy, now: datetime) -> datetime | None:
+def missed_boundary_of(entry: SessionEntry, policy: ResolvedPolicy, now: datetime) -> datetime | None:
     """Return the value that an interaction at *now* leaves in `deferred_boundary`: no reset is lost."""
-    if nothing_passed(entry, policy, now):
+    if is_not_due_yet(entry, policy, now):
         return entry.deferred_boundary
     return missed_boundary(policy.policy, entry, now, policy.zone)
 
 
-def notice_due(entry: SessionEntry, policy: SessionResetPolicy) -> bool:
+def is_notice_due(entry: SessionEntry, policy: SessionResetPolicy) -> bool:
     """Return whether a notice must tell people of the automatic reset that opened this session.
 
     A reset without a policy's reason is always told; a reset by policy is told unless the policy switches
@@ -231,28 +231,30 @@ def due_instant(entry: SessionEntry, policy: ResolvedPolicy, freshness: timedelt
             due = next_reset(policy.policy, entry, policy.zone)
             if due is None or freshness is None:
                 return None
-            return max(due.at, marked_at(entry) + freshness + RESOLUTION)
+            return max(due.at, interrupted_since(entry) + freshness + RESOLUTION)
         case SessionState.ACTIVE | SessionState.SUSPENDED:
             due = next_reset(policy.policy, entry, policy.zone)
             return due.at if due is not None else None
     assert_never(entry.state)
 
 
-def marked_at(entry: SessionEntry) -> datetime:
+def interrupted_since(entry: SessionEntry) -> datetime:
     """Return the instant of the session's mark, when its turn was last known to live."""
     return entry.state_since or entry.updated_at
 
 
-def is_resumed(entry: SessionEntry, now: datetime, freshness: timedelta | None) -> bool:
+def resumes_by_itself(entry: SessionEntry, now: datetime, freshness: timedelta | None) -> bool:
     """Return whether a cut-off turn of that session begins again by itself; else people must ask for it.
 
     Only a mark that has aged out prevents it. The session goes on in any case.
     """
-    return entry.state is not SessionState.RESUME_PENDING or is_fresh(marked_at(entry), now, freshness)
+    return entry.state is not SessionState.RESUME_PENDING or is_fresh(
+        interrupted_since(entry), now, freshness
+    )
 
 
 def _plan_resume(entry: SessionEntry, rules: AccessRules) -> Access:
     """Return the plan of a session with a resume mark: a fresh mark keeps it, an old one says nothing."""
-    if is_fresh(marked_at(entry), rules.now, rules.freshness):
-        return Keep(boundary_to_remember(entry, rules.policy, rules.now))
+    if is_fresh(interrupted_since(entry), rules.now, rules.freshness):
+        return Keep(missed_boundary_of(entry, rules.policy, rules.now))
     return plan_by_policy(entry, rules)

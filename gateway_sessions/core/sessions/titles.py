@@ -32,20 +32,20 @@ class TitledBy(StrEnum):
     LINEAGE = "lineage"  # it goes on with the title of the session it came from
 
 
-def one_line(text: str) -> str:
+def normalize_title(text: str) -> str:
     """Return the text in composed form on one line, without anything invisible."""
     return " ".join(unicodedata.normalize("NFC", _UNSHOWN.sub("", without_invisible(text))).split())
 
 
 def clean_title(text: str) -> str:
     """Return one line in composed form without anything invisible, or raise `InvalidTitleError`."""
-    title = one_line(text)
+    title = normalize_title(text)
     if not 0 < len(title) <= MAX_TITLE:
         raise InvalidTitleError(len(title), MAX_TITLE)
     return title
 
 
-def base_title(title: str) -> tuple[str, int]:
+def split_numbered_title(title: str) -> tuple[str, int]:
     """Return the title that a lineage began with and the number in this title; the first one has number 1."""
     numbered = _NUMBERED.fullmatch(title)
     return (numbered[1], int(numbered[2])) if numbered else (title, 1)
@@ -53,22 +53,22 @@ def base_title(title: str) -> tuple[str, int]:
 
 def next_title(title: str, taken: Collection[str]) -> str:
     """Return the next free title of the lineage: gaps are not filled, a base is cut to keep the limit."""
-    base, _ = base_title(clean_title(title))
-    return numbered(base, next_number(base, taken))
+    base, _ = split_numbered_title(clean_title(title))
+    return numbered_title(base, next_number(base, taken))
 
 
 def next_number(base: str, taken: Collection[str]) -> int:
     """Return the number of the next free title of that lineage."""
-    numbers = [number for one in taken if (number := _number_in(base, one)) is not None]
+    numbers = [number for one in taken if (number := _number_in_lineage(base, one)) is not None]
     if not numbers:
         return 1
     number = max(1, *numbers) + 1
-    while numbered(base, number) in taken:
+    while numbered_title(base, number) in taken:
         number += 1
     return number
 
 
-def numbered(base: str, number: int) -> str:
+def numbered_title(base: str, number: int) -> str:
     """Return the title of that number in a lineage; the first title has no number."""
     return base if number == 1 else _with_number(base, number)
 
@@ -83,16 +83,16 @@ def lineage_range(base: str) -> tuple[str, str]:
     return stem, stem + _AFTER_EVERYTHING
 
 
-def continuing(base: str, titles: Iterable[str]) -> list[str]:
+def numbered_titles_of(base: str, titles: Iterable[str]) -> list[str]:
     """Return the titles that are the base with a number."""
-    return [one for one in titles if one != base and _number_in(base, one) is not None]
+    return [one for one in titles if one != base and _number_in_lineage(base, one) is not None]
 
 
-def _number_in(base: str, title: str) -> int | None:
+def _number_in_lineage(base: str, title: str) -> int | None:
     """Return the number of *title* in the lineage of *base*, or None if it belongs to another."""
     if title == base:
         return 1
-    stem, number = base_title(title)
+    stem, number = split_numbered_title(title)
     return number if stem == base or title == _with_number(base, number) else None
 
 
@@ -131,51 +131,51 @@ _WRAPPING: Final = (
 )
 
 
-def suggested_title(text: str) -> str | None:
+def clean_suggested_title(text: str) -> str | None:
     """Return what a model proposed as a title, without the label and the quotes that models add."""
     for line in text.splitlines():
-        bare = _LABEL.sub("", _unwrapped(_EMPHASIS.sub("", line)))
-        if title := _within(_unwrapped(bare).rstrip(" .\u3002"), MAX_AUTOMATIC):
+        bare = _LABEL.sub("", _strip_quotes(_EMPHASIS.sub("", line)))
+        if title := _cut_to_length(_strip_quotes(bare).rstrip(" .\u3002"), MAX_AUTOMATIC):
             return title
     return None
 
 
-def plain_title(messages: Iterable[str]) -> str | None:
+def title_from_messages(messages: Iterable[str]) -> str | None:
     """Return up to seven words of the first sentence that says something; None if all are mere greetings."""
     for text in messages:
         shown = _ADDRESS.sub(r"\1", _QUOTED_LINE.sub("", _FENCED.sub("\n", text)))
         for sentence in _SENTENCE_END.split(shown):
-            if title := _of_sentence(sentence):
+            if title := _title_of_sentence(sentence):
                 return title
     return None
 
 
-def _of_sentence(sentence: str) -> str | None:
-    clause = _ADDRESSED.sub("", one_line(_EMPHASIS.sub("", sentence)))
+def _title_of_sentence(sentence: str) -> str | None:
+    clause = _ADDRESSED.sub("", normalize_title(_EMPHASIS.sub("", sentence)))
     while (rest := _POLITE.sub("", clause)) != clause:
         clause = rest
-    clause = _unwrapped(clause)
+    clause = _strip_quotes(clause)
     if _UNSPACED.search(clause):
-        return _of_clause(clause)
+        return _title_of_clause(clause)
     words = clause.split()
     if len(words) < MIN_WORDS:
         return None
-    title = _within(" ".join(words[:MAX_WORDS]), MAX_AUTOMATIC).rstrip(f" ,{_DASHES}")
+    title = _cut_to_length(" ".join(words[:MAX_WORDS]), MAX_AUTOMATIC).rstrip(f" ,{_DASHES}")
     return title[:1].upper() + title[1:] if words[0].islower() else title
 
 
-def _of_clause(clause: str) -> str | None:
+def _title_of_clause(clause: str) -> str | None:
     start = next((part for part in _CLAUSE_END.split(clause) if len(part) >= MIN_WORDS), "")
-    return _within(start, MAX_UNSPACED) or None
+    return _cut_to_length(start, MAX_UNSPACED) or None
 
 
-def _unwrapped(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     return text.strip(_WRAPPING)
 
 
-def _within(text: str, limit: int) -> str:
+def _cut_to_length(text: str, limit: int) -> str:
     """Return the text as one line of at most that length, cut between words if there are several."""
-    line = one_line(text)
+    line = normalize_title(text)
     if len(line) <= limit:
         return line
     return (line[: limit + 1].rpartition(" ")[0] or line[:limit]).rstrip()

@@ -21,7 +21,7 @@ from gateway_sessions._process.background import start_task_in
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import acknowledgement, dropped_notice
-from gateway_sessions.core.queue.busy_modes import BusyBook, BusyRules, Demotion, acknowledge_due
+from gateway_sessions.core.queue.busy_modes import BusyBook, BusyRules, Demotion, is_acknowledgement_due
 from gateway_sessions.core.queue.inbound import (
     Accepted,
     Disposition,
@@ -138,7 +138,7 @@ class ReceiptNotices:
 
     def _is_notice_due(self, who: str, rules: BusyRules) -> bool:
         now = self._clock.now()
-        if not acknowledge_due(self._noticed_at.get(who), now, rules):
+        if not is_acknowledgement_due(self._noticed_at.get(who), now, rules):
             return False
         self._noticed_at[who] = now
         return True

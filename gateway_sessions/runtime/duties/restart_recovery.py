@@ -22,13 +22,13 @@ from gateway_sessions.core.sessions.recovery import (
     CLEAN_SHUTDOWN_FILE,
     RESTART_COUNTS_FILE,
     CleanShutdown,
+    clean_end_time,
     decode_starts,
     encode_restart_counts,
     encode_starts,
-    ended_at,
-    names_epoch,
-    plan_hold,
-    recent_starts,
+    is_clean_end_of,
+    plan_crash_loop_hold,
+    recent_unclean_starts,
 )
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.runtime.context import StoreContext
@@ -89,8 +89,8 @@ class RestartRecords:
         """Free the leases of the process before, and decide about the turns that it left behind."""
         epoch = self._context.db.ownership.opening.epoch
         marker = await in_thread(self._read_marker)
-        clean = names_epoch(marker, epoch - 1) or await self._is_new_store()
-        await self._correct_clock_ahead(ended_at(marker))
+        clean = is_clean_end_of(marker, epoch - 1) or await self._is_new_store()
+        await self._correct_clock_ahead(clean_end_time(marker))
         alone = self._context.db.ownership.membership is None  # several nodes start one after another anyway
         held_until = await self._plan_hold_after_crashes() if alone and not clean else None
         cut_off, abandoned, doubted = await self._free_leases(held_until)
@@ -147,9 +147,9 @@ class RestartRecords:
         """Return until when resumed turns wait after too many crashes, which one of them may cause."""
         now, limits = self._context.clock.now(), self._context.crash_loop
         noted = await self._context.db.read(partial(meta.get_fact, UNCLEAN_STARTS))
-        starts = recent_starts(decode_starts(noted), now, limits.window)
+        starts = recent_unclean_starts(decode_starts(noted), now, limits.window)
         await self._context.db.write(partial(meta.set_fact, UNCLEAN_STARTS, encode_starts(starts)))
-        return plan_hold(starts, now, limits)
+        return plan_crash_loop_hold(starts, now, limits)
 
     def _read_marker(self) -> bytes | None:
         """Remove what interrupted writes have left; return the marker of the process before."""

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from cachetools import LRUCache
 
 from gateway_sessions.core.checks import plain_text
-from gateway_sessions.core.sessions.titles import plain_title
+from gateway_sessions.core.sessions.titles import title_from_messages
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import Alarm
@@ -52,7 +52,7 @@ Titler: TypeAlias = Callable[[FirstExchange], Awaitable[str | None]]
 
 async def plain_titler(exchange: FirstExchange) -> str | None:
     """Return the first three to seven words that say something, without asking a model."""
-    return plain_title(exchange.messages)
+    return title_from_messages(exchange.messages)
 
 
 class Titling:

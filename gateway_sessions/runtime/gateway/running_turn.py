@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import anyio
 import msgspec
 
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, says_the_same
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, is_same_content
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Clock
@@ -192,7 +192,7 @@ class RunningTurn:
             logger.exception("a message could not be made part of a turn", extra=facts)
         else:
             self.steered += said is not None
-            if said is not None and not says_the_same(told, said):
+            if said is not None and not is_same_content(told, said):
                 await self.steer(msgspec.structs.replace(said, kind=MessageKind.EDIT))
 
     @contextmanager

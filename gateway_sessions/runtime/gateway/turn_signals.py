@@ -17,7 +17,7 @@ from typing import Final
 import anyio
 import msgspec
 
-from gateway_sessions.core.queue.inbound import Accepted, Disposition, InboundMessage, stored_form
+from gateway_sessions.core.queue.inbound import Accepted, Disposition, InboundMessage, encode_message
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import Alarm
@@ -190,7 +190,9 @@ class TurnSignals:
         if lane.lease_epoch is None or lane.lease_epoch == self._db.ownership.epoch:
             return
         brings = (
-            None if signal in _STOPS else msgspec.json.encode(_SignalBody(stored_form(message), seq)).decode()
+            None
+            if signal in _STOPS
+            else msgspec.json.encode(_SignalBody(encode_message(message), seq)).decode()
         )
         signals = SignalRow(session_key=session_key, token=lane.lease_token, kind=str(signal), body=brings)
         await self._db.write(

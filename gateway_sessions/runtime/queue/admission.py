@@ -21,21 +21,28 @@ from typing import Final, NamedTuple, Protocol, Self
 from gateway_sessions.config import Config
 from gateway_sessions.core.identity.keys import canonical_participant
 from gateway_sessions.core.notices.notice_texts import refusal_notice
-from gateway_sessions.core.queue.admission import PLACES, Lack, Pace, Room, equal_share, lack_of_room
+from gateway_sessions.core.queue.admission import (
+    PLACES,
+    LackOfRoom,
+    OwnerRoom,
+    RefusalRate,
+    equal_share,
+    lack_of_room,
+)
 from gateway_sessions.core.queue.busy_modes import (
     Arrival,
     BusyRules,
     LaneLoad,
     Refuse,
     plan_arrival,
-    refusal_by_count,
+    refuse_by_count,
 )
 from gateway_sessions.core.queue.inbound import (
     InboundMessage,
     MessageKind,
     Rejected,
     RejectReason,
-    stored_form,
+    encode_message,
 )
 from gateway_sessions.errors import UnidentifiedSourceError
 from gateway_sessions.ports import Clock
@@ -91,7 +98,7 @@ def encode_within_limits(message: InboundMessage, limits: QueueLimits) -> str | 
     """Return the message as it is stored, or why it cannot be taken."""
     if (unfitness := find_unfitness(message, limits)) is not None:
         return unfitness
-    payload = stored_form(message)
+    payload = encode_message(message)
     if len(payload.encode()) > limits.max_message_bytes:
         return make_rejection(RejectReason.TOO_LARGE, None, None)
     return payload
@@ -172,7 +179,7 @@ class FullLanes:
             return None
         if lane.load is None:
             waiting = lane.waiting + lane.coming
-            return refusal_by_count(arrival, waiting, rules, can_steer=running.can_steer)
+            return refuse_by_count(arrival, waiting, rules, can_steer=running.can_steer)
         plan = plan_arrival(arrival, lane.load, rules) if lane.running == running else None
         return plan if isinstance(plan, Refuse) else None
 
@@ -328,12 +335,12 @@ class RefusalPace:
     """Answers refusals no faster than their cost allows."""
 
     def __init__(self) -> None:
-        self._pace = Pace()
+        self._pace = RefusalRate()
         self._held = 0
 
     def next_answer_at(self, now: float, waiting: int = 0) -> float:
         """Return when one more refusal may be answered, beside so many messages that wait for room."""
-        self._pace, at = self._pace.refusing(now, self._held + waiting)
+        self._pace, at = self._pace.after_refusal(now, self._held + waiting)
         return at
 
     async def wait_to_answer(self, at: float | None = None) -> None:
@@ -346,7 +353,7 @@ class RefusalPace:
         self._held += 1
         try:
             await asyncio.sleep(at - now)
-            self._pace = self._pace.woken(time() - at)
+            self._pace = self._pace.after_wake_up(time() - at)
         finally:
             self._held -= 1
 
@@ -437,7 +444,7 @@ class Admissions:
         owner, now, full = wish.owner, asyncio.get_running_loop().time(), wish.routed.key in self._full
         refused = self._refusal_by_full_lane(wish, now) if full else None
         lack = self._lack_of_room(owner, now) if refused is None else None
-        if lack is Lack.ALL:
+        if lack is LackOfRoom.ALL:
             if not await self._wait_for_room(owner, now):
                 return OVERLOADED
         elif refused is not None or lack is not None:
@@ -487,13 +494,13 @@ class Admissions:
         refuse = self._full.refusal(key, arrival, rules, wish.here.running(), now)
         return None if refuse is None else make_rejection(refuse.reason, refuse.retry_after, key)
 
-    def _lack_of_room(self, owner: str, now: float) -> Lack | None:
+    def _lack_of_room(self, owner: str, now: float) -> LackOfRoom | None:
         """Who has taken the room that the owner's next message would need; None: there is some."""
         waiting, limits = self._waiting, self._limits
         wanting, having = 0, 0
         if crowded := self._owners.is_crowded_for(owner, now):  # nobody asks for these counts else
             wanting, having = len(self._owners), waiting.owners_waiting
-        room = Room(
+        room = OwnerRoom(
             most=waiting.room_for(limits.max_waiting),
             most_of_owner=waiting.room_for(limits.max_waiting_per_owner, owner),
             taken=self._room_taken,
@@ -503,7 +510,7 @@ class Admissions:
             crowded=crowded,
         )
         lack = lack_of_room(room)
-        if lack is Lack.ALL:
+        if lack is LackOfRoom.ALL:
             self._owners.note_refusal(now)
         return lack
 

@@ -22,7 +22,7 @@ from gateway_sessions.core.queue.inbound import (
     Rejected,
     RejectReason,
     Speakers,
-    stored_form,
+    encode_message,
 )
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.sessions.recovery import ResumeReason
@@ -561,8 +561,8 @@ class QueueOperations(WaitingTurns):
         self, message: InboundMessage, payload: str, routed: RoutedMessage
     ) -> tuple[InboundMessage, str]:
         """The message, and as it is stored, with what a model is told of who said it."""
-        named = self._speakers.named(message, routed.key, routed.aliases)
-        return named, payload if named is message else stored_form(named)
+        named = self._speakers.with_speaker_names(message, routed.key, routed.aliases)
+        return named, payload if named is message else encode_message(named)
 
 
 def _find_following(session_key: str, found: Sequence[SettledTurn]) -> tuple[str, ClaimedTurn | None]:

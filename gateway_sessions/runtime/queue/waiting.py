@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.queue.admission import part_of_node
+from gateway_sessions.core.queue.admission import node_share
 from gateway_sessions.core.queue.inbound import Duplicate
 from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
 from gateway_sessions.ports import Statement, Transaction
@@ -110,7 +110,7 @@ class WaitingTurns:
             return most
         nodes = sum(not one.silent for one in membership.nodes)
         before = counted.total if of_owner is None else counted.of_owners[of_owner]
-        return before + part_of_node(most - before, nodes, leads=membership.leads)
+        return before + node_share(most - before, nodes, leads=membership.leads)
 
     @property
     def lanes_waiting(self) -> KeysView[str]:

@@ -17,7 +17,7 @@ from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, session_k
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.sessions.state_machine import notice_due
+from gateway_sessions.core.sessions.state_machine import is_notice_due
 from gateway_sessions.errors import SnapshotError
 from gateway_sessions.ports import Clock, Transaction
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher
@@ -110,7 +110,7 @@ class OpenStore(Resource):
 
     def should_notify(self, entry: SessionEntry) -> bool:
         """Whether people should be told that this session replaced one that nobody asked to end."""
-        return notice_due(entry, self._parts.context.policy_of(entry).policy)
+        return is_notice_due(entry, self._parts.context.policy_of(entry).policy)
 
     async def scope_of(self, source: SessionSource) -> Scope:
         """The scope of the person who wrote, under the rules of this store and all of their names."""

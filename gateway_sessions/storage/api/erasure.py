@@ -18,7 +18,7 @@ from gateway_sessions.core.identity.keys import normalize_whatsapp_id
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.core.progress import OnProgress, WorkProgress
-from gateway_sessions.core.sessions.erasure import ErasureReceipt, Kept, Subject, kept_in_rooms
+from gateway_sessions.core.sessions.erasure import ErasureReceipt, ErasureSubject, Kept, list_kept_in_rooms
 from gateway_sessions.core.sessions_json.entries import entry_to_dict
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.api.retention import RetentionMethods, TransferMethods
@@ -81,7 +81,9 @@ class Eraser:
         self._erasing = asyncio.Lock()
         """Held by the one erasure that is running."""
 
-    async def erase(self, subject: Subject, *, keep_copies: bool, progress: OnProgress) -> ErasureReceipt:
+    async def erase(
+        self, subject: ErasureSubject, *, keep_copies: bool, progress: OnProgress
+    ) -> ErasureReceipt:
         """Forget an owner of sessions in every table and file; return a receipt."""
         async with self._erasing, self._overwriting_deleted():
             moment = self._clock.now()
@@ -102,7 +104,7 @@ class Eraser:
     def _change_ids(self) -> Iterator[int]:
         return self._ownership.change_ids
 
-    async def _aliases_in_rooms(self, subject: Subject) -> tuple[str, ...]:
+    async def _aliases_in_rooms(self, subject: ErasureSubject) -> tuple[str, ...]:
         """Return the ids by which rooms name a person besides their own: on WhatsApp people have several."""
         if subject.platform != Platform.WHATSAPP or subject.user_id is None:
             return ()
@@ -141,7 +143,7 @@ class Eraser:
         """Carry out all steps after the first; each may be repeated."""
         rows = begun
         if plan.owner is not None:
-            rows = begun + await self._erase_rows(Subject.named(plan.owner), plan, progress)
+            rows = begun + await self._erase_rows(ErasureSubject.named(plan.owner), plan, progress)
         progress(WorkProgress(doing="Removing copies"))
         async with self.copying:
             beside = await self._listener.rewrite_files()
@@ -149,7 +151,7 @@ class Eraser:
             if not plan.keep_copies:
                 await in_thread(partial(remove_files, copies))
             await self._db.write(partial(transactions.forget_name, plan))
-        kept = [*kept_in_rooms(Subject.named(plan.owner))] if plan.owner is not None else []
+        kept = [*list_kept_in_rooms(ErasureSubject.named(plan.owner))] if plan.owner is not None else []
         kept += await in_thread(partial(_foreign_links, self._db.path.parent))
         rewritten: list[str] = []
         if self._upkeep is None:
@@ -182,7 +184,9 @@ class Eraser:
             copy = await upkeep.back_up(self._clock.now(), keep=None)
         return str(copy.relative_to(self._db.path.parent))
 
-    async def _erase_rows(self, subject: Subject, plan: ErasurePlan, progress: OnProgress) -> Counter[str]:
+    async def _erase_rows(
+        self, subject: ErasureSubject, plan: ErasurePlan, progress: OnProgress
+    ) -> Counter[str]:
         rows: Counter[str] = Counter()
         moment = plan.until
         progress(WorkProgress(doing="Removing sessions"))
@@ -222,7 +226,7 @@ class ErasureMethods(TransferMethods, RetentionMethods):
         quarantined files are removed, unless *keep_copies*: then the receipt lists them. An erasure that is
         cut off is finished when the store is opened again, or by `finish_erasures`.
         """
-        subject = Subject.named(owner)
+        subject = ErasureSubject.named(owner)
         self._check_running()
         return await self._eraser.erase(
             subject, keep_copies=keep_copies, progress=progress or _ignore_progress
@@ -244,7 +248,7 @@ class ErasureMethods(TransferMethods, RetentionMethods):
         then their messages in other owners' sessions, be it in a room or because their session was moved or
         forked; and last the titles that they gave to these sessions.
         """
-        subject = Subject.named(owner)
+        subject = ErasureSubject.named(owner)
         lanes = await self.read(partial(transactions.lanes_of, subject))
         waiting = await self.read(partial(erasure.export_queue_of_person, subject, lanes))
         for session_key in lanes:
@@ -270,7 +274,7 @@ class ErasureMethods(TransferMethods, RetentionMethods):
     async def count_said_elsewhere(self, owner: str) -> int:
         """Return how many messages of an owner are in sessions of others."""
         return await self.read(
-            partial(message_erasure.count_messages_of, MessagesOfPerson(Subject.named(owner).owner))
+            partial(message_erasure.count_messages_of, MessagesOfPerson(ErasureSubject.named(owner).owner))
         )
 
     async def erased_at(self, owner: str) -> datetime | None:

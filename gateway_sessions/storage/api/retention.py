@@ -15,7 +15,7 @@ from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.instants import parse_instant
 from gateway_sessions.core.progress import OnProgress, WorkProgress
 from gateway_sessions.core.sessions.record import Relation
-from gateway_sessions.core.sessions.retention import Bounds, GroupMember, PruneReport, SessionGroup
+from gateway_sessions.core.sessions.retention import GroupMember, PruneReport, RetentionBounds, SessionGroup
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.transaction_runner import TransactionRunner
 from gateway_sessions.storage.transactions.sessions import remove as transactions
@@ -82,7 +82,7 @@ class RetentionMethods(TransactionRunner):
             problem = f"limit = {limit} must be 1 or more"
             raise InvalidInputError(problem)
         moment = parse_instant("now", now) or self._clock.now()
-        bounds = Bounds.at(moment, older_than_days, max_count, max_bytes)
+        bounds = RetentionBounds.at(moment, older_than_days, max_count, max_bytes)
         kind = PrunableKind(
             source=source,
             relation=None if relation is None else Relation(relation),

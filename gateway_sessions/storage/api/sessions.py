@@ -14,7 +14,7 @@ from gateway_sessions.core.identity.row_ids import parse_row_id
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.instants import parse_instant
 from gateway_sessions.core.sessions.record import Relation, SessionRecord, SessionSummary
-from gateway_sessions.core.sessions.titles import clean_title, one_line, suggested_title
+from gateway_sessions.core.sessions.titles import clean_suggested_title, clean_title, normalize_title
 from gateway_sessions.core.storable_text import StorableEncoder, check_choice
 from gateway_sessions.core.transcript.messages import NO_EXTRA, Message, message_from
 from gateway_sessions.errors import InvalidInputError
@@ -164,12 +164,12 @@ class TitleMethods(TransactionRunner):
         is not theirs: an erasure of that person removes the title.
         """
         check_value("title", title, str, NoneType)
-        cleaned = clean_title(title) if title and one_line(title) else None
+        cleaned = clean_title(title) if title and normalize_title(title) else None
         return await self.write(partial(transactions.set_title, session_id, cleaned, scope, author))
 
     async def set_auto_title_if_empty(self, session_id: str, title: str) -> bool:
         """Set the title of an untitled session; a taken title gets a number, and a long one is cut."""
-        cleaned = suggested_title(title)
+        cleaned = clean_suggested_title(title)
         if cleaned is None:
             return False
         return await self.write(partial(transactions.set_title_if_none, session_id, cleaned))

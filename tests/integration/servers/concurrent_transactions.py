@@ -15,7 +15,7 @@ from gateway_sessions.core.identity.keys import Isolation, session_key
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.inbound import Duplicate, InboundMessage, stored_form
+from gateway_sessions.core.queue.inbound import Duplicate, InboundMessage, encode_message
 from gateway_sessions.core.queue.items import Outcome
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.errors import FencedError, NodeSilentError, SessionEndedError, TitleTakenError
@@ -56,7 +56,7 @@ def make_turn_starter() -> TurnStarter:
 
 def admit_message(text: str, driver: ServerDriver) -> Transaction[Any]:
     message = InboundMessage(source=ALICE, text=text, message_id=text)
-    admission = Admission(message=message, payload=stored_form(message), rules=RULES, solo=True)
+    admission = Admission(message=message, payload=encode_message(message), rules=RULES, solo=True)
     request = find_or_create.SessionRequest(
         source=ALICE, key=LANE, flags=FLAGS, new_session_id=f"s{next(names)}"
     )

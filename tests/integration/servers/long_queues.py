@@ -16,7 +16,7 @@ from gateway_sessions.core.identity.keys import Isolation, session_key
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import EPOCH, to_micros
 from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, stored_form
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, encode_message
 from gateway_sessions.core.queue.items import Outcome
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.ports import Statement, Transaction
@@ -102,7 +102,7 @@ class Lane:
         """One more message comes."""
         message = self.message(text)
         rules = how.pop("rules", BusyRules(max_queued=10 * MANY, debounce=NOTHING_MERGED))
-        admission = Admission(message=message, payload=stored_form(message), rules=rules, **how)
+        admission = Admission(message=message, payload=encode_message(message), rules=rules, **how)
         request = find_or_create.SessionRequest(
             source=self.source, key=self.key, flags=FLAGS, new_session_id=f"s{next(self._bench.names)}"
         )
@@ -131,7 +131,7 @@ class Lane:
         what = (next(self._bench.ids), self.key, seq, place_of_seq(seq), message.idempotency_key, owner)
         how = (message.sender, "message", 0, 0, into, parts, len(message.text), now, now, now, None)
         if outcome is None:
-            return (*what, *how, stored_form(message), None, None, None)
+            return (*what, *how, encode_message(message), None, None, None)
         return (*what, *how, None, outcome, now, "turn")
 
 

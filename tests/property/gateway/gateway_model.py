@@ -1,8 +1,8 @@
 """What a gateway promises, written down a second time over lists: nothing in here waits, fails or is stored.
 
-It shares with the package `plan_arrival`, `plan_hold` and `plan_recovery`, which have tests of their own, and
-the words for what became of a message. When a turn begins is not foretold: one that has begun has to be the
-next one of its lane, and at rest no lane waits while there is room.
+It shares with the package `plan_arrival`, `plan_crash_loop_hold` and `plan_recovery`, which have tests of
+their own, and the words for what became of a message. When a turn begins is not foretold: one that has begun
+has to be the next one of its lane, and at rest no lane waits while there is room.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from gateway_sessions.core.queue.items import Outcome
 from gateway_sessions.core.sessions.recovery import (
     CrashLoopLimits,
     Recovery,
-    plan_hold,
+    plan_crash_loop_hold,
     plan_recovery,
-    recent_starts,
+    recent_unclean_starts,
 )
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -408,8 +408,8 @@ class Model:
 
     def starts_unclean(self, now: datetime, died_at: datetime) -> None:
         """The process was killed, by then at the latest, and there is another one now."""
-        self._unclean = recent_starts(self._unclean, now, self.crashes.window)
-        hold = plan_hold(self._unclean, now, self.crashes)
+        self._unclean = recent_unclean_starts(self._unclean, now, self.crashes.window)
+        hold = plan_crash_loop_hold(self._unclean, now, self.crashes)
         for lane in self.lanes.values():
             if lane.running is not None:
                 lane.is_cut_off(self.limit, now, hold, died_at)

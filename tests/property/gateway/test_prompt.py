@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gateway_sessions.core.display_text import MAX_SHOWN, inline_name, prefix_with_name, quote_as_json
 from gateway_sessions.core.identity.pseudonyms import Pseudonyms
 from gateway_sessions.core.identity.source import SessionSource
-from gateway_sessions.core.sessions.titles import MAX_TITLE, base_title, clean_title, next_title
+from gateway_sessions.core.sessions.titles import MAX_TITLE, clean_title, next_title, split_numbered_title
 from gateway_sessions.core.transcript.system_prompt import (
     HomeChannel,
     build_session_context,
@@ -168,4 +168,7 @@ def test_the_next_title_is_free_clean_and_of_the_same_lineage(title, taken):
     following = next_title(title, taken)
     assert following not in taken
     assert clean_title(following) == following
-    assert base_title(title)[0].startswith(base_title(following)[0]) or base_title(following)[1] == 1
+    assert (
+        split_numbered_title(title)[0].startswith(split_numbered_title(following)[0])
+        or split_numbered_title(following)[1] == 1
+    )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gateway_sessions import Scope, SessionDB
-from gateway_sessions.core.sessions.titles import base_title, suggested_title
+from gateway_sessions.core.sessions.titles import clean_suggested_title, split_numbered_title
 from gateway_sessions.errors import SessionEndedError, TitleTakenError
 from gateway_sessions.testing import FakeClock
 from tests.raw_sql import execute_sql
@@ -80,7 +80,7 @@ class TitleMachine(RuleBasedStateMachine):
         untitled = self.titles[session_id] is None
         assert self.run(self.db.set_auto_title_if_empty(session_id, title)) is untitled
         if untitled:
-            self.learn(session_id, suggested_title(title) or "")
+            self.learn(session_id, clean_suggested_title(title) or "")
 
     @rule(data=st.data())
     def clear(self, data: st.DataObject) -> None:
@@ -169,7 +169,7 @@ class TitleMachine(RuleBasedStateMachine):
         title = self.stored()[session_id][1]
         assert title is not None
         assert self.holder(self.owners[session_id], title) is None
-        stem, wanted_stem = base_title(title)[0], base_title(wanted)[0]
+        stem, wanted_stem = split_numbered_title(title)[0], split_numbered_title(wanted)[0]
         assert stem == wanted_stem or wanted_stem.startswith(stem[:80])
         assert len(title) <= 100
         self.titles[session_id] = title

@@ -16,7 +16,7 @@ from gateway_sessions.core.notices.command_replies import (
     stopped_work_text,
 )
 from gateway_sessions.core.notices.human_units import counted
-from gateway_sessions.core.queue.commands import model_asked, shown_in_quotes, unwrapped
+from gateway_sessions.core.queue.commands import parse_model_name, shown_in_quotes, strip_brackets
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.record import SessionSummary
 from gateway_sessions.core.sessions.titles import clean_title
@@ -131,7 +131,7 @@ class _ResumeCommand:
         self._shown: LRUCache[str, tuple[str, ...]] = LRUCache(LISTS)
 
     async def __call__(self, call: CommandCall) -> str:
-        wanted = unwrapped(call.arguments)
+        wanted = strip_brackets(call.arguments)
         if not wanted:
             return await self._list_sessions(call)
         target = await self._find_target(call, wanted)
@@ -180,7 +180,7 @@ async def _set_title(call: CommandCall, entry: SessionEntry, title: str | None) 
 
 
 def _title_from_arguments(call: CommandCall) -> str | None:
-    wanted = unwrapped(call.arguments)
+    wanted = strip_brackets(call.arguments)
     return clean_title(wanted) if wanted else None
 
 
@@ -191,7 +191,7 @@ def _title_clause(title: str | None) -> str:
 async def _set_or_show_title(call: CommandCall) -> str:
     if not call.arguments:
         return await _show_title(call)
-    title = clean_title(unwrapped(call.arguments))
+    title = clean_title(strip_brackets(call.arguments))
     entry = await current_or_new_session(call)
     await call.store.db.set_session_title(entry.session_id, title, scope=call.own, author=call.author)
     return f"This conversation is called {shown_in_quotes(title)}."
@@ -209,7 +209,7 @@ async def _set_or_show_model(call: CommandCall) -> str:
     if not call.arguments:
         chosen = ((call.entry.model_override if call.entry is not None else None) or {}).get("model")
         return f"The model here is {chosen or 'the default one'}."
-    name = model_asked(call.arguments)
+    name = parse_model_name(call.arguments)
     entry = await current_or_new_session(call)
     await call.store.set_model_override(entry.session_key, {"model": name} if name is not None else None)
     if name is None:

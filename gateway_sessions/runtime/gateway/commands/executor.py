@@ -27,7 +27,7 @@ from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.notices.command_replies import NOT_ALLOWED, TOOK_TOO_LONG, WENT_WRONG
 from gateway_sessions.core.notices.notice_texts import acknowledgement
 from gateway_sessions.core.queue.busy_modes import BusyBook
-from gateway_sessions.core.queue.commands import sentence_for
+from gateway_sessions.core.queue.commands import error_sentence
 from gateway_sessions.core.queue.inbound import Accepted, Disposition, InboundMessage, Receipt, Rejected
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.errors import (
@@ -312,7 +312,7 @@ class CommandExecutor:
             else:
                 job.problem, job.answer = "it was not allowed", NOT_ALLOWED.format(command=command.name)
         except GatewaySessionsError as error:
-            job.problem, job.answer = _error_text(error), sentence_for(error)
+            job.problem, job.answer = _error_text(error), error_sentence(error)
         except Exception as error:  # foreign code: whoever asked is told that it failed
             job.problem, job.answer = _error_text(error), WENT_WRONG.format(command=command.name)
             logger.exception("a command failed", extra=job.log_facts("command_failed"))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from gateway_sessions.core.notices.command_replies import GREETING, help_for_command, help_list
-from gateway_sessions.core.queue.commands import shown_in_quotes, unwrapped
+from gateway_sessions.core.queue.commands import shown_in_quotes, strip_brackets
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 
 
 async def _show_help(call: CommandCall) -> str:
     commands = call.gateway.commands
-    wanted = unwrapped(call.arguments).removeprefix("/").lower()
+    wanted = strip_brackets(call.arguments).removeprefix("/").lower()
     if not wanted:
         return help_list(commands.help_entries)
     if wanted not in commands:

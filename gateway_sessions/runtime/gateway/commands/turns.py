@@ -14,13 +14,13 @@ from gateway_sessions.core.notices.command_replies import (
 )
 from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.core.queue.commands import (
-    QueueAsked,
-    QueueWish,
-    queue_asked,
-    said_in,
+    QueueAction,
+    QueueRequest,
+    message_to_queue,
+    parse_queue_request,
+    parse_turn_count,
     shown_in_quotes,
-    to_be_queued,
-    turns_asked,
+    texts_and_attachments_in,
 )
 from gateway_sessions.core.queue.inbound import Rejected
 from gateway_sessions.errors import InvalidInputError, NothingToUndoError
@@ -33,10 +33,10 @@ from gateway_sessions.storage.transactions.queue.undo_and_retry import UndoneTur
 
 
 async def _undo_turns(call: CommandCall) -> str:
-    taken = await _take_back_turns(call, turns_asked(call.arguments))
+    taken = await _take_back_turns(call, parse_turn_count(call.arguments))
     if taken is None:
         raise NothingToUndoError(call.session_key, "nothing was said yet")
-    text, _ = said_in(taken.said)
+    text, _ = texts_and_attachments_in(taken.said)
     return f"Took back {counted(taken.turns, 'turn')}, from {shown_in_quotes(text)} on."
 
 
@@ -70,21 +70,21 @@ async def _take_back_turns(call: CommandCall, turns: int) -> UndoneTurns | None:
 
 
 async def _run_queue_command(call: CommandCall) -> str:
-    asked, store, key = queue_asked(call.arguments), call.store, call.session_key
+    asked, store, key = parse_queue_request(call.arguments), call.store, call.session_key
     match asked.wish:
-        case QueueWish.CANCEL:
+        case QueueAction.CANCEL:
             gone = await store.cancel_queued(key, asked.seq, by="/queue")
             return f"Took {counted(gone, 'message')} out." if gone else _say_unknown_number(asked)
-        case QueueWish.MOVE:
+        case QueueAction.MOVE:
             return await _move_turn(call, asked)
-        case QueueWish.CLEAR:
+        case QueueAction.CLEAR:
             gone = await store.clear_queue(key, by="/queue")
             return f"Took {counted(gone, 'waiting message')} out." if gone else queue_list(())
         case _:
             return queue_list(await store.list_queued(key))
 
 
-async def _move_turn(call: CommandCall, asked: QueueAsked) -> str:
+async def _move_turn(call: CommandCall, asked: QueueRequest) -> str:
     try:
         await call.store.move_queued(call.session_key, asked.seq, asked.place)
     except InvalidInputError:
@@ -92,7 +92,7 @@ async def _move_turn(call: CommandCall, asked: QueueAsked) -> str:
     return queue_list(await call.store.list_queued(call.session_key))
 
 
-def _say_unknown_number(asked: QueueAsked) -> str:
+def _say_unknown_number(asked: QueueRequest) -> str:
     return f"Nothing with the number {asked.seq} waits here. /queue list shows what does."
 
 
@@ -132,7 +132,7 @@ QUEUE_COMMANDS: Final = (
         _run_queue_command,
         summary="Let a message wait for a turn of its own; or see what waits, and change it.",
         usage="[text, list, cancel number, move number place, clear]",
-        queued=to_be_queued,
+        queued=message_to_queue,
     ),
     Command("status", _show_status, summary="Say what runs and waits here, and which conversation this is."),
 )

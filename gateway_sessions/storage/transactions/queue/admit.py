@@ -19,7 +19,7 @@ from gateway_sessions.core.queue.busy_modes import (
     Refuse,
     plan_arrival,
 )
-from gateway_sessions.core.queue.inbound import Accepted, Duplicate, InboundMessage, RejectReason, as_stored
+from gateway_sessions.core.queue.inbound import Accepted, Duplicate, InboundMessage, RejectReason, as_decoded
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.queue.state_machine import NOTED_ENDS, ItemEvent, ItemState, outcome_after
 from gateway_sessions.core.sessions.entry import SessionEntry
@@ -217,7 +217,7 @@ def _queue_or_begin(arrived: _ArrivedMessage, change: Change) -> Transaction[Adm
     if admission.starter is not None and _begins_at_once(plan, lane, change.now):
         item, writing = _new_item(arrived, change, lane, seq, plan, token=lane.lease_token + 1)
         yield together(*arrived.moves, writing)
-        written = AddedItem(item, as_stored(admission.message, admission.payload))
+        written = AddedItem(item, as_decoded(admission.message, admission.payload))
         claimed = yield from begin_turn_with(admission.starter, lane, written, entry, change)
     else:
         lining_up = _queue_statements(arrived, change, queue, seq, plan)
@@ -255,7 +255,7 @@ def _admit_on_calm_lane(arrived: _ArrivedMessage, change: Change) -> Transaction
     yield writing
     claimed: ClaimedTurn | None = None
     if starter is not None and begins:
-        written = AddedItem(item, as_stored(admission.message, admission.payload), leased=True)
+        written = AddedItem(item, as_decoded(admission.message, admission.payload), leased=True)
         claimed = yield from begin_turn_with(starter, lane, written, entry, change)
     return Admitted(_receipt(known.next_seq, entry, lane, plan, ()), entry, lane, claimed=claimed)
 

@@ -19,8 +19,8 @@ from gateway_sessions.core.queue.inbound import (
     InboundMessage,
     MessageKind,
     RejectReason,
-    rewording_of,
-    stored_form,
+    encode_message,
+    rewording_from,
 )
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.queue.state_machine import ItemEvent
@@ -132,7 +132,7 @@ def _edit_everywhere(
 ) -> Transaction[EditResult | None]:
     reworded = None if kept is None else (yield from _edit_queued_message(kept, message, by, change))
     said_on = session_key if kept is None else kept.session_key
-    effect = yield from rewrite.edit_in_all_sessions(said_on, rewording_of(message), change)
+    effect = yield from rewrite.edit_in_all_sessions(said_on, rewording_from(message), change)
     if reworded is not None:
         return reworded
     if effect is Effect.NONE:
@@ -267,7 +267,7 @@ def _rewrite_payload(
     message = decode_message(session_key, part.payload)
     revision = max(message.revision, said.revision)
     new = message.with_text(said.text, said.attachments or message.attachments, revision)
-    payload = stored_form(new)
+    payload = encode_message(new)
     yield Statement("set_payload", (payload, part.item_id))
     head_id = next((one.item_id for one in items if one.seq == part.head), 0)
     yield Statement("change_size", (0, len(new.text) - len(message.text), head_id))

@@ -18,7 +18,7 @@ from gateway_sessions.core.identity.keys import room_owner_prefixes
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.queue.inbound import message_id_in
 from gateway_sessions.core.queue.state_machine import ItemEvent, ReplyEvent
-from gateway_sessions.core.sessions.erasure import Subject
+from gateway_sessions.core.sessions.erasure import ErasureSubject
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.column_decoding import decode_json
@@ -74,7 +74,9 @@ class KeptReplyOfPerson(NamedTuple):
     content: str | None
 
 
-def erase_waiting(subject: Subject, lanes: Sequence[str], ids: Iterator[int]) -> Transaction[Counter[str]]:
+def erase_waiting(
+    subject: ErasureSubject, lanes: Sequence[str], ids: Iterator[int]
+) -> Transaction[Counter[str]]:
     """Remove the person's messages from all queues; `SessionBusyError` while one is being answered."""
     items = [
         ItemOfPerson(*row)
@@ -96,7 +98,7 @@ def erase_waiting(subject: Subject, lanes: Sequence[str], ids: Iterator[int]) ->
 
 
 def erase_settled(
-    subject: Subject, lanes: Sequence[str], until: int, ids: Iterator[int]
+    subject: ErasureSubject, lanes: Sequence[str], until: int, ids: Iterator[int]
 ) -> Transaction[Counter[str]]:
     """Remove some of the person's settled messages and replies; an empty count means that none is left."""
     whose = (until, *_person_params(subject, lanes), PAGE)
@@ -109,7 +111,7 @@ def erase_settled(
 
 
 def export_queue_of_person(
-    subject: Subject, lanes: Sequence[str]
+    subject: ErasureSubject, lanes: Sequence[str]
 ) -> Transaction[dict[str, dict[str, list[dict[str, Any]]]]]:
     """Return, by lane, the person's messages that wait or were given up, and the replies they are owed."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: {"queue": [], "replies": []})
@@ -168,7 +170,7 @@ def _iso_time(instant: int) -> str:
     return from_micros(instant).isoformat()
 
 
-def _person_params(subject: Subject, lanes: Sequence[str]) -> tuple[str | None, ...]:
+def _person_params(subject: ErasureSubject, lanes: Sequence[str]) -> tuple[str | None, ...]:
     """Return the parameters by which the person's messages are told from those of others."""
     rooms, others = room_owner_prefixes(subject.owner)
     theirs = (subject.owner, msgspec.json.encode(list(lanes)).decode(), subject.user_id)

@@ -14,7 +14,12 @@ from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue.state_machine import ItemEvent, ReplyEvent
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.recovery import Recovery, ResumeReason, plan_recovery
-from gateway_sessions.core.sessions.state_machine import Event, allows, is_resumed, marked_at
+from gateway_sessions.core.sessions.state_machine import (
+    Event,
+    interrupted_since,
+    is_allowed,
+    resumes_by_itself,
+)
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Change
@@ -258,7 +263,7 @@ def _mark_interrupted(
     change: Change, lane: LaneRow, entry: SessionEntry | None, end: CutOffRules
 ) -> Transaction[SessionEntry | None]:
     """Return the entry, marked as interrupted, or suspended after too many tries; None if it may not be."""
-    if entry is None or not allows(entry.state, Event.INTERRUPTED):
+    if entry is None or not is_allowed(entry.state, Event.INTERRUPTED):
         return None
     since = end.last_alive(change, lane, entry)
     return (yield from mark_cut_off(change, entry, lane.attempts + 1, end.limit, end.reason, since=since))
@@ -294,7 +299,7 @@ def _bury_if_stale(change: Change, session_key: str) -> Transaction[list[StaleTu
     entry = yield from load_readable(session_key)
     if entry is None or lane.running or not lane.attempts:
         return []
-    if is_resumed(entry, change.now, change.freshness):
+    if resumes_by_itself(entry, change.now, change.freshness):
         return []
     head = yield from next_turn(session_key)
     items = (
@@ -307,7 +312,9 @@ def _bury_if_stale(change: Change, session_key: str) -> Transaction[list[StaleTu
     because = (to_micros(change.now), "recovery", TOO_OLD)
     given_up = [(*because, one.item_id) for one in items]
     yield from move_items("bury_item", ItemEvent.GIVEN_UP, given_up)
-    told = _notice_reply(said[-1], cut_off_notice(marked_at(entry), change.now), items[0].owner, items[0].seq)
+    told = _notice_reply(
+        said[-1], cut_off_notice(interrupted_since(entry), change.now), items[0].owner, items[0].seq
+    )
     yield from owe_replies([*unfinished_notices(session_key, items[:1]), told], entry, session_key, change)
     yield from forget_growing(items)
     yield from recount_waiting_turns(lane, another=True)

@@ -15,7 +15,7 @@ from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import Outcome
 from gateway_sessions.core.queue.state_machine import TURN_EVENTS, ItemEvent
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.sessions.state_machine import Event, allows
+from gateway_sessions.core.sessions.state_machine import Event, is_allowed
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.core.usage.usage_events import Usage
@@ -377,6 +377,6 @@ def clear_interruption(session_key: str, change: Change) -> Transaction[None]:
 
 def clear_entry_interruption(change: Change, entry: SessionEntry) -> Transaction[SessionEntry]:
     """Return the entry without the mark of an interruption."""
-    if not allows(entry.state, Event.RECOVERED):
+    if not is_allowed(entry.state, Event.RECOVERED):
         return entry
     return (yield from apply_event(change, entry, Event.RECOVERED, None))

@@ -13,7 +13,7 @@ import msgspec
 
 from gateway_sessions.core.identity.keys import is_room_owner
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.queue.inbound import InboundMessage, user_row
+from gateway_sessions.core.queue.inbound import InboundMessage, make_user_row
 from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState, advance_item
 from gateway_sessions.core.transcript.messages import Hidden, Message
 from gateway_sessions.ports import Statement, Transaction
@@ -106,7 +106,7 @@ def append_steered_row(
     others = [one for one in (yield from turn_items(held)) if one.item_id != item.item_id]
     before = _row_of_items(held.session_key, others)
     message = decode_message(held.session_key, item.payload)
-    steered = user_row([message], steered=True, shared=is_room_owner(item.owner)).altered(
+    steered = make_user_row([message], steered=True, shared=is_room_owner(item.owner)).altered(
         author=item.author, from_lane=held.session_key
     )
     rows = [*before, _with_time(steered, from_micros(item.admitted_at))]
@@ -151,7 +151,7 @@ def rewrite_row(
     if items:
         ordered = sorted(items, key=lambda one: one.seq)
         said = [decode_message(session_key, one.payload) for one in ordered]
-        told = user_row(said, shared=is_room_owner(ordered[0].owner))
+        told = make_user_row(said, shared=is_room_owner(ordered[0].owner))
     yield from rewrite.rewrite_row_of_messages(message_id, told, change.now, change.ids, keep=keep)
 
 
@@ -215,7 +215,7 @@ def _row_of_items(session_key: str, items: Iterable[QueuedItem]) -> list[Message
 
 def row_of_messages(said: Sequence[InboundMessage], speaker: MessageAuthor, admitted_at: datetime) -> Message:
     """Return the row for some messages, with the time of their admission if the platform told none."""
-    row = user_row(said, shared=is_room_owner(speaker.owner))
+    row = make_user_row(said, shared=is_room_owner(speaker.owner))
     return row.altered(
         author=speaker.author, from_lane=speaker.session_key, sent_at=row.sent_at or admitted_at
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.queue.commands import asked_again
-from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
+from gateway_sessions.core.queue.commands import retried_messages
+from gateway_sessions.core.queue.inbound import InboundMessage, encode_message
 from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.transcript.messages import STEERED, Message, Rewind
@@ -131,7 +131,7 @@ def retry_answered_turn(
     if entry is None or not heads:
         return None
     head = heads[0]
-    said = asked_again(
+    said = retried_messages(
         (yield from load_page(entry.session_id, MessagePage(after_seq=head.seq - 1))), asked, entry
     )
     if not said:
@@ -191,7 +191,7 @@ def _retried_item(
         last_at=now,
         admitted_at=now,
         ready_at=now,
-        payload=stored_form(message),
+        payload=encode_message(message),
     )
 
 

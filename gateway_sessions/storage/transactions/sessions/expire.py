@@ -10,7 +10,7 @@ from gateway_sessions.core.instants import clamp_to_calendar, to_micros
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.recovery import ResumeReason
-from gateway_sessions.core.sessions.state_machine import Event, allows
+from gateway_sessions.core.sessions.state_machine import Event, is_allowed
 from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.entries import EntryRow, decode_readable, load, remove, split_off_damaged
@@ -70,7 +70,7 @@ def finalise_session(
 ) -> Transaction[SessionEntry | None]:
     """End a due session; None if it was used, or a turn began on its lane, since the end was planned."""
     entry = yield from _load_if_unchanged(planned)
-    if entry is None or not allows(entry.state, Event.FINALISED):
+    if entry is None or not is_allowed(entry.state, Event.FINALISED):
         return None
     yield from end_entry(change, entry, reason)
     if entry.suspended:

@@ -29,7 +29,7 @@ from gateway_sessions.core.sessions.state_machine import (
     Keep,
     Replace,
     advance,
-    nothing_passed,
+    is_not_due_yet,
     plan_access,
     policy_for,
 )
@@ -180,7 +180,7 @@ def only_touches_at_end(change: Change, entry: SessionEntry, last_prompt_tokens:
     return (
         same
         and entry.opened_by is None
-        and nothing_passed(entry, policy_for(entry, change.policies), change.now)
+        and is_not_due_yet(entry, policy_for(entry, change.policies), change.now)
     )
 
 
@@ -192,7 +192,7 @@ def needs_only_touch(
 ) -> bool:
     """Return whether a message goes on with the session without any decision or other write."""
     origin = entry.origin
-    return origin is not None and nothing_passed(entry, policy, now) and same_conversation(origin, *asks)
+    return origin is not None and is_not_due_yet(entry, policy, now) and same_conversation(origin, *asks)
 
 
 def _access_rules(request: SessionRequest, change: Change, entry: SessionEntry) -> AccessRules:

@@ -12,8 +12,8 @@ from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.recovery import Recovery, plan_recovery
 from gateway_sessions.core.sessions.state_machine import (
     Event,
-    allows,
-    boundary_to_remember,
+    is_allowed,
+    missed_boundary_of,
     policy_for,
 )
 from gateway_sessions.errors import NothingToUndoError, SessionBusyError, SessionNotFoundError
@@ -83,7 +83,7 @@ def settle_answered_turn(
     tokens = entry.last_prompt_tokens if last_prompt_tokens is None else last_prompt_tokens
     policy = policy_for(entry, change.policies)
     moment = interaction_at(entry, change)
-    boundary = boundary_to_remember(entry, policy, moment)
+    boundary = missed_boundary_of(entry, policy, moment)
     settled = entry.evolve(
         change.now,
         last_interaction_at=moment,
@@ -204,7 +204,7 @@ def suspend_session(change: Change, session_key: str, reason: str) -> Transactio
 def mark_resume_pending(change: Change, session_key: str, reason: str) -> Transaction[SessionEntry | None]:
     """Mark the session to go on with the next message, because its turn was cut off; None if it may not."""
     entry = yield from load(session_key)
-    if entry is None or not allows(entry.state, Event.INTERRUPTED):
+    if entry is None or not is_allowed(entry.state, Event.INTERRUPTED):
         return None
     return (yield from apply_event(change, entry, Event.INTERRUPTED, reason))
 
@@ -213,7 +213,7 @@ def clear_resume_pending(change: Change, session_key: str) -> Transaction[Sessio
     """Forget the mark and the failed tries after a resumed turn succeeded; None if there was no mark."""
     yield Statement("clear_attempts", (session_key,))
     entry = yield from load(session_key)
-    if entry is None or not allows(entry.state, Event.RECOVERED):
+    if entry is None or not is_allowed(entry.state, Event.RECOVERED):
         return None
     return (yield from apply_event(change, entry, Event.RECOVERED, None))
 

@@ -14,7 +14,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions.record import Relation
-from gateway_sessions.core.sessions.retention import Bounds, FirstToGo, GroupMember, PrunePlan, SessionGroup
+from gateway_sessions.core.sessions.retention import (
+    FirstPruneDue,
+    GroupMember,
+    PrunePlan,
+    RetentionBounds,
+    SessionGroup,
+)
 from gateway_sessions.errors import SessionBusyError, SessionOnLaneError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
@@ -88,7 +94,9 @@ class RemovedSessions:
     """The sessions that were planned for removal and have been used again since."""
 
 
-def plan_removal(bounds: Bounds, kind: PrunableKind, limit: int | None = None) -> Transaction[PrunePlan]:
+def plan_removal(
+    bounds: RetentionBounds, kind: PrunableKind, limit: int | None = None
+) -> Transaction[PrunePlan]:
     """Return the sessions to remove to keep the bounds, the oldest first: all, or the first *limit*."""
     ((count, text_bytes),) = yield Statement("size_of_sessions_to_prune", kind.params)
     made = PrunePlan(bounds, count=count, text_bytes=text_bytes, limit=limit)
@@ -98,12 +106,12 @@ def plan_removal(bounds: Bounds, kind: PrunableKind, limit: int | None = None) -
 
 def first_removal_due(kind: PrunableKind) -> Transaction[datetime | None]:
     """Return when the session was touched that grows too old before all others; None if none ever does."""
-    found = FirstToGo()
+    found = FirstPruneDue()
     yield from _offer_groups(found, kind)
     return found.last_active
 
 
-def _offer_groups(taker: PrunePlan | FirstToGo, kind: PrunableKind) -> Transaction[None]:
+def _offer_groups(taker: PrunePlan | FirstPruneDue, kind: PrunableKind) -> Transaction[None]:
     """Offer sessions with their sub-agents, the oldest first, until the taker wants no more."""
     position = _BEGINNING
     while True:
@@ -112,7 +120,7 @@ def _offer_groups(taker: PrunePlan | FirstToGo, kind: PrunableKind) -> Transacti
             if not taker.wants_more(from_micros(one.last_active)):
                 return
             group = (yield from load_group(one.session_id, unended=kind.unended)) if one.has_others else None
-            taker.offer(group or _single_group(one))
+            taker.offer_group(group or _single_group(one))
             position = (one.last_active, one.session_id)
         if len(rows) < PAGE:
             return
@@ -153,7 +161,7 @@ def remove_groups(
     for planned in groups:
         head = planned.members[0].session_id
         group = yield from load_group(head, unended=unended)
-        if group is not None and not group.is_still(planned):
+        if group is not None and not group.is_unchanged_since(planned):
             removed.in_use.append(head)
             continue
         for member in group.members if group is not None else ():

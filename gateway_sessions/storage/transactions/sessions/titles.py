@@ -10,11 +10,11 @@ import msgspec
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.sessions.titles import (
     TitledBy,
-    base_title,
     clean_title,
-    continuing,
     lineage_range,
     next_title,
+    numbered_titles_of,
+    split_numbered_title,
 )
 from gateway_sessions.errors import (
     AmbiguousSessionError,
@@ -115,7 +115,7 @@ def set_title_if_none(session_id: str, title: str) -> Transaction[bool]:
 
 def next_free_title(owner: str, title: str) -> Transaction[str]:
     """Return the title if that owner has no session of its lineage, else the next title of the lineage."""
-    base, _ = base_title(clean_title(title))
+    base, _ = split_numbered_title(clean_title(title))
     return next_title(title, (yield from titles_in_lineage(owner, base)))
 
 
@@ -147,7 +147,7 @@ def hand_on_title(session_id: str, to: str) -> Transaction[None]:
 
 def next_visible_title(title: str, scope: Scope) -> Transaction[str]:
     """Return the title if no session in sight has it, else the next one of its lineage."""
-    base, _ = base_title(title)
+    base, _ = split_numbered_title(title)
     rows = yield Statement("titled_sessions", (base, *lineage_range(base), *scope_params(scope)))
     return next_title(title, [one.title for one in map(TitledSession._make, rows)])
 
@@ -198,7 +198,7 @@ def _tips_by_title(text: str, scope: Scope) -> Transaction[list[str]]:
 
 def _pick_titled(title: str, found: list[TitledSession]) -> str | None:
     """Return the newest numbered session of the lineage, else the one with exactly this title."""
-    numbered = set(continuing(title, (one.title for one in found)))
+    numbered = set(numbered_titles_of(title, (one.title for one in found)))
     candidates = [one for one in found if one.title in numbered] or [
         one for one in found if one.title == title
     ]

@@ -10,7 +10,13 @@ from typing import Final, NamedTuple
 import msgspec
 
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.queue.edits import Effect, Rewording, edited_by_hand, holds, plan_rewording
+from gateway_sessions.core.queue.edits import (
+    Effect,
+    Rewording,
+    has_message_id,
+    plan_rewording,
+    replace_text_by_hand,
+)
 from gateway_sessions.core.storable_text import StorableEncoder
 from gateway_sessions.core.transcript.messages import STEERED, Content, Hidden, Message, MessageVersion
 from gateway_sessions.ports import Statement, Transaction
@@ -85,7 +91,7 @@ def rows_made_of(session_ids: Sequence[str], message_id: str) -> Transaction[lis
     ids = msgspec.json.encode(list(session_ids)).decode()
     like = f"%{escape_like_pattern(json.dumps(message_id, ensure_ascii=False))}%"
     rows = yield Statement("rows_of_platform_message", (ids, message_id, ids, like, like))
-    return [one for one in decode_messages(rows) if holds(one, message_id)]
+    return [one for one in decode_messages(rows) if has_message_id(one, message_id)]
 
 
 def edit_in_all_sessions(session_key: str, rewording: Rewording, change: Change) -> Transaction[Effect]:
@@ -111,7 +117,11 @@ def edit_message(
     if not rows:
         yield from require_session(session_id)
         return False, False
-    return (yield from _write_row(rows[-1], edited_by_hand(rows[-1], platform_message_id, content), now, ids))
+    return (
+        yield from _write_row(
+            rows[-1], replace_text_by_hand(rows[-1], platform_message_id, content), now, ids
+        )
+    )
 
 
 def retract_message(

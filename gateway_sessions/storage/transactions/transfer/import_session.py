@@ -20,7 +20,13 @@ from gateway_sessions.core.export.session_reader import ExportedSession
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.search.documents import Searchable
 from gateway_sessions.core.sessions.record import Relation
-from gateway_sessions.core.sessions.titles import MAX_TITLE, base_title, next_number, numbered, one_line
+from gateway_sessions.core.sessions.titles import (
+    MAX_TITLE,
+    next_number,
+    normalize_title,
+    numbered_title,
+    split_numbered_title,
+)
 from gateway_sessions.core.storable_text import StorableEncoder
 from gateway_sessions.errors import InvalidInputError, StorageCorruptError
 from gateway_sessions.ports import Statement, Transaction
@@ -216,7 +222,7 @@ def _decode_extra(extra: str | None) -> dict[str, Any]:
 def _encode_columns(bundle: ExportedSession, intake: StorableEncoder) -> SessionColumns:
     record = bundle.record
     values: dict[str, Any] = {name: getattr(record, name, None) for name in SessionColumns._fields}
-    title = one_line(record.title)[:MAX_TITLE].strip() if record.title else None
+    title = normalize_title(record.title)[:MAX_TITLE].strip() if record.title else None
     values |= {
         "relation": None if record.relation is None else str(record.relation),
         "started_at": to_micros(record.started_at),
@@ -485,11 +491,13 @@ def _free_title(owner: str, title: str | None, run: DryRun) -> Transaction[str |
     besides = run.titles[owner]
     if not (yield from _is_title_taken(owner, title, besides)):
         return title
-    lineage = owner, base_title(title)[0]
+    lineage = owner, split_numbered_title(title)[0]
     if lineage not in run.numbers:
         taken = yield from titles_in_lineage(*lineage)
         run.numbers[lineage] = next_number(lineage[1], taken | besides)
-    while (yield from _is_title_taken(owner, found := numbered(lineage[1], run.numbers[lineage]), besides)):
+    while (
+        yield from _is_title_taken(owner, found := numbered_title(lineage[1], run.numbers[lineage]), besides)
+    ):
         run.numbers[lineage] += 1
     run.numbers[lineage] += 1
     return found

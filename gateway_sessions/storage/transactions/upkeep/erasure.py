@@ -19,7 +19,7 @@ import msgspec
 
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.sessions.erasure import Subject, tombstone_of
+from gateway_sessions.core.sessions.erasure import ErasureSubject, tombstone_of
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
@@ -93,7 +93,7 @@ class BegunErasure:
 
 
 def begin_erasure(
-    subject: Subject,
+    subject: ErasureSubject,
     erased_at: datetime,
     ids: Iterator[int],
     *,
@@ -148,7 +148,9 @@ def unfinished_erasures() -> Transaction[list[ErasurePlan]]:
     return [_read_plan(text) for (text,) in rows]
 
 
-def erase_sessions(subject: Subject, erased_at: datetime, ids: Iterator[int]) -> Transaction[Counter[str]]:
+def erase_sessions(
+    subject: ErasureSubject, erased_at: datetime, ids: Iterator[int]
+) -> Transaction[Counter[str]]:
     """Remove some of the person's sessions; an empty count means that none is left."""
     rows = yield Statement("sessions_of_owner_until", (subject.owner, to_micros(erased_at), PAGE))
     removed: Counter[str] = Counter()
@@ -173,13 +175,13 @@ def erase_lane(session_key: str, erased_at: datetime) -> Transaction[Counter[str
     return removed
 
 
-def user_ids_in_rooms(subject: Subject) -> Transaction[list[str]]:
+def user_ids_in_rooms(subject: ErasureSubject) -> Transaction[list[str]]:
     """Return the ids of all people who began other owners' sessions on the person's platform."""
     rows = yield Statement("users_of_sessions_of_others", (subject.owner, subject.platform))
     return [user_id for (user_id,) in rows]
 
 
-def scrub_ids(subject: Subject, also: Sequence[str] = ()) -> Transaction[Counter[str]]:
+def scrub_ids(subject: ErasureSubject, also: Sequence[str] = ()) -> Transaction[Counter[str]]:
     """Remove each id of the person from other owners' entries and sessions that name them as the opener."""
     if subject.user_id is None:
         return Counter()
@@ -189,7 +191,7 @@ def scrub_ids(subject: Subject, also: Sequence[str] = ()) -> Transaction[Counter
     return Counter({erasure.SCRUBBED: changed})
 
 
-def _scrub_id(subject: Subject, user_id: str) -> Transaction[int]:
+def _scrub_id(subject: ErasureSubject, user_id: str) -> Transaction[int]:
     """Remove one id of a person from other owners' rows; return how many rows named it."""
     whose = (subject.owner, subject.platform)
     named = f"%{escape_like_pattern(msgspec.json.encode(user_id).decode())}%"
@@ -220,13 +222,13 @@ def lane_history(session_key: str) -> Transaction[list[dict[str, Any]]]:
     ]
 
 
-def lanes_of(subject: Subject) -> Transaction[list[str]]:
+def lanes_of(subject: ErasureSubject) -> Transaction[list[str]]:
     """Return the lanes that are or were the person's."""
     current = yield from _current_lanes(subject.owner)
     return sorted({lane.session_key for lane in current} | (yield from _earlier_lanes(subject.owner)))
 
 
-def messages_to_erase(subject: Subject, plan: ErasurePlan) -> message_erasure.MessagesOfPerson:
+def messages_to_erase(subject: ErasureSubject, plan: ErasurePlan) -> message_erasure.MessagesOfPerson:
     """Return the bounds of the person's messages that an erasure removes from other owners' sessions."""
     return message_erasure.MessagesOfPerson(subject.owner, plan.last_message_id, plan.erased_at)
 

@@ -6,7 +6,7 @@ import pytest
 
 from gateway_sessions import EndReason, SessionEntry, SessionResetPolicy
 from gateway_sessions.core.notices.notice_texts import cut_off_notice
-from gateway_sessions.core.sessions.state_machine import notice_due
+from gateway_sessions.core.sessions.state_machine import is_notice_due
 
 NOON = datetime(2026, 6, 10, 12, tzinfo=UTC)
 BY_POLICY = (EndReason.IDLE, EndReason.DAILY, EndReason.CRON)
@@ -28,25 +28,25 @@ def opened(by: EndReason | None, *, used: bool = True, platform: str = "telegram
 
 @pytest.mark.parametrize("reason", BY_POLICY)
 def test_a_policys_reset_is_told_where_something_was_lost(reason):
-    assert notice_due(opened(reason), SessionResetPolicy())
-    assert not notice_due(opened(reason, used=False), SessionResetPolicy())
+    assert is_notice_due(opened(reason), SessionResetPolicy())
+    assert not is_notice_due(opened(reason, used=False), SessionResetPolicy())
 
 
 @pytest.mark.parametrize("reason", BY_POLICY)
 def test_a_policys_reset_is_not_told_where_nobody_wants_to_hear_it(reason):
-    assert not notice_due(opened(reason), SessionResetPolicy(notify=False))
-    assert not notice_due(opened(reason, platform="webhook"), SessionResetPolicy())
+    assert not is_notice_due(opened(reason), SessionResetPolicy(notify=False))
+    assert not is_notice_due(opened(reason, platform="webhook"), SessionResetPolicy())
 
 
 @pytest.mark.parametrize("reason", UNASKED)
 def test_what_no_policy_asked_for_is_always_told(reason):
     quiet = SessionResetPolicy(notify=False, notify_exclude_platforms=("telegram",))
-    assert notice_due(opened(reason, used=False), quiet)
+    assert is_notice_due(opened(reason, used=False), quiet)
 
 
 @pytest.mark.parametrize("reason", [None, *(one for one in EndReason if not one.is_automatic)])
 def test_what_a_person_asked_for_is_not_told(reason):
-    assert not notice_due(opened(reason), SessionResetPolicy())
+    assert not is_notice_due(opened(reason), SessionResetPolicy())
 
 
 @pytest.mark.parametrize(

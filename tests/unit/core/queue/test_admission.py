@@ -17,16 +17,16 @@ from gateway_sessions.core.queue.admission import (
     REFUSALS_PER_SECOND,
     RESERVED_PART,
     TOLERATED_SECONDS,
-    Pace,
-    Room,
+    OwnerRoom,
+    RefusalRate,
     equal_share,
     lack_of_room,
-    part_of_node,
+    node_share,
 )
 
 MOST = 8
 ROOMS = [
-    Room(
+    OwnerRoom(
         most=MOST,
         most_of_owner=most_of_owner,
         taken=taken,
@@ -80,18 +80,18 @@ def test_nodes_that_count_at_different_moments_stay_within_a_cap(most: int, node
         if what == "counts":
             counted[node], added[node] = waiting, 0
             continue
-        room = part_of_node(most - counted[node], nodes, leads=node == 0) - added[node]
+        room = node_share(most - counted[node], nodes, leads=node == 0) - added[node]
         taken = max(room if what == "takes all it may" else min(room, 1), 0)
         waiting, added[node] = waiting + taken, added[node] + taken
         assert waiting <= most + (nodes > 1)
 
 
 def test_a_node_that_is_alone_may_fill_everything_and_one_among_others_gets_there_step_by_step():
-    assert part_of_node(7, 1, leads=False) == 7
-    assert part_of_node(0, 3, leads=True) == 0
+    assert node_share(7, 1, leads=False) == 7
+    assert node_share(0, 3, leads=True) == 0
     waiting, most, rounds = 0, 100, 0
     while waiting < most:
-        waiting += sum(part_of_node(most - waiting, 3, leads=one == 0) for one in range(3))
+        waiting += sum(node_share(most - waiting, 3, leads=one == 0) for one in range(3))
         rounds += 1
     assert (waiting, rounds < 20) == (most, True)
 
@@ -99,17 +99,17 @@ def test_a_node_that_is_alone_may_fill_everything_and_one_among_others_gets_ther
 # How fast refusals are answered
 
 
-def answers(pace: Pace, now: float, refusals: int) -> tuple[Pace, list[float]]:
+def answers(pace: RefusalRate, now: float, refusals: int) -> tuple[RefusalRate, list[float]]:
     """When so many refusals are answered that are asked for at one moment."""
     times: list[float] = []
     for _ in range(refusals):
-        pace, at = pace.refusing(now)
+        pace, at = pace.after_refusal(now)
         times.append(at)
     return pace, times
 
 
 def test_some_refusals_are_answered_at_once_and_a_flood_is_held():
-    _, times = answers(Pace(), 100.0, 10 * REFUSALS_AT_ONCE)
+    _, times = answers(RefusalRate(), 100.0, 10 * REFUSALS_AT_ONCE)
     at_once = REFUSALS_AT_ONCE - 1
     assert times[:at_once] == [100.0] * at_once
     assert times == sorted(times)
@@ -118,17 +118,17 @@ def test_some_refusals_are_answered_at_once_and_a_flood_is_held():
 
 @given(st.floats(0, 10), st.integers(1, 5000), st.floats(0, 1e6), st.integers(0, 5000))
 def test_no_refusal_is_held_longer_than_the_limit(late: float, refusals: int, now: float, held: int):
-    pace, times = answers(Pace().woken(late * 5), now, refusals)
-    times.append(pace.refusing(now, held)[1])
+    pace, times = answers(RefusalRate().after_wake_up(late * 5), now, refusals)
+    times.append(pace.after_refusal(now, held)[1])
     assert all(now <= at <= now + LONGEST_HOLD_SECONDS + HOLD_STEP_SECONDS for at in times)
 
 
 def coming_back(callers: int, seconds: float) -> int:
     """How many refusals so many callers get who come back at once after each."""
-    pace, due, answered = Pace(), [0.0] * callers, 0
+    pace, due, answered = RefusalRate(), [0.0] * callers, 0
     while (now := min(due)) < seconds:
         held = sum(at > now for at in due)
-        pace, at = pace.refusing(now, held)
+        pace, at = pace.after_refusal(now, held)
         due[due.index(now)] = max(at, now + 1e-5)
         answered += 1
     return answered
@@ -145,17 +145,17 @@ def test_one_who_hands_in_message_after_message_is_hardly_held_up():
 
 
 def test_the_later_the_event_loop_is_the_fewer_are_answered():
-    speeds = [Pace(late=late * TOLERATED_SECONDS).per_second for late in (0, 1, 3, 1000)]
+    speeds = [RefusalRate(late=late * TOLERATED_SECONDS).per_second for late in (0, 1, 3, 1000)]
     assert speeds == [
         REFUSALS_PER_SECOND,
         REFUSALS_PER_SECOND / 2,
         REFUSALS_PER_SECOND / 4,
         FEWEST_PER_SECOND,
     ]
-    pace = Pace()
+    pace = RefusalRate()
     for _ in range(50):
-        pace = pace.woken(0.02)
+        pace = pace.after_wake_up(0.02)
     assert pace.late == pytest.approx(0.02, rel=0.01)
     for _ in range(50):
-        pace = pace.woken(-1)
+        pace = pace.after_wake_up(-1)
     assert pace.late < TOLERATED_SECONDS / 100

@@ -26,9 +26,9 @@ from gateway_sessions.core.queue.busy_modes import (
     LaneLoad,
     Merge,
     Refuse,
-    acknowledge_due,
+    is_acknowledgement_due,
     plan_arrival,
-    refusal_by_count,
+    refuse_by_count,
 )
 from gateway_sessions.core.queue.inbound import AttachmentKind, Disposition, RejectReason
 from gateway_sessions.core.sessions.busy_mode import BusyMode
@@ -344,11 +344,11 @@ class TestAcknowledgements:
     def test_one_is_due_when_the_last_is_long_enough_ago_or_in_a_future_that_the_clock_has_left(
         self, after, due
     ):
-        assert acknowledge_due(AT, AT + after, BusyRules()) is due
+        assert is_acknowledgement_due(AT, AT + after, BusyRules()) is due
 
     def test_without_a_cooldown_each_is_due_and_switched_off_none(self):
-        assert acknowledge_due(AT, AT, BusyRules(ack_cooldown=timedelta(0)))
-        assert not acknowledge_due(None, AT, BusyRules(acknowledge=False))
+        assert is_acknowledgement_due(AT, AT, BusyRules(ack_cooldown=timedelta(0)))
+        assert not is_acknowledgement_due(None, AT, BusyRules(acknowledge=False))
 
     @pytest.mark.parametrize(
         ("depth", "text"),
@@ -460,7 +460,7 @@ def test_what_is_refused_by_count_is_refused_so_on_every_lane_on_which_so_many_w
             (False, True),
             (1, 2, 3),
         ):
-            refusal = refusal_by_count(one, waiting, rules, can_steer=can_steer)
+            refusal = refuse_by_count(one, waiting, rules, can_steer=can_steer)
             if refusal is None:
                 continue
             refused += 1
@@ -482,23 +482,21 @@ def test_what_is_refused_by_count_is_refused_so_on_every_lane_on_which_so_many_w
 
 def test_where_there_is_room_or_a_way_around_the_line_the_lane_has_to_be_looked_at():
     rules = BusyRules(debounce=timedelta(0), max_queued=2)
-    assert refusal_by_count(arrival(), 2, rules, can_steer=False) == FULL
-    assert refusal_by_count(arrival(), 1, rules, can_steer=False) is None
-    assert (
-        refusal_by_count(arrival(), 2, replace(rules, drop=DropPolicy.DROP_OLDEST), can_steer=False) is None
-    )
-    assert refusal_by_count(arrival(), 2, replace(rules, mode=BusyMode.COLLECT), can_steer=False) is None
-    assert refusal_by_count(arrival(), 2, replace(rules, debounce=DEBOUNCE), can_steer=False) is None
-    assert refusal_by_count(arrival(""), 2, replace(rules, debounce=DEBOUNCE), can_steer=False) == FULL
+    assert refuse_by_count(arrival(), 2, rules, can_steer=False) == FULL
+    assert refuse_by_count(arrival(), 1, rules, can_steer=False) is None
+    assert refuse_by_count(arrival(), 2, replace(rules, drop=DropPolicy.DROP_OLDEST), can_steer=False) is None
+    assert refuse_by_count(arrival(), 2, replace(rules, mode=BusyMode.COLLECT), can_steer=False) is None
+    assert refuse_by_count(arrival(), 2, replace(rules, debounce=DEBOUNCE), can_steer=False) is None
+    assert refuse_by_count(arrival(""), 2, replace(rules, debounce=DEBOUNCE), can_steer=False) == FULL
     steering = replace(rules, mode=BusyMode.STEER)
-    assert refusal_by_count(arrival(), 2, steering, can_steer=False) == FULL
-    assert refusal_by_count(arrival(), 2, steering, can_steer=True) is None
+    assert refuse_by_count(arrival(), 2, steering, can_steer=False) == FULL
+    assert refuse_by_count(arrival(), 2, steering, can_steer=True) is None
 
 
 def test_the_mode_that_refuses_says_busy_however_many_wait_and_may_wait():
     rules = BusyRules(mode=BusyMode.REJECT, debounce=timedelta(0), max_queued=2)
-    assert refusal_by_count(arrival(), 0, rules, can_steer=False) is None
-    assert refusal_by_count(arrival(), 1, rules, can_steer=False) == BUSY
-    assert refusal_by_count(arrival(), 2, rules, can_steer=True) == BUSY
-    assert refusal_by_count(arrival(solo=True), 1, rules, can_steer=False) is None
-    assert refusal_by_count(arrival(solo=True), 2, rules, can_steer=False) == FULL
+    assert refuse_by_count(arrival(), 0, rules, can_steer=False) is None
+    assert refuse_by_count(arrival(), 1, rules, can_steer=False) == BUSY
+    assert refuse_by_count(arrival(), 2, rules, can_steer=True) == BUSY
+    assert refuse_by_count(arrival(solo=True), 1, rules, can_steer=False) is None
+    assert refuse_by_count(arrival(solo=True), 2, rules, can_steer=False) == FULL

@@ -16,7 +16,7 @@ from gateway_sessions.core.queue.busy_modes import (
     DropPolicy,
     Enqueue,
     Refuse,
-    acknowledge_due,
+    is_acknowledgement_due,
     plan_arrival,
 )
 from gateway_sessions.core.queue.inbound import AttachmentKind, Disposition, RejectReason, turn_text
@@ -241,8 +241,8 @@ class TestWhatWentWrongElsewhere:
     def test_two_interruptions_in_a_row_are_acknowledged_once_and_both_happen(self):
         lane, rules = self.busy(mode=BusyMode.INTERRUPT), BusyRules()
         assert plan_in_words(lane.send(arrival())) == ("interrupts", None)
-        assert acknowledge_due(None, AT, rules)
+        assert is_acknowledgement_due(None, AT, rules)
         lane.finish()
         lane.start(AT + SECOND)
         assert plan_in_words(lane.send(arrival(at=AT + SECOND))) == ("interrupts", None)
-        assert not acknowledge_due(AT, AT + SECOND, rules)
+        assert not is_acknowledgement_due(AT, AT + SECOND, rules)

@@ -20,19 +20,19 @@ from gateway_sessions import (
 from gateway_sessions.core.notices import command_replies as answers
 from gateway_sessions.core.notices import human_units
 from gateway_sessions.core.queue.commands import (
-    QueueAsked,
-    QueueWish,
+    QueueAction,
+    QueueRequest,
     check_command_name,
-    model_asked,
-    queue_asked,
-    said_in,
-    sentence_for,
+    error_sentence,
+    message_to_queue,
+    parse_model_name,
+    parse_queue_request,
+    parse_turn_count,
     shown_in_quotes,
-    to_be_queued,
-    turns_asked,
-    unwrapped,
+    strip_brackets,
+    texts_and_attachments_in,
 )
-from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, user_row
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, make_user_row
 from gateway_sessions.core.queue.items import QueuedMessage
 from gateway_sessions.core.sessions.record import SessionSummary
 from gateway_sessions.errors import (
@@ -70,38 +70,38 @@ class TestQueue:
     @pytest.mark.parametrize(
         ("arguments", "asked"),
         [
-            ("", QueueAsked(QueueWish.LIST)),
-            (" List ", QueueAsked(QueueWish.LIST)),
-            ("clear", QueueAsked(QueueWish.CLEAR)),
-            ("cancel 12", QueueAsked(QueueWish.CANCEL, 12)),
-            ("cancel #12", QueueAsked(QueueWish.CANCEL, 12)),
-            ("move 12 1", QueueAsked(QueueWish.MOVE, 12, 1)),
-            ("move #12 to 3", QueueAsked(QueueWish.MOVE, 12, 3)),
-            ("list of things to buy", QueueAsked(QueueWish.ADD)),
-            ("cancel my order 12", QueueAsked(QueueWish.ADD)),
-            ("cancel", QueueAsked(QueueWish.ADD)),
-            ("move 12", QueueAsked(QueueWish.ADD)),
-            ("clear the table", QueueAsked(QueueWish.ADD)),
-            ("hello", QueueAsked(QueueWish.ADD)),
+            ("", QueueRequest(QueueAction.LIST)),
+            (" List ", QueueRequest(QueueAction.LIST)),
+            ("clear", QueueRequest(QueueAction.CLEAR)),
+            ("cancel 12", QueueRequest(QueueAction.CANCEL, 12)),
+            ("cancel #12", QueueRequest(QueueAction.CANCEL, 12)),
+            ("move 12 1", QueueRequest(QueueAction.MOVE, 12, 1)),
+            ("move #12 to 3", QueueRequest(QueueAction.MOVE, 12, 3)),
+            ("list of things to buy", QueueRequest(QueueAction.ADD)),
+            ("cancel my order 12", QueueRequest(QueueAction.ADD)),
+            ("cancel", QueueRequest(QueueAction.ADD)),
+            ("move 12", QueueRequest(QueueAction.ADD)),
+            ("clear the table", QueueRequest(QueueAction.ADD)),
+            ("hello", QueueRequest(QueueAction.ADD)),
         ],
     )
-    def test_only_its_very_words_are_not_queued(self, arguments: str, asked: QueueAsked):
-        assert queue_asked(arguments) == asked
+    def test_only_its_very_words_are_not_queued(self, arguments: str, asked: QueueRequest):
+        assert parse_queue_request(arguments) == asked
 
     def test_what_stands_behind_it_is_the_message(self):
-        queued = to_be_queued(said("/queue  two\n  lines — and a dash"))
+        queued = message_to_queue(said("/queue  two\n  lines — and a dash"))
         assert queued is not None
         assert queued.text == "two\n  lines — and a dash"
         assert queued.message_id == "m1"
 
     def test_what_came_with_it_is_queued_even_without_a_word(self):
-        queued = to_be_queued(said("/queue", PHOTO))
+        queued = message_to_queue(said("/queue", PHOTO))
         assert queued is not None
         assert (queued.text, queued.attachments) == ("", (PHOTO,))
 
     @pytest.mark.parametrize("text", ["/queue", "/queue list", "/queue cancel 3"])
     def test_a_wish_about_the_queue_brings_no_message(self, text: str):
-        assert to_be_queued(said(text)) is None
+        assert message_to_queue(said(text)) is None
 
 
 class TestArguments:
@@ -119,42 +119,42 @@ class TestArguments:
         ],
     )
     def test_brackets_and_quotation_marks_are_not_part_of_it(self, text: str, bare: str):
-        assert unwrapped(text) == bare
+        assert strip_brackets(text) == bare
 
     @pytest.mark.parametrize(("text", "turns"), [("", 1), ("3", 3), ("<2>", 2), ("100", 100)])
     def test_turns_are_counted(self, text: str, turns: int):
-        assert turns_asked(text) == turns
+        assert parse_turn_count(text) == turns
 
     @pytest.mark.parametrize("text", ["0", "-1", "101", "all", "1.5", "²", "9" * 30])
     def test_no_other_number_of_turns_is_taken(self, text: str):
         with pytest.raises(InvalidInputError, match="from 1 to 100"):
-            turns_asked(text)
+            parse_turn_count(text)
 
     @pytest.mark.parametrize(
         ("text", "name"), [("gpt-x", "gpt-x"), ('"a/b:c"', "a/b:c"), ("default", None), ("<Default>", None)]
     )
     def test_a_model_is_one_word(self, text: str, name: str | None):
-        assert model_asked(text) == name
+        assert parse_model_name(text) == name
 
     @pytest.mark.parametrize("text", ["two words", "''", "x" * 201, "a\u200bb", "a\nb"])
     def test_nothing_else_is_a_model(self, text: str):
         with pytest.raises(InvalidInputError, match="one word"):
-            model_asked(text)
+            parse_model_name(text)
 
 
 class TestWhatWasSaid:
     def test_it_is_one_message_again_with_all_that_came(self):
         rows = [
-            user_row([said("look", PHOTO), said("at this")]),
+            make_user_row([said("look", PHOTO), said("at this")]),
             Message("assistant", "nice"),
-            user_row([said("and this")], steered=True),
+            make_user_row([said("and this")], steered=True),
         ]
-        assert said_in(rows) == ("look\nat this\nand this", (PHOTO,))
+        assert texts_and_attachments_in(rows) == ("look\nat this\nand this", (PHOTO,))
 
     def test_parts_of_other_programs_and_observed_rows_are_left_out(self):
         parts = [{"type": "text", "text": "hi"}, {"type": "image_url", "url": "x"}, "odd"]
         rows = [Message("user", parts), Message("user", "overheard", observed=True)]
-        assert said_in(rows) == ("hi\nodd", ())
+        assert texts_and_attachments_in(rows) == ("hi\nodd", ())
 
 
 class TestSentences:
@@ -177,13 +177,13 @@ class TestSentences:
         ],
     )
     def test_an_error_becomes_one_that_a_person_can_read(self, error: GatewaySessionsError, sentence: str):
-        told = sentence_for(error)
+        told = error_sentence(error)
         assert sentence in told
         assert "secret" not in told
 
     def test_candidates_are_listed(self):
         two = [SessionCandidate("s1", "Rome", "fake"), SessionCandidate("s2", None, "fake")]
-        assert sentence_for(AmbiguousSessionError("s", two)).splitlines() == [
+        assert error_sentence(AmbiguousSessionError("s", two)).splitlines() == [
             "“s” could be any of these; give the whole id:",
             "- s1 (Rome)",
             "- s2 (no title)",

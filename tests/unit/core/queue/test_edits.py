@@ -15,11 +15,11 @@ from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.edits import (
     Effect,
     Rewording,
-    edited_by_hand,
-    holds,
+    has_message_id,
     is_older,
     messages_of,
     plan_rewording,
+    replace_text_by_hand,
 )
 from gateway_sessions.core.queue.inbound import (
     Attachment,
@@ -27,8 +27,8 @@ from gateway_sessions.core.queue.inbound import (
     InboundMessage,
     MessageKind,
     ReplyTo,
-    rewording_of,
-    user_row,
+    make_user_row,
+    rewording_from,
 )
 from gateway_sessions.core.transcript.messages import Hidden, Message
 
@@ -43,7 +43,7 @@ def said(name: str, text: str, **members: Any) -> InboundMessage:
 
 def burst(*texts: str, **members: Any) -> Message:
     """The row of messages that are called m1, m2, ..."""
-    return user_row([said(f"m{number}", text) for number, text in enumerate(texts, 1)], **members)
+    return make_user_row([said(f"m{number}", text) for number, text in enumerate(texts, 1)], **members)
 
 
 def edit(name: str, text: str, revision: int = 0) -> Rewording:
@@ -90,7 +90,7 @@ def test_a_row_is_hidden_once_all_of_its_messages_are_deleted():
 
 
 def test_a_row_of_one_message_is_that_message():
-    row = user_row([said("m1", "a")])
+    row = make_user_row([said("m1", "a")])
     assert row.platform_messages is None
     assert plan_rewording(row, deletion("m1")) == (Effect.HIDDEN, row)
     assert plan_rewording(row, edit("m1", "b")) == (Effect.CHANGED, row.altered(content="b"))
@@ -131,7 +131,7 @@ def test_an_edit_that_changes_nothing_stands():
 
 
 def test_what_came_with_a_message_stays_unless_the_edit_brings_something():
-    row = user_row([said("m1", "look", attachments=(PHOTO,)), said("m2", "and?")])
+    row = make_user_row([said("m1", "look", attachments=(PHOTO,)), said("m2", "and?")])
     assert row.content == [{"type": "text", "text": "look\nand?"}, PART]
     changed = plan_rewording(row, edit("m1", "see")).row
     assert changed.content == [{"type": "text", "text": "see\nand?"}, PART]
@@ -139,7 +139,7 @@ def test_what_came_with_a_message_stays_unless_the_edit_brings_something():
     new = Rewording(message_id="m1", content=[{"type": "text", "text": "see"}, other])
     assert plan_rewording(changed, new).row.content == [{"type": "text", "text": "see\nand?"}, other]
     assert plan_rewording(changed, deletion("m1")).row.content == "and?"
-    alone = user_row([said("m1", "look", attachments=(PHOTO,))])
+    alone = make_user_row([said("m1", "look", attachments=(PHOTO,))])
     assert plan_rewording(alone, edit("m1", "see")).row.content == [{"type": "text", "text": "see"}, PART]
 
 
@@ -155,14 +155,14 @@ def test_a_model_is_told_an_edited_row_as_if_it_had_always_said_so(
     answered = None if quoted is None else ReplyTo(message_id="q", text=quoted)
     first = said("m1", text, reply_to=answered, attachments=media)
     for others in ([], [said("m2", "two")], [said("m2", "two"), said("m3", "[Eve] three")]):
-        row = user_row([first, *others], shared=shared)
+        row = make_user_row([first, *others], shared=shared)
         for new in ("other", "[Eve] other\n[Bob] more"):
-            after = user_row([msgspec.structs.replace(first, text=new), *others], shared=shared)
+            after = make_user_row([msgspec.structs.replace(first, text=new), *others], shared=shared)
             effect, changed = plan_rewording(row, edit("m1", new))
             assert (effect, changed) == (Effect.CHANGED, after)
         if others:
             gone = plan_rewording(row, deletion("m1")).row
-            left = user_row(others, shared=shared)
+            left = make_user_row(others, shared=shared)
             assert (gone.content, gone.api_content) == (left.content, left.api_content)
 
 
@@ -180,7 +180,7 @@ def test_rows_of_earlier_versions_are_told_apart_if_every_message_is_one_line():
 
 
 @pytest.mark.parametrize(
-    "row", [burst("a\nb", "c"), user_row([said("m1", "a", attachments=(PHOTO,)), said("m2", "b")])]
+    "row", [burst("a\nb", "c"), make_user_row([said("m1", "a", attachments=(PHOTO,)), said("m2", "b")])]
 )
 def test_of_messages_that_cannot_be_told_apart_none_is_edited_and_all_are_deleted(row: Message):
     row = row.altered(platform_messages=[])
@@ -203,23 +203,23 @@ def test_what_a_row_keeps_of_its_messages_is_believed_only_if_it_comes_to_what_t
 
 def test_a_program_may_say_what_one_message_of_a_row_says():
     row = burst("a", "b")
-    assert edited_by_hand(row, "m2", "x").content == "a\nx"
+    assert replace_text_by_hand(row, "m2", "x").content == "a\nx"
     alone = Message("user", "a", platform_message_id="m1", api_content="a, today")
-    assert edited_by_hand(alone, "m1", "a") == alone
-    assert edited_by_hand(alone, "m1", None) == alone.altered(content=None, api_content=None)
+    assert replace_text_by_hand(alone, "m1", "a") == alone
+    assert replace_text_by_hand(alone, "m1", None) == alone.altered(content=None, api_content=None)
     parts: list[Any] = [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]
-    assert edited_by_hand(alone, "m1", parts).content == parts
+    assert replace_text_by_hand(alone, "m1", parts).content == parts
 
 
 def test_a_row_holds_the_messages_that_it_was_made_of_and_those_that_were_deleted():
     row = plan_rewording(burst("a", "b"), deletion("m1")).row
-    assert [holds(row, name) for name in ("m1", "m2", "m3")] == [True, True, False]
+    assert [has_message_id(row, name) for name in ("m1", "m2", "m3")] == [True, True, False]
 
 
 def test_what_an_edit_or_a_deletion_does_is_told_by_the_message():
     change = said("m1", " new ", kind=MessageKind.EDIT, revision=3)
-    assert rewording_of(change) == edit("m1", "new", 3)
-    assert rewording_of(said("m1", "", kind=MessageKind.DELETE)) == deletion("m1")
+    assert rewording_from(change) == edit("m1", "new", 3)
+    assert rewording_from(said("m1", "", kind=MessageKind.DELETE)) == deletion("m1")
 
 
 # Any changes of any burst
@@ -260,6 +260,6 @@ def test_after_any_changes_a_row_says_what_its_platform_shows(
         row = after.altered(hidden_because=Hidden.RETRACTED) if hidden else after
         assert hidden == (not truth.texts)
         if not hidden:
-            expected = user_row([said(name, text) for name, text in truth.texts.items()], shared=shared)
+            expected = make_user_row([said(name, text) for name, text in truth.texts.items()], shared=shared)
             assert (row.content, row.api_content) == (expected.content, expected.api_content)
             assert (row.platform_message_id, ids_of(row)) == (expected.platform_message_id, ids_of(expected))

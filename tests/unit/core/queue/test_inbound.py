@@ -19,10 +19,10 @@ from gateway_sessions.core.queue.inbound import (
     InboundMessage,
     MessageKind,
     ReplyTo,
+    make_user_row,
     message_id_in,
     turn_content,
     turn_text,
-    user_row,
 )
 from gateway_sessions.core.transcript.messages import NO_EXTRA, Role
 from gateway_sessions.errors import InvalidSourceError
@@ -286,30 +286,30 @@ class TestWhatATurnSays:
 
 class TestTheRowOfATurn:
     def test_one_message_is_one_row_with_its_name_id_and_time(self):
-        row = user_row([said("hello", message_id="7", sent_at=AT)])
+        row = make_user_row([said("hello", message_id="7", sent_at=AT)])
         assert (row.role, row.content, row.sent_at) == (Role.USER, "hello", AT)
         assert row.platform_message_id == "7"
         assert row.extra == {"name": "Anne"}
 
     def test_a_merged_turn_keeps_the_id_of_every_message(self):
         numbers = ["7", None, "8", "9"]
-        row = user_row([said(f"part {number}", message_id=number) for number in numbers])
+        row = make_user_row([said(f"part {number}", message_id=number) for number in numbers])
         assert row.platform_message_id == "7"
         assert row.extra["platform_message_ids"] == ["7", "8", "9"]
         assert row.content == "part 7\npart None\npart 8\npart 9"
 
     def test_of_an_album_the_only_id_is_that_of_the_row(self):
-        row = user_row([said("", PHOTO), said("", PHOTO, message_id="8")])
+        row = make_user_row([said("", PHOTO), said("", PHOTO, message_id="8")])
         assert row.platform_message_id == "8"
         assert "platform_message_ids" not in row.extra
 
     def test_a_nameless_message_needs_nothing_more(self):
-        row = user_row([InboundMessage(source=SessionSource(platform="x", chat_id="c"), text="x")])
+        row = make_user_row([InboundMessage(source=SessionSource(platform="x", chat_id="c"), text="x")])
         assert row.platform_message_id is None
         assert row.extra is NO_EXTRA
 
     def test_a_message_that_was_given_to_a_running_turn_says_so(self):
-        assert user_row([said("x")], steered=True).extra == {"name": "Anne", "steered": True}
+        assert make_user_row([said("x")], steered=True).extra == {"name": "Anne", "steered": True}
 
 
 class TestAccounts:
@@ -358,25 +358,27 @@ class TestWhatAModelIsTold:
     ANSWERED = ReplyTo(message_id="3", text="Shall I book it?\nIt is cheap.", own=True)
 
     def test_nothing_more_than_a_message_that_stands_for_itself(self):
-        assert user_row([said("yes")]).api_content is None
+        assert make_user_row([said("yes")]).api_content is None
 
     def test_what_a_message_answers_to(self):
-        row = user_row([said("yes", reply_to=self.ANSWERED)])
+        row = make_user_row([said("yes", reply_to=self.ANSWERED)])
         assert row.content == "yes"
         assert row.api_content == "[In reply to what you said:]\n> Shall I book it?\n> It is cheap.\n\nyes"
 
     def test_who_said_it_on_a_lane_that_people_share(self):
-        assert user_row([said("yes")], shared=True).api_content == "[Anne] yes"
+        assert make_user_row([said("yes")], shared=True).api_content == "[Anne] yes"
 
     def test_both_beside_a_picture(self):
-        row = user_row([said("look", PHOTO, reply_to=self.ANSWERED)], shared=True)
+        row = make_user_row([said("look", PHOTO, reply_to=self.ANSWERED)], shared=True)
         assert isinstance(row.api_content, list)
         text, picture = row.api_content
         assert text["text"].endswith("\n\n[Anne] look")
         assert picture == row.content[1]  # type: ignore[index]
 
     def test_no_more_of_an_earlier_message_than_it_takes_to_know_it(self):
-        row = user_row([said("yes", reply_to=ReplyTo(message_id="3", text="x" * 9_000, author_name="Bob"))])
+        row = make_user_row(
+            [said("yes", reply_to=ReplyTo(message_id="3", text="x" * 9_000, author_name="Bob"))]
+        )
         assert isinstance(row.api_content, str)
         assert len(row.api_content) < 600
         assert "what Bob said" in row.api_content

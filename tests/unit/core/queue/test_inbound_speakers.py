@@ -9,7 +9,7 @@ import pytest
 from gateway_sessions import SessionSource
 from gateway_sessions.core.identity.keys import Isolation, session_key
 from gateway_sessions.core.identity.pseudonyms import Pseudonyms
-from gateway_sessions.core.queue.inbound import InboundMessage, ReplyTo, Speakers, user_row
+from gateway_sessions.core.queue.inbound import InboundMessage, ReplyTo, Speakers, make_user_row
 
 NAMES = Pseudonyms(b"a secret of the installation")
 SHARED, PRIVATE = Isolation(group_sessions_per_user=False), Isolation()
@@ -22,11 +22,11 @@ def named(
 ) -> InboundMessage:
     speakers = Speakers(pseudonyms=NAMES, flags=flags, redact=redact)
     message = InboundMessage(source=source, text="hello", **members)
-    return speakers.named(message, session_key(source, flags))
+    return speakers.with_speaker_names(message, session_key(source, flags))
 
 
 def told(message: InboundMessage, *, shared: bool = True) -> object:
-    row = user_row([message], shared=shared)
+    row = make_user_row([message], shared=shared)
     return row.content if row.api_content is None else row.api_content
 
 
@@ -69,11 +69,11 @@ class TestWithRedaction:
             one = named(source, redact=True)
             assert one.speaker == NAMES.user("telegram", "7")
             assert told(one) == f"[{one.speaker}] hello"
-            assert user_row([one]).extra == {"name": one.speaker}
+            assert make_user_row([one]).extra == {"name": one.speaker}
 
     def test_so_they_are_where_nobody_shares_a_session(self):
         one = named(ROOM, PRIVATE, redact=True)
-        assert user_row([one]).extra == {"name": NAMES.user("telegram", "7")}
+        assert make_user_row([one]).extra == {"name": NAMES.user("telegram", "7")}
 
     @pytest.mark.parametrize("author", [{"author_id": "8"}, {"author_name": "Bob"}])
     def test_whoever_is_answered_is_hidden_as_well(self, author):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gateway_sessions import InboundMessage, SessionSource
-from gateway_sessions.core.queue.items import QueuedMessage, taken_out
+from gateway_sessions.core.queue.items import QueuedMessage, messages_to_cancel
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 MESSAGE = InboundMessage(source=SessionSource(platform="irc", chat_id="1"), text="x")
@@ -24,4 +24,4 @@ LISTED = [queued(1, running=True), queued(2), queued(3, merged_into=2), queued(4
     ("seq", "gone"), [(None, [2, 3, 4]), (1, []), (2, [2, 3]), (3, [3]), (4, [4]), (5, [])]
 )
 def test_a_turn_goes_with_all_its_parts_and_what_runs_stays(seq: int | None, gone: list[int]):
-    assert [one.seq for one in taken_out(LISTED, seq)] == gone
+    assert [one.seq for one in messages_to_cancel(LISTED, seq)] == gone

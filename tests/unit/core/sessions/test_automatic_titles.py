@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from gateway_sessions.core.sessions.titles import (
     MAX_AUTOMATIC,
     MAX_WORDS,
+    clean_suggested_title,
     clean_title,
-    plain_title,
-    suggested_title,
+    title_from_messages,
 )
 
 
@@ -51,12 +51,12 @@ from gateway_sessions.core.sessions.titles import (
     ],
 )
 def test_a_session_is_called_what_its_first_sentence_says(said: str, title: str | None):
-    assert plain_title([said]) == title
+    assert title_from_messages([said]) == title
 
 
 def test_after_a_greeting_the_next_message_counts():
-    assert plain_title(["hi", "fix the build"]) == "Fix the build"
-    assert plain_title([]) is None
+    assert title_from_messages(["hi", "fix the build"]) == "Fix the build"
+    assert title_from_messages([]) is None
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_after_a_greeting_the_next_message_counts():
     ],
 )
 def test_a_proposed_title_loses_its_label_and_quotes(proposed: str, title: str | None):
-    assert suggested_title(proposed) == title
+    assert clean_suggested_title(proposed) == title
 
 
 @given(st.text(max_size=300))
 def test_whatever_is_said_the_title_is_clean_and_short(said: str):
-    for title in (plain_title([said]), suggested_title(said)):
+    for title in (title_from_messages([said]), clean_suggested_title(said)):
         if title is not None:
             assert clean_title(title) == title
             assert len(title) <= MAX_AUTOMATIC
-    plain = plain_title([said])
+    plain = title_from_messages([said])
     assert plain is None or len(plain.split()) <= MAX_WORDS

@@ -11,7 +11,7 @@ from gateway_sessions.core.sessions.recovery import (
     Recovery,
     decode_restart_counts,
     encode_restart_counts,
-    names_epoch,
+    is_clean_end_of,
     plan_recovery,
 )
 
@@ -29,9 +29,9 @@ def test_a_session_goes_on_until_it_has_failed_as_often_as_it_may(attempts, limi
 
 def test_a_marker_counts_for_the_epoch_that_wrote_it():
     marker = CleanShutdown(7, AT).encode()
-    assert names_epoch(marker, 7)
-    assert not names_epoch(marker, 6)
-    assert not names_epoch(marker, 8)
+    assert is_clean_end_of(marker, 7)
+    assert not is_clean_end_of(marker, 6)
+    assert not is_clean_end_of(marker, 8)
 
 
 def test_a_marker_can_be_read_by_people():
@@ -43,7 +43,7 @@ def test_a_marker_can_be_read_by_people():
     [None, b"", b"\n", b"7", b"{}", b'{"epoch":"7"}', b'{"epoch":7', b"\xff", b"[7]", b'{"epoch":null}'],
 )
 def test_a_marker_that_says_anything_else_skips_no_work(marker):
-    assert not names_epoch(marker, 7)
+    assert not is_clean_end_of(marker, 7)
 
 
 def test_counts_are_written_in_the_order_of_the_keys():

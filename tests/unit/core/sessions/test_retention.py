@@ -3,13 +3,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateway_sessions import InvalidInputError
-from gateway_sessions.core.sessions.retention import Bounds, FirstToGo, GroupMember, PrunePlan, SessionGroup
+from gateway_sessions.core.sessions.retention import (
+    FirstPruneDue,
+    GroupMember,
+    PrunePlan,
+    RetentionBounds,
+    SessionGroup,
+)
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def bounds(days: float | None = None, count: int | None = None, size: int | None = None) -> Bounds:
-    return Bounds.at(NOW, days, count, size)
+def bounds(days: float | None = None, count: int | None = None, size: int | None = None) -> RetentionBounds:
+    return RetentionBounds.at(NOW, days, count, size)
 
 
 def group(
@@ -19,10 +25,10 @@ def group(
     return SessionGroup(members=members, last_active=NOW - timedelta(days=days), protected=protected)
 
 
-def taken(wanted: Bounds, *groups: SessionGroup, count: int = 0, size: int = 0) -> list[str]:
+def taken(wanted: RetentionBounds, *groups: SessionGroup, count: int = 0, size: int = 0) -> list[str]:
     plan = PrunePlan(wanted, count=count, text_bytes=size)
     for one in groups:
-        plan.offer(one)
+        plan.offer_group(one)
     return [one.session_id for one in plan.members]
 
 
@@ -63,20 +69,20 @@ def test_an_age_below_a_day_means_what_it_says():
 
 def test_what_hangs_together_goes_together_and_counts_once():
     plan = PrunePlan(bounds(count=1), count=4, text_bytes=0)
-    assert plan.offer(group("d", days=9))
-    assert plan.offer(group("a", days=8, others="de"))
-    assert not plan.offer(group("e", days=8))
+    assert plan.offer_group(group("d", days=9))
+    assert plan.offer_group(group("a", days=8, others="de"))
+    assert not plan.offer_group(group("e", days=8))
     assert [one.session_id for one in plan.members] == ["d", "a", "e"]
     assert not plan.wants_more(NOW - timedelta(days=7))
 
 
 def test_a_group_that_was_used_since_is_not_what_was_planned():
     planned = group("a", days=9, others="b")
-    assert planned.is_still(planned)
-    assert group("a", days=9).is_still(planned)
-    assert not group("a", days=8, others="b").is_still(planned)
-    assert not group("a", days=9, others="b", protected=True).is_still(planned)
-    assert not group("a", days=9, others="bc").is_still(planned)
+    assert planned.is_unchanged_since(planned)
+    assert group("a", days=9).is_unchanged_since(planned)
+    assert not group("a", days=8, others="b").is_unchanged_since(planned)
+    assert not group("a", days=9, others="b", protected=True).is_unchanged_since(planned)
+    assert not group("a", days=9, others="bc").is_unchanged_since(planned)
     assert planned.messages == 2
 
 
@@ -87,13 +93,13 @@ def test_bounds_that_are_none_are_refused(wrong: dict[str, float]):
 
 
 def test_of_all_groups_the_one_is_found_that_grows_too_old_first():
-    first = FirstToGo()
+    first = FirstPruneDue()
     assert first.last_active is None
-    first.offer(group("pinned", days=9, protected=True))
+    first.offer_group(group("pinned", days=9, protected=True))
     assert first.last_active is None
-    first.offer(group("a", days=5))
-    first.offer(group("b", days=7))
-    first.offer(group("c", days=6))
+    first.offer_group(group("a", days=5))
+    first.offer_group(group("b", days=7))
+    first.offer_group(group("c", days=6))
     assert first.last_active == NOW - timedelta(days=7)
     assert first.wants_more(NOW - timedelta(days=8))
     assert not first.wants_more(NOW - timedelta(days=7))

@@ -28,15 +28,15 @@ from gateway_sessions.core.sessions.state_machine import (
     Keep,
     Replace,
     advance,
-    allows,
-    boundary_to_remember,
     due_instant,
+    interrupted_since,
+    is_allowed,
     is_fresh,
-    is_resumed,
-    marked_at,
-    nothing_passed,
+    is_not_due_yet,
+    missed_boundary_of,
     plan_access,
     plan_end,
+    resumes_by_itself,
 )
 from gateway_sessions.errors import InvalidTransitionError
 
@@ -82,10 +82,10 @@ class TestTable:
     @pytest.mark.parametrize(("state", "event"), list(product(SessionState, Event)))
     def test_inside_the_table_a_state_moves_and_outside_it_raises(self, state, event):
         if (state, event) in TRANSITIONS:
-            assert allows(state, event)
+            assert is_allowed(state, event)
             assert advance(state, event) is TRANSITIONS[state, event]
         else:
-            assert not allows(state, event)
+            assert not is_allowed(state, event)
             with pytest.raises(InvalidTransitionError) as caught:
                 advance(state, event)
             assert (caught.value.state, caught.value.event) == (state, event)
@@ -112,19 +112,19 @@ class TestTable:
             assert advance(state, event) is ACTIVE
 
     def test_nothing_but_another_session_ends_a_suspension(self):
-        events = {event for event in Event if allows(SUSPENDED, event)}
+        events = {event for event in Event if is_allowed(SUSPENDED, event)}
         kept = {event for event in events if advance(SUSPENDED, event) is SUSPENDED}
         assert events - kept == {Event.RESET, Event.SWITCHED, Event.UNDONE}
 
     def test_a_suspended_session_takes_no_resume_mark(self):
-        assert not allows(SUSPENDED, Event.INTERRUPTED)
+        assert not is_allowed(SUSPENDED, Event.INTERRUPTED)
 
     def test_a_session_that_has_ended_is_not_gone_on_with(self):
-        assert not allows(EXPIRED, Event.KEPT)
-        assert not allows(SUSPENDED, Event.KEPT)
+        assert not is_allowed(EXPIRED, Event.KEPT)
+        assert not is_allowed(SUSPENDED, Event.KEPT)
 
     def test_only_a_cut_off_session_recovers(self):
-        assert [state for state in SessionState if allows(state, Event.RECOVERED)] == [PENDING]
+        assert [state for state in SessionState if is_allowed(state, Event.RECOVERED)] == [PENDING]
 
 
 @dataclass(frozen=True)
@@ -269,12 +269,12 @@ class TestIsResumed:
     @pytest.mark.parametrize("age", [timedelta(0), HOUR, HOUR + TICK, timedelta(days=99)])
     def test_only_a_mark_that_has_aged_out_stops_a_turn(self, state, age):
         marked = entry(NOON - age, state, state_since=NOON - age)
-        assert is_resumed(marked, NOON, HOUR) == (state is not PENDING or age <= HOUR)
-        assert is_resumed(marked, NOON, None)
+        assert resumes_by_itself(marked, NOON, HOUR) == (state is not PENDING or age <= HOUR)
+        assert resumes_by_itself(marked, NOON, None)
 
     def test_a_mark_without_a_time_is_as_old_as_the_last_write(self):
-        assert not is_resumed(entry(NOON - HOUR - TICK, PENDING), NOON, HOUR)
-        assert marked_at(entry(NOON - HOUR, PENDING)) == NOON - HOUR
+        assert not resumes_by_itself(entry(NOON - HOUR - TICK, PENDING), NOON, HOUR)
+        assert interrupted_since(entry(NOON - HOUR, PENDING)) == NOON - HOUR
 
 
 class TestNothingPassed:
@@ -282,22 +282,22 @@ class TestNothingPassed:
         stored = scheduled(entry(NOON), DAILY)
         due = FOUR + timedelta(days=1)
         assert stored.due_at == due
-        assert nothing_passed(stored, resolved(DAILY), due - TICK)
-        assert not nothing_passed(stored, resolved(DAILY), due)
+        assert is_not_due_yet(stored, resolved(DAILY), due - TICK)
+        assert not is_not_due_yet(stored, resolved(DAILY), due)
 
     def test_an_entry_without_an_instant_is_never_due(self):
-        assert nothing_passed(scheduled(entry(NOON), NEVER), resolved(NEVER), NOON + timedelta(days=9999))
+        assert is_not_due_yet(scheduled(entry(NOON), NEVER), resolved(NEVER), NOON + timedelta(days=9999))
 
     def test_an_instant_of_another_policy_counts_for_nothing(self):
-        assert not nothing_passed(scheduled(entry(NOON), DAILY), resolved(NEVER), NOON)
+        assert not is_not_due_yet(scheduled(entry(NOON), DAILY), resolved(NEVER), NOON)
 
     @pytest.mark.parametrize("state", [PENDING, EXPIRED, SUSPENDED])
     def test_only_an_active_session_can_be_passed_over(self, state):
-        assert not nothing_passed(scheduled(entry(NOON, state), NEVER), resolved(NEVER), NOON)
+        assert not is_not_due_yet(scheduled(entry(NOON, state), NEVER), resolved(NEVER), NOON)
 
     def test_where_both_must_come_the_boundary_has_to_be_noticed_before_the_instant(self):
         both = SessionResetPolicy(require=Require.ALL, idle_minutes=24 * 60)
-        assert not nothing_passed(scheduled(entry(NOON), both), resolved(both), NOON + TICK)
+        assert not is_not_due_yet(scheduled(entry(NOON), both), resolved(both), NOON + TICK)
 
 
 modes = st.sampled_from(
@@ -347,7 +347,7 @@ class TestDueInstant:
         moved = stored.evolve(
             now,
             last_interaction_at=now,
-            deferred_boundary=boundary_to_remember(stored, resolved(policy), now),
+            deferred_boundary=missed_boundary_of(stored, resolved(policy), now),
         )
         due = due_instant(moved, resolved(policy), FRESHNESS)
         assert due is None or (stored.due_at is not None and stored.due_at <= due)
@@ -400,7 +400,7 @@ class Lane:
             self.entry = touched if plan.fast else scheduled(touched, self.policy)
 
     def turn_ends(self, now: datetime) -> None:
-        boundary = boundary_to_remember(self.entry, resolved(self.policy), now)
+        boundary = missed_boundary_of(self.entry, resolved(self.policy), now)
         self.entry = self.entry.evolve(now, last_interaction_at=now, deferred_boundary=boundary)
 
     def mark(self, now: datetime) -> None:

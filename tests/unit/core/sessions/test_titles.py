@@ -2,11 +2,11 @@ import pytest
 
 from gateway_sessions.core.sessions.titles import (
     MAX_TITLE,
-    base_title,
     clean_title,
-    continuing,
     lineage_range,
     next_title,
+    numbered_titles_of,
+    split_numbered_title,
 )
 from gateway_sessions.errors import InvalidInputError, InvalidTitleError
 
@@ -77,7 +77,7 @@ class TestLineage:
         ],
     )
     def test_a_title_is_a_base_and_a_number(self, title, base, number):
-        assert base_title(title) == (base, number)
+        assert split_numbered_title(title) == (base, number)
 
     @pytest.mark.parametrize(
         ("title", "taken", "following"),
@@ -138,5 +138,5 @@ class TestLineage:
 
     def test_a_title_is_continued_by_itself_with_a_number(self):
         titles = ["Trip", "Trip #2", "Trip #3", "Trip #idea", "Trip to Rome #4", "Trip #2 #3"]
-        assert continuing("Trip", titles) == ["Trip #2", "Trip #3"]
-        assert continuing("Trip #2", titles) == ["Trip #2 #3"]
+        assert numbered_titles_of("Trip", titles) == ["Trip #2", "Trip #3"]
+        assert numbered_titles_of("Trip #2", titles) == ["Trip #2 #3"]

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from gateway_sessions.core.identity.source import SessionSource
-from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
+from gateway_sessions.core.queue.inbound import InboundMessage, encode_message
 from gateway_sessions.runtime.gateway.running_turn import StopReason
 from gateway_sessions.runtime.gateway.turn_signals import Signal, TurnSignals
 from gateway_sessions.storage.tables.nodes import SignalRow, SignalsAndLeases
@@ -76,14 +76,14 @@ async def test_a_signal_that_cannot_be_read_is_thrown_away_and_the_next_one_is_r
 
 def signal_about(text: str) -> str:
     message = InboundMessage(source=SessionSource(platform="telegram", chat_id="ann"), text=text)
-    return msgspec.json.encode({"payload": stored_form(message), "seq": 2}).decode()
+    return msgspec.json.encode({"payload": encode_message(message), "seq": 2}).decode()
 
 
 async def test_an_agent_that_is_slow_to_take_a_message_keeps_no_other_lane_waiting():
     source = SessionSource(platform="telegram", chat_id="ann")
     first, second = (
         msgspec.json.encode(
-            {"payload": stored_form(InboundMessage(source=source, text=text)), "seq": 2}
+            {"payload": encode_message(InboundMessage(source=source, text=text)), "seq": 2}
         ).decode()
         for text in ("one", "two")
     )
