@@ -244,7 +244,7 @@ class TurnContext:
 
 def control_of(turn: TurnContext) -> TurnControl:
     """Return the side of a turn that agents do not see, for modules of this package that run the turn."""
-    return turn._control  # noqa: SLF001 -- the one door to what is no business of agents
+    return turn._control  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # the one door
 
 
 class TurnStream:

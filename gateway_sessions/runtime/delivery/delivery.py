@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Final, NamedTuple
 
 import anyio
 from cachetools import LRUCache
+from msgspec import structs
 
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.adapters.protocol import Adapter
@@ -495,6 +497,43 @@ class Delivery:
     @property
     def _account(self) -> tuple[str, str]:
         return self.adapter.platform, self.adapter.name
+
+
+@dataclass(slots=True)
+class ExpectedReplies:
+    """Replies before and after their commit."""
+
+    replies: Sequence[Owed]
+    ids: Sequence[int] = ()
+    session_id: str | None = None
+
+    def note_committed(self, ids: Sequence[int], session_id: str | None) -> None:
+        """Note that the replies are durable, under these ids."""
+        self.ids, self.session_id = ids, session_id
+
+
+@contextmanager
+def expecting_replies(
+    delivery: Delivery | None, session_key: str, replies: Sequence[Owed]
+) -> Generator[ExpectedReplies]:
+    """Yield replies for a commit, in parts that fit; tell the delivery afterwards which are committed."""
+    if delivery is None or not replies:
+        yield ExpectedReplies(replies)
+        return
+    parts = [
+        structs.replace(one, message=part)
+        for one in replies
+        for part in delivery.split_for_platform(one.message)
+    ]
+    follows = delivery.expect_commit(session_key)
+    expected = ExpectedReplies(
+        [structs.replace(one, under_way=follows and not at) for at, one in enumerate(parts)]
+    )
+    try:
+        yield expected
+    finally:
+        committed = expected.replies if expected.ids else ()
+        delivery.note_commit(session_key, expected.session_id, committed, expected.ids)
 
 
 async def send_reply(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.ports import Transaction
-from gateway_sessions.runtime.delivery.delivery import Delivery
+from gateway_sessions.runtime.delivery.delivery import Delivery, expecting_replies
 from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.transactions.queue.outbox import Owed
@@ -38,28 +38,10 @@ class DurableNotices:
         transaction: Callable[[Sequence[Owed], Change], Transaction[tuple[int, ...]]],
     ) -> None:
         """Run a transaction that owes the notice, or none for None; the notice is sent after the commit."""
-        source, key = asker.message.source, asker.session_key
-        delivery = self._deliveries.get((source.platform, asker.message.account))
-        if delivery is None or text is None:
-            messages = [] if text is None else [OutboundMessage(text=text, is_notice=True)]
-            owed = [_owed_notice(asker, one) for one in messages]
-            await self._queue.apply(lambda change: transaction(owed, change))
-            return
-        parts = delivery.split_for_platform(OutboundMessage(text=text, is_notice=True))
-        follows = delivery.expect_commit(key)
-        owed = [_owed_notice(asker, one, under_way=follows and not at) for at, one in enumerate(parts)]
-        ids: tuple[int, ...] = ()
-        try:
-            ids = await self._queue.apply(lambda change: transaction(owed, change))
-        finally:
-            delivery.note_commit(key, None, owed if ids else (), ids)
-
-
-def _owed_notice(asker: Asker, message: OutboundMessage, *, under_way: bool = False) -> Owed:
-    return Owed(
-        target=ReplyTarget.answering(asker.message),
-        message=message,
-        owner=asker.owner,
-        seq=asker.seq,
-        under_way=under_way,
-    )
+        message, target = asker.message, ReplyTarget.answering(asker.message)
+        texts = [] if text is None else [OutboundMessage(text=text, is_notice=True)]
+        notices = [Owed(target=target, message=one, owner=asker.owner, seq=asker.seq) for one in texts]
+        delivery = self._deliveries.get((message.source.platform, message.account))
+        with expecting_replies(delivery, asker.session_key, notices) as owed:
+            ids = await self._queue.apply(lambda change: transaction(owed.replies, change))
+            owed.note_committed(ids, None)

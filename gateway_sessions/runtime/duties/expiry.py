@@ -12,7 +12,6 @@ from typing import Final
 from gateway_sessions.config import ExpiryWatcherConfig
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import AskActiveWork
 from gateway_sessions.core.sessions.state_machine import (
     Access,
@@ -40,13 +39,6 @@ BOOK_FINGERPRINT: Final = "policy_book"
 class Sweep:
     """The numbers of entries that a pass has changed."""
 
-    finalised: int = 0
-    rescheduled: int = 0
-    deferred: int = 0
-
-
-@dataclass(slots=True)
-class _Tally:
     finalised: int = 0
     rescheduled: int = 0
     deferred: int = 0
@@ -83,7 +75,8 @@ class ExpiryWatcher:
     async def sweep(self) -> Sweep:
         """End or reschedule the session of every entry whose instant has come."""
         await self._note_turns_alive()
-        tally = _Tally(rescheduled=await self._reschedule_for_new_policies())
+        finalised, deferred = 0, 0
+        rescheduled = await self._reschedule_for_new_policies()
         position: EntryPosition | None = EntryPosition()
         while position is not None:
             look = partial(expire.load_due_page, self._context.clock.now(), position)
@@ -93,12 +86,13 @@ class ExpiryWatcher:
             plans = [(entry, await self._plan_for_entry(entry)) for entry in page]
             ending = [(entry, plan.reason) for entry, plan in plans if isinstance(plan, Replace)]
             kept = [entry for entry, plan in plans if not isinstance(plan, Replace)]
-            tally.finalised += await self._context.apply(Actor.WATCHER, _finalise_transaction(ending))
-            tally.rescheduled += await self._context.apply(Actor.WATCHER, _reschedule_transaction(kept))
-            tally.deferred += sum(
-                isinstance(plan, Keep) and plan.deferred_by is not None for _, plan in plans
-            )
-        return Sweep(tally.finalised, tally.rescheduled, tally.deferred)
+            finalised += await self._apply(partial(expire.finalise_page, planned=ending))
+            rescheduled += await self._apply(partial(expire.reschedule, entries=kept))
+            deferred += sum(isinstance(plan, Keep) and plan.deferred_by is not None for _, plan in plans)
+        return Sweep(finalised, rescheduled, deferred)
+
+    async def _apply(self, transaction: Callable[[Change], Transaction[int]]) -> int:
+        return await self._context.apply(Actor.WATCHER, transaction)
 
     async def _note_turns_alive(self) -> None:
         """Note the time while turns run: after a kill, nothing else may tell how old they are."""
@@ -175,7 +169,8 @@ class Pruner:
         while after is not None:
             page, after = await self._context.db.read(partial(expire.load_stale_page, before, after))
             idle = [entry for entry in page if not await self._context.has_active_work(entry.session_key)]
-            pruned += len(await self._context.apply(Actor.WATCHER, _prune_transaction(idle))) if idle else 0
+            prune = partial(expire.prune_lanes, planned=idle)
+            pruned += len(await self._context.apply(Actor.WATCHER, prune)) if idle else 0
         return pruned
 
 
@@ -210,17 +205,3 @@ class Retention:
         """Remove ended sessions untouched for longer than *age*; return their number."""
         report = await self._db.prune_sessions(older_than_days=age / timedelta(days=1))
         return len(report.session_ids)
-
-
-def _reschedule_transaction(entries: list[SessionEntry]) -> Callable[[Change], Transaction[int]]:
-    return lambda change: expire.reschedule(change, entries)
-
-
-def _finalise_transaction(
-    ending: list[tuple[SessionEntry, EndReason]],
-) -> Callable[[Change], Transaction[int]]:
-    return lambda change: expire.finalise_page(change, ending)
-
-
-def _prune_transaction(entries: list[SessionEntry]) -> Callable[[Change], Transaction[list[SessionEntry]]]:
-    return lambda change: expire.prune_lanes(change, entries)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -49,7 +49,7 @@ from gateway_sessions.runtime.agents.cache import (
 )
 from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, run_turn
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnControl, TurnPorts, control_of
-from gateway_sessions.runtime.delivery.delivery import Delivery
+from gateway_sessions.runtime.delivery.delivery import Delivery, ExpectedReplies, expecting_replies
 from gateway_sessions.runtime.delivery.notices import Hints
 from gateway_sessions.runtime.gateway.running_turn import PUT_OFF, RunningTurn, StopReason, TurnAdmission
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
@@ -449,41 +449,9 @@ class TurnExecution:
 
         return await retry(end, PASSING_FAULTS, backoff=COMMIT_BACKOFF, sleep=sleep, failed=failed)
 
-    @contextmanager
-    def _expecting_replies(self, messages: Sequence[OutboundMessage]) -> Generator[_ExpectedReplies]:
-        """Yield replies for a commit; tell the delivery afterwards which of them are committed."""
-        key, delivery = self._turn.session_key, self._delivery
-        if delivery is None or not messages:
-            yield _ExpectedReplies([self._owed_reply(one) for one in messages])
-            return
-        parts = [part for one in messages for part in delivery.split_for_platform(one)]
-        follows = delivery.expect_commit(key)
-        owed = _ExpectedReplies(
-            [self._owed_reply(one, under_way=follows and not at) for at, one in enumerate(parts)]
-        )
-        try:
-            yield owed
-        finally:
-            delivery.note_commit(key, owed.session_id, owed.replies if owed.ids else (), owed.ids)
-
-    def _owed_reply(self, message: OutboundMessage, *, under_way: bool = False) -> Owed:
-        return Owed(
-            target=self._target,
-            message=message,
-            owner=self._turn.entry.owner,
-            seq=self._turn.seq,
-            under_way=under_way,
-        )
-
-
-@dataclass(slots=True)
-class _ExpectedReplies:
-    """Replies before and after their commit."""
-
-    replies: Sequence[Owed]
-    ids: Sequence[int] = ()
-    session_id: str | None = None
-
-    def note_committed(self, ids: Sequence[int], session_id: str | None) -> None:
-        """Note that the replies are durable, under these ids."""
-        self.ids, self.session_id = ids, session_id
+    def _expecting_replies(
+        self, messages: Sequence[OutboundMessage]
+    ) -> AbstractContextManager[ExpectedReplies]:
+        owner, seq = self._turn.entry.owner, self._turn.seq
+        owed = [Owed(target=self._target, message=one, owner=owner, seq=seq) for one in messages]
+        return expecting_replies(self._delivery, self._turn.session_key, owed)
