@@ -14,6 +14,7 @@ from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
+import anyio
 import h11
 
 CHUNK: Final = 64 << 10
@@ -119,9 +120,7 @@ class FakeHttpServer:
         assert task is not None
         self._connections.add(task)
         try:
-            with suppress(
-                ConnectionError, h11.RemoteProtocolError, ConnectionCutError, asyncio.CancelledError
-            ):
+            with suppress(ConnectionError, h11.RemoteProtocolError, asyncio.CancelledError):
                 await self._answer_requests(_Connection(reader, writer))
         finally:
             self._connections.discard(task)
@@ -129,9 +128,19 @@ class FakeHttpServer:
 
     async def _answer_requests(self, connection: _Connection) -> None:
         while (request := await connection.receive()) is not None:
-            response = await self._handle(request)
-            if not await connection.send(response):
+            response = await self._response(connection, request)
+            if response is None or not await connection.send(response):
                 return
+
+    async def _response(self, connection: _Connection, request: FakeRequest) -> FakeResponse | None:
+        """Return the answer to a request; None if the connection ends instead, here or at the client."""
+        response: FakeResponse | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(connection.cancel_when_closed, tasks.cancel_scope)
+            with suppress(ConnectionCutError):
+                response = await self._handle(request)
+            tasks.cancel_scope.cancel()
+        return response
 
 
 class _Connection:
@@ -159,6 +168,13 @@ class _Connection:
                     return None
                 case _:
                     self._protocol.receive_data(await self._reader.read(CHUNK))
+
+    async def cancel_when_closed(self, scope: anyio.CancelScope) -> None:
+        """Cancel the handling of a request whose client has gone."""
+        received = await self._reader.read(CHUNK)
+        self._protocol.receive_data(received)
+        if not received:
+            scope.cancel()
 
     async def send(self, response: FakeResponse) -> bool:
         """Send an answer; return whether another request may follow."""

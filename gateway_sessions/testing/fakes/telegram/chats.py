@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,9 +58,9 @@ class TelegramChat:
 
 
 class TelegramChats:
-    """All chats of one bot. What changes them is told to *changed*."""
+    """All chats of one bot; tests and the server's thread may change them at a time."""
 
-    def __init__(self, bot: TelegramUser, clock: Clock, changed: Callable[[], None]) -> None:
+    def __init__(self, bot: TelegramUser, clock: Clock) -> None:
         self.bot = bot
         self.people: dict[str, TelegramUser] = {}
         self.chats: dict[int, TelegramChat] = {}
@@ -68,7 +69,7 @@ class TelegramChats:
         self.confirmed: list[int] = []
         """The ids of the updates that it has confirmed, in order."""
         self._clock = clock
-        self._changed = changed
+        self._lock = threading.Lock()
         self._update_ids = itertools.count(700_000_001)
         self._ids = itertools.count(1)
 
@@ -123,35 +124,28 @@ class TelegramChats:
 
     def message_in(self, chat: TelegramChat, sender: TelegramUser, content: dict[str, Any]) -> dict[str, Any]:
         """Add a message to a chat."""
-        message_id = max(chat.messages, default=0) + 1
-        message = {
-            "message_id": message_id,
-            "from": sender.as_json(),
-            "chat": chat.as_json(),
-            "date": int(self._clock.now().timestamp()),
-            **content,
-        }
-        chat.messages[message_id] = message
-        self._changed()
+        facts = {"from": sender.as_json(), "chat": chat.as_json(), "date": int(self._clock.now().timestamp())}
+        with self._lock:
+            message_id = max(chat.messages, default=0) + 1
+            message = chat.messages[message_id] = {"message_id": message_id, **facts, **content}
         return message
 
     def add_update(self, kind: str, content: dict[str, Any]) -> int:
         """Owe the bot an update; return its id."""
-        update_id = next(self._update_ids)
-        self.updates.append({"update_id": update_id, kind: content})
-        self._changed()
+        with self._lock:
+            update_id = next(self._update_ids)
+            self.updates.append({"update_id": update_id, kind: content})
         return update_id
 
     def add_again(self, update: dict[str, Any]) -> None:
         """Owe the bot an update for a second time, in front of all others."""
         self.updates.insert(0, update)
-        self._changed()
 
     def confirm(self, before: int) -> None:
         """Forget the updates whose ids are smaller."""
-        self.confirmed += [one["update_id"] for one in self.updates if one["update_id"] < before]
-        self.updates = [one for one in self.updates if one["update_id"] >= before]
-        self._changed()
+        with self._lock:
+            self.confirmed += [one["update_id"] for one in self.updates if one["update_id"] < before]
+            self.updates = [one for one in self.updates if one["update_id"] >= before]
 
     def new_id(self) -> int:
         """Return a number that nothing else has."""
@@ -162,7 +156,7 @@ class TelegramChats:
         ids = set(senders)
         return [
             str(message.get("text", message.get("caption", "")))
-            for message in chat.messages.values()
+            for message in list(chat.messages.values())
             if message["from"]["id"] in ids and (thread is None or message.get("message_thread_id") == thread)
         ]
 

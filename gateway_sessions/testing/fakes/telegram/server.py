@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
-from anyio.abc import TaskGroup
 
-from gateway_sessions._process.background import Resource
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters._http import NotConnectedError, Url, post
 from gateway_sessions.ports import Clock
@@ -23,17 +19,16 @@ from gateway_sessions.testing.fakes.faults import (
     CutConnection,
     Delay,
     Fault,
-    Faults,
     RateLimit,
     RefusedCall,
     ServerFault,
 )
 from gateway_sessions.testing.fakes.http_server import (
     ConnectionCutError,
-    FakeHttpServer,
     FakeRequest,
     FakeResponse,
 )
+from gateway_sessions.testing.fakes.platform_server import LOOK_SECONDS, FakePlatformServer, PlatformCall
 from gateway_sessions.testing.fakes.telegram.chats import (
     TelegramChat,
     TelegramChats,
@@ -57,19 +52,10 @@ OTHER_POLLER: Final = (
 )
 MOST_UPDATES: Final = 100
 LONGEST_POLL: Final = 50
+PATIENCE_SECONDS: Final = 2.0
+"""The longest time until a program that lives polls again."""
 REDELIVERY_SECONDS: Final = 0.05
 """The pause before an update is posted again that the bot's server did not take."""
-
-
-@dataclass(frozen=True, slots=True)
-class BotCall:
-    """A call of the Bot API."""
-
-    method: str
-    parameters: Mapping[str, Any]
-    at: float
-    """When, in seconds of the monotonic clock."""
-    status: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +75,7 @@ class _AskedPause:
     seconds: float
 
 
-class FakeTelegram(Resource):
+class FakeTelegram(FakePlatformServer):
     """A Bot API server for one bot, to be used as `async with FakeTelegram() as telegram`.
 
     Point a client library at `telegram.url`. Updates stay until the bot confirms them, also while no bot
@@ -104,41 +90,26 @@ class FakeTelegram(Resource):
         limits: TelegramLimits | None = None,
         clock: Clock | None = None,
     ) -> None:
-        super().__init__("a fake Telegram")
+        super().__init__()
         self.token = token
         self.bot = TelegramUser(int(token.partition(":")[0]), "Helper", username, is_bot=True)
-        self.faults = Faults()
-        self.calls: list[BotCall] = []
         self.files: dict[str, bytes] = {}
         self._clock = clock or SystemClock()
-        self.chats = TelegramChats(self.bot, self._clock, self._wake)
+        self.chats = TelegramChats(self.bot, self._clock)
         self.methods = BotMethods(self.chats, self.files)
+        known = ("getUpdates", "setWebhook", "deleteWebhook", "getWebhookInfo", *self.methods.table)
+        self._names = {name.lower(): name for name in known}
         self._limits = limits
         self._sent_at: dict[str, deque[float]] = {}
         self._pauses: dict[str, _AskedPause] = {}
-        self._server = FakeHttpServer(self._answer)
-        self._news = asyncio.Event()
-        self._poll: asyncio.Event | None = None
-        """Set to end the poll that waits."""
+        self._polls_begun = 0
+        self._poll_waits = False
+        self._delivered: dict[int, int] = {}
+        """The number of the poll that brought an update first."""
         self._webhook: dict[str, Any] = {}
 
-    @property
-    def url(self) -> str:
-        """The address of the server, in the place of https://api.telegram.org."""
-        return self._server.url
-
-    async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        await cleanup.enter_async_context(self._server.listening())
-        tasks.start_soon(self._post_updates)
-
-    @asynccontextmanager
-    async def outage(self) -> AsyncGenerator[None]:
-        """Be unreachable within the block; what people write meanwhile is delivered afterwards."""
-        await self._server.stop()
-        try:
-            yield
-        finally:
-            await self._server.start()
+    def _duties(self) -> list[Callable[[], Awaitable[object]]]:
+        return [self._post_updates]
 
     # People
 
@@ -224,23 +195,24 @@ class FakeTelegram(Resource):
         chat = self.chat_of(person, group)
         return [one for one in chat.messages.values() if one["from"]["id"] == self.bot.id]
 
+    async def is_taken(self, update_id: int, *, seconds: float = 10) -> bool:
+        """Wait for the poll behind the one that brought an update; return whether it has confirmed it."""
+        chats, delivered = self.chats, self._delivered
+        await self.wait_until(lambda: update_id in delivered or update_id in chats.confirmed, seconds=seconds)
+        with anyio.move_on_after(PATIENCE_SECONDS):  # who has gone polls no more
+            while self._polls_begun <= delivered.get(update_id, 0):
+                await anyio.sleep(LOOK_SECONDS)
+        return update_id in chats.confirmed
+
     @property
     def polls(self) -> bool:
         """Whether a poll waits for an update."""
-        return self._poll is not None
+        return self._poll_waits
 
     @property
     def pending(self) -> int:
         """The number of updates that the bot has not confirmed."""
         return len(self.chats.updates)
-
-    async def wait_until(self, true: Callable[[], object], *, seconds: float = 10) -> None:
-        """Wait until something is so; it is looked at after each change."""
-        with anyio.fail_after(seconds):
-            while not true():
-                news = self._news
-                with anyio.move_on_after(0.05):  # what does not happen here may have changed as well
-                    await news.wait()
 
     # The server
 
@@ -250,11 +222,12 @@ class FakeTelegram(Resource):
             return self._file(request.path)
         if account != f"bot{self.token}":
             return FakeResponse.of_json(TelegramRefusalError(401, "Unauthorized").as_json(), status=401)
-        method, parameters = rest[0], request.parameters()
+        parameters = request.parameters()
+        # As with Telegram, the case of a method's letters does not matter.
+        method = self._names.get(rest[0].lower(), rest[0])
         fault = self.faults.next_for(method, parameters)
         response = await self._response(method, parameters, fault)
-        self.calls.append(BotCall(method, parameters, time.monotonic(), response.status))
-        self._wake()
+        self.calls.append(PlatformCall(method, parameters, time.monotonic(), response.status))
         return response
 
     async def _response(
@@ -330,22 +303,22 @@ class FakeTelegram(Resource):
     async def _get_updates(self, given: Mapping[str, Any]) -> list[dict[str, Any]]:
         if self._webhook:
             raise TelegramRefusalError(409, WEBHOOK_IS_SET)
-        if self._poll is not None:
-            self._poll.set()
-        self._poll = ended = asyncio.Event()
+        self._polls_begun += 1
+        number = self._polls_begun
         if (offset := int(given.get("offset") or 0)) > 0:
             self.chats.confirm(offset)
         limit = min(int(given.get("limit") or MOST_UPDATES), MOST_UPDATES)
+        self._poll_waits = True
         with anyio.move_on_after(min(float(given.get("timeout") or 0), LONGEST_POLL)):
-            while not self.chats.updates and not ended.is_set():
-                news = self._news
-                async with anyio.create_task_group() as tasks:
-                    for event in (news, ended):
-                        tasks.start_soon(_first_of, event, tasks.cancel_scope)
-        if ended.is_set():
+            while not self.chats.updates and self._polls_begun == number:
+                await anyio.sleep(LOOK_SECONDS)
+        if self._polls_begun != number:
             raise TelegramRefusalError(409, OTHER_POLLER)
-        self._poll = None
-        return self.chats.updates[:limit]
+        self._poll_waits = False
+        brought = self.chats.updates[:limit]
+        for update in brought:
+            self._delivered.setdefault(update["update_id"], number)
+        return brought
 
     def _change_webhook(self, method: str, given: Mapping[str, Any]) -> object:
         if method == "getWebhookInfo":
@@ -355,15 +328,13 @@ class FakeTelegram(Resource):
         self._webhook = {}
         if method == "setWebhook" and given.get("url"):
             self._webhook = {"url": str(given["url"]), "secret_token": str(given.get("secret_token") or "")}
-        self._wake()
         return True
 
     async def _post_updates(self) -> None:
         """Post updates to the webhook one after the other, each until it is taken."""
         while True:
-            news = self._news
             if not self._webhook or not self.chats.updates:
-                await news.wait()
+                await anyio.sleep(LOOK_SECONDS)
                 continue
             update = self.chats.updates[0]
             headers = {"content-type": "application/json"}
@@ -373,10 +344,6 @@ class FakeTelegram(Resource):
                 self.chats.confirm(update["update_id"] + 1)
             else:
                 await anyio.sleep(REDELIVERY_SECONDS)
-
-    def _wake(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
 
     def _now(self) -> int:
         return int(self._clock.now().timestamp())
@@ -446,11 +413,6 @@ class FakeTelegram(Resource):
 
 def _place(parameters: Mapping[str, Any]) -> str:
     return str(parameters.get("chat_id", ""))
-
-
-async def _first_of(event: asyncio.Event, scope: anyio.CancelScope) -> None:
-    await event.wait()
-    scope.cancel()
 
 
 async def _is_taken(url: str, headers: Mapping[str, str], body: bytes) -> bool:

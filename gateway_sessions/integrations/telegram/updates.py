@@ -1,0 +1,262 @@
+"""Reading of Telegram's updates: which message one brings, for whom it is, and what came with it.
+
+Nothing here waits or asks anybody. An update that cannot be read raises `UnreadableUpdateError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from gateway_sessions.core.identity.source import Platform, SessionSource
+from gateway_sessions.core.queue.inbound import (
+    Attachment,
+    AttachmentKind,
+    InboundMessage,
+    MessageKind,
+    ReplyTo,
+)
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.integrations.telegram.objects import (
+    ApiChat,
+    ApiContact,
+    ApiEntity,
+    ApiFile,
+    ApiMessage,
+    ApiUpdate,
+    ApiUser,
+)
+
+FILE: Final = "telegram:"
+"""The beginning of an attachment's address: behind it stands the id of the file, for this bot only."""
+ALLOWED_UPDATES: Final = ("message", "edited_message", "callback_query", "my_chat_member")
+
+_CHAT_TYPES: Final = {"private": "dm", "group": "group", "supergroup": "group", "channel": "channel"}
+_FILES: Final = {
+    "document": AttachmentKind.DOCUMENT,
+    "video": AttachmentKind.VIDEO,
+    "animation": AttachmentKind.VIDEO,
+    "video_note": AttachmentKind.VIDEO,
+    "audio": AttachmentKind.AUDIO,
+    "voice": AttachmentKind.VOICE,
+    "sticker": AttachmentKind.STICKER,
+}
+
+Update: TypeAlias = Mapping[str, Any]
+"""An update as JSON has it."""
+
+
+class UnreadableUpdateError(InvalidInputError):
+    """An update does not have the form that Telegram describes."""
+
+
+class GroupTalk(StrEnum):
+    """The messages of groups that are for the bot."""
+
+    ADDRESSED = "addressed"  # those that mention it, answer it, or are commands
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class BotIdentity:
+    """The bot, as `getMe` tells it."""
+
+    id: int
+    username: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingRules:
+    """Which messages an adapter reads, and for which bot."""
+
+    bot: BotIdentity
+    account: str = ""
+    groups: GroupTalk | Callable[[Update], bool] = GroupTalk.ADDRESSED
+    """Which messages of groups are for the bot; a function decides for each update."""
+
+
+def read_update(update: Update, rules: ReadingRules) -> InboundMessage | None:
+    """Return the message that an update brings; None if it brings none, or one for somebody else."""
+    try:
+        read = msgspec.convert(update, ApiUpdate)
+        message = read.message or read.edited_message
+        if message is None or not _is_for(update, message, rules):
+            return None
+        return _inbound(read, message, rules)
+    except (
+        msgspec.ValidationError,
+        InvalidInputError,
+        KeyError,
+        ValueError,
+        OverflowError,
+        OSError,
+    ) as error:
+        problem = f"an update of Telegram cannot be read ({type(error).__name__}: {error})"
+        raise UnreadableUpdateError(problem) from error
+
+
+def _inbound(update: ApiUpdate, message: ApiMessage, rules: ReadingRules) -> InboundMessage | None:
+    text, attachments = _text_of(message), tuple(_attachments_of(message))
+    if not text and not attachments:
+        return None  # somebody joined, a title changed …
+    is_edit = update.message is None
+    return InboundMessage(
+        source=_source_of(message, rules.account),
+        text=_without_mention(text, message, rules.bot),
+        message_id=str(message.message_id),
+        account=rules.account,
+        kind=MessageKind.EDIT if is_edit else MessageKind.NEW,
+        # The date of an edit has seconds: two edits within one would share a number.
+        revision=update.update_id if is_edit else 0,
+        sent_at=datetime.fromtimestamp(message.date, UTC),
+        attachments=attachments,
+        reply_to=_reply_of(message, rules.bot),
+        metadata={"album": message.media_group_id} if message.media_group_id else {},
+    )
+
+
+# Where and who
+
+
+def _source_of(message: ApiMessage, account: str) -> SessionSource:
+    sender = message.sender
+    return SessionSource(
+        platform=Platform.TELEGRAM,
+        chat_id=str(message.chat.id),
+        chat_name=name_of(message.chat) or None,
+        chat_type=_CHAT_TYPES[message.chat.type],
+        user_id=str(sender.id) if sender is not None else None,
+        user_name=name_of(sender) or None if sender is not None else None,
+        # Without that flag, the number only names the message with which a thread of answers began.
+        thread_id=str(message.message_thread_id) if message.is_topic_message else None,
+        is_bot=isinstance(sender, ApiUser) and sender.is_bot,
+        account=account,
+    )
+
+
+def name_of(somebody: ApiUser | ApiChat | ApiContact) -> str:
+    """Return the name of a person or a chat as people see it."""
+    if isinstance(somebody, ApiChat) and somebody.title:
+        return somebody.title
+    name = f"{somebody.first_name} {somebody.last_name}".strip()
+    return name or ("" if isinstance(somebody, ApiContact) else somebody.username)
+
+
+# For whom
+
+
+def _is_for(update: Update, message: ApiMessage, rules: ReadingRules) -> bool:
+    """Return whether a message is for this bot."""
+    if message.sender is not None and message.sender.id == rules.bot.id:
+        return False
+    command = _command_addressee(message)
+    if command is not None and command.lower() not in ("", rules.bot.username.lower()):
+        return False
+    if message.chat.type == "private":
+        return True
+    if not isinstance(rules.groups, GroupTalk):
+        return rules.groups(update)
+    return rules.groups is GroupTalk.ALL or command is not None or _addresses(message, rules.bot)
+
+
+def _command_addressee(message: ApiMessage) -> str | None:
+    """Return the name behind a command at the beginning of a message, "" without one; None: no command."""
+    for entity, text in _entities_of(message):
+        if entity.type == "bot_command" and entity.offset == 0:
+            return text.partition("@")[2]
+    return None
+
+
+def _addresses(message: ApiMessage, bot: BotIdentity) -> bool:
+    answered = message.reply_to_message
+    if answered is not None and not message.opens_topic and _wrote(answered, bot):
+        return True
+    return any(_mentions(entity, text, bot) for entity, text in _entities_of(message))
+
+
+def _wrote(message: ApiMessage, bot: BotIdentity) -> bool:
+    return message.author is not None and message.author.id == bot.id
+
+
+def _mentions(entity: ApiEntity, text: str, bot: BotIdentity) -> bool:
+    if entity.type == "mention":
+        return text.lower() == f"@{bot.username.lower()}"
+    return entity.type == "text_mention" and entity.user is not None and entity.user.id == bot.id
+
+
+# What
+
+
+def _text_of(message: ApiMessage) -> str:
+    """Return the text, the caption, or the words for what has no file."""
+    match message:
+        case ApiMessage(text=str(text)) | ApiMessage(caption=str(text)):
+            return text
+        case ApiMessage(contact=ApiContact() as contact):
+            return f"[contact: {name_of(contact)} {contact.phone_number}]"
+        case _ if message.poll is not None:
+            options = ", ".join(option.text for option in message.poll.options)
+            return f"[poll: {message.poll.question} ({options})]"
+        case _ if message.dice is not None:
+            return f"{message.dice.emoji} {message.dice.value}"
+        case _:
+            return ""
+
+
+def _without_mention(text: str, message: ApiMessage, bot: BotIdentity) -> str:
+    """Return a text without a mention of the bot at its ends: that tells only for whom it is."""
+    for entity, name in _entities_of(message):
+        if _mentions(entity, name, bot):
+            if text.startswith(name):
+                return text[len(name) :].lstrip(" ,:\n")
+            if text.endswith(name):
+                return text[: -len(name)].rstrip()
+    return text
+
+
+def _entities_of(message: ApiMessage) -> Iterator[tuple[ApiEntity, str]]:
+    """Yield each entity and the text that it marks."""
+    units = (message.text or message.caption or "").encode("utf-16-le", "surrogatepass")
+    for entity in message.entities or message.caption_entities:
+        marked = units[2 * entity.offset : 2 * (entity.offset + entity.length)]
+        yield entity, marked.decode("utf-16-le", "replace")
+
+
+def _attachments_of(message: ApiMessage) -> Iterator[Attachment]:
+    if message.photo:
+        yield _file(AttachmentKind.PHOTO, max(message.photo, key=lambda photo: photo.width * photo.height))
+    for name, kind in _FILES.items():
+        # An animation also comes as a document, for programs that do not know animations.
+        if (file := getattr(message, name)) is not None and not (name == "document" and message.animation):
+            yield _file(kind, file)
+    if (place := message.location) is not None:
+        yield Attachment(kind=AttachmentKind.LOCATION, url=f"geo:{place.latitude},{place.longitude}")
+
+
+def _file(kind: AttachmentKind, file: ApiFile) -> Attachment:
+    return Attachment(
+        kind=kind,
+        url=f"{FILE}{file.file_id}",
+        media_type=file.mime_type,
+        name=file.file_name or file.emoji,
+        size=file.file_size,
+    )
+
+
+def _reply_of(message: ApiMessage, bot: BotIdentity) -> ReplyTo | None:
+    answered = message.reply_to_message
+    if answered is None or message.opens_topic:
+        return None
+    author = answered.sender
+    return ReplyTo(
+        message_id=str(answered.message_id),
+        text=(message.quote.text if message.quote else _text_of(answered)) or None,
+        author_id=str(author.id) if author is not None else None,
+        author_name=name_of(author) or None if author is not None else None,
+        own=_wrote(answered, bot),
+    )
