@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
+
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.telegram.adapter import TelegramAdapter
@@ -29,6 +31,9 @@ except ModuleNotFoundError as _error:
         raise
     _problem = "AiogramAdapter needs aiogram: pip install 'gateway-sessions[aiogram]'"
     raise InvalidInputError(_problem) from _error
+
+CLOSE_SECONDS: Final = 5.0
+"""The limit for the dispatcher's handlers of the end."""
 
 _CODES: Final[dict[type[Exception], int]] = {
     exceptions.TelegramBadRequest: 400,
@@ -79,7 +84,8 @@ class AiogramAdapter(TelegramAdapter):
             async with super().connect(submit):
                 yield
         finally:
-            await dispatcher.emit_shutdown(**known)
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):  # whoever leaves the block may be cancelled
+                await dispatcher.emit_shutdown(**known)
 
     async def _handle(self, update: Update) -> bool:
         assert self._dispatcher is not None  # noqa: S101 -- it is not called without one

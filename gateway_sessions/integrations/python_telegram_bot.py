@@ -12,6 +12,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
+
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.telegram.adapter import POLL_SECONDS, TelegramAdapter
@@ -30,6 +32,8 @@ except ModuleNotFoundError as _error:
     _problem = "PtbAdapter needs python-telegram-bot: pip install 'gateway-sessions[python-telegram-bot]'"
     raise InvalidInputError(_problem) from _error
 
+CLOSE_SECONDS: Final = 5.0
+"""The limit for the end of the application: its handlers may still work."""
 SLACK_SECONDS: Final = 10.0
 """An answer to a poll may come so much later than Telegram was asked for."""
 
@@ -74,13 +78,17 @@ class PtbAdapter(TelegramAdapter):
             async with super().connect(submit):
                 yield
             return
-        async with self._application:
+        await self._application.initialize()
+        try:
             await self._application.start()
-            try:
-                async with super().connect(submit):
-                    yield
-            finally:
-                await self._application.stop()
+            async with super().connect(submit):
+                yield
+        finally:
+            # Whoever leaves the block may be cancelled; the connections are closed all the same.
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                if self._application.running:
+                    await self._application.stop()
+                await self._application.shutdown()
 
     async def _handle(self, update: Update) -> bool:
         read = PtbUpdate.de_json(dict(update), self._application.bot)

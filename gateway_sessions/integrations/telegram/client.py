@@ -41,7 +41,12 @@ class TelegramBot:
     async def call(self, method: str, parameters: Mapping[str, Any]) -> Any:
         """Call a method of the Bot API, and return its result."""
         client = await self._open_client()
-        files = {name: (one.name, one.content) for name, one in parameters.items() if isinstance(one, Upload)}
+        # With a type, the client does not read the system's list of types; Telegram looks for itself.
+        files = {
+            name: (one.name, one.content, "application/octet-stream")
+            for name, one in parameters.items()
+            if isinstance(one, Upload)
+        }
         fields = {name: value for name, value in parameters.items() if name not in files}
         try:
             if files:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 
@@ -19,7 +21,7 @@ class ApiChat(msgspec.Struct, frozen=True):
     """A chat of any kind, also one in whose name a person writes."""
 
     id: int
-    type: str
+    type: Literal["private", "group", "supergroup", "channel"]
     title: str = ""
     first_name: str = ""
     last_name: str = ""
