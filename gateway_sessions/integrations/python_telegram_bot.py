@@ -29,7 +29,7 @@ try:
 except ModuleNotFoundError as _error:
     if _error.name not in ("telegram", "httpx"):
         raise
-    _problem = "PtbAdapter needs python-telegram-bot: pip install 'gateway-sessions[python-telegram-bot]'"
+    _problem = "PtbAdapter needs python-telegram-bot: pip install 'gateway-sessions[ptb]'"
     raise InvalidInputError(_problem) from _error
 
 CLOSE_SECONDS: Final = 5.0

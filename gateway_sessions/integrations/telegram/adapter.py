@@ -21,7 +21,7 @@ from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.adapters.set_aside import put_aside
-from gateway_sessions.core.delivery.outbound import (
+from gateway_sessions.core.delivery.outbound_messages import (
     AdapterCapabilities,
     LengthUnit,
     OutboundMessage,

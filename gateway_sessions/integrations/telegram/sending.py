@@ -7,7 +7,12 @@ import binascii
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from gateway_sessions.core.delivery.outbound import LengthUnit, OutboundMessage, ReplyTarget, TextFormat
+from gateway_sessions.core.delivery.outbound_messages import (
+    LengthUnit,
+    OutboundMessage,
+    ReplyTarget,
+    TextFormat,
+)
 from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.core.markdown.dialects import TELEGRAM
 from gateway_sessions.core.markdown.packing import Part

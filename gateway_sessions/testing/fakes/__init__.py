@@ -4,5 +4,7 @@
   often.
 - ``http_server``: An HTTP server on loopback for fakes of platforms: it keeps connections open, and can cut
   them.
+- ``platform_server``: What all fakes of platforms share: a thread with a loop of its own, a port, planned
+  faults, a log of calls.
 - ``telegram``: A Bot API server that behaves like Telegram, with its people, rules and faults.
 """
