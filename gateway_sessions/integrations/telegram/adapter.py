@@ -63,6 +63,7 @@ POLL_SECONDS: Final = 30
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 30.0
 """The pauses after a poll that failed. Updates wait for a day; people wait for an answer."""
+TYPING: Final = "typing"
 MOST_BYTES: Final = 20 << 20
 """The Bot API gives out no larger files."""
 
@@ -229,7 +230,7 @@ class TelegramAdapter:
 
     async def typing(self, target: ReplyTarget) -> None:
         """Show for five seconds that an answer is being made."""
-        place: dict[str, Any] = {"chat_id": target.chat_id, "action": "typing"}
+        place: dict[str, Any] = {"chat_id": target.chat_id, "action": TYPING}
         if target.thread_id is not None:
             place["message_thread_id"] = int(target.thread_id)
         await self._call(BotCall("sendChatAction", place))
@@ -253,9 +254,8 @@ class TelegramAdapter:
         except DeliveryRefusedError as refused:
             if call.plain is None or "can't parse entities" not in str(refused):
                 raise
-            logger.warning(
-                "markup was refused, so the text is sent plain: %s", refused, extra={"action": "sent_plain"}
-            )
+            facts = {"action": "markup_refused", "platform": self.platform, "account": self.name}
+            logger.warning("a text is sent without its markup: %s", refused, extra=facts)
             shown = await self._call(BotCall(call.method, call.plain))
         return str(shown["message_id"])
 

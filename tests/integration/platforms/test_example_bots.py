@@ -67,7 +67,7 @@ async def test_a_bot_that_is_killed_answers_everything_once(bot: Path, fake: Fak
         "You have told me 1 things, and first: one",
         "You have told me 2 things, and first: one",
     ]
-    handled = "I remember what you tell me." if bot.stem != "telegram" else "/about"
+    handled = "I remember what you tell me." if bot.stem != "telegram_without_library" else "/about"
     assert handled in fake.texts("bob")[0]
 
 
