@@ -16,7 +16,10 @@ GUARDS: dict[tuple[str, str], str] = {
     ("adapters/console.py", "Console._submit_line"): "told to the person at the terminal, and logged",
     ("adapters/webhook.py", "Webhook._submit_message"): "the sender is asked to try again, and it is logged",
     ("integrations/telegram/adapter.py", "TelegramAdapter._introduce"): "raised again, as what it means",
-    ("integrations/telegram/adapter.py", "TelegramAdapter._is_handled"): "logged; other people's updates go on",
+    (
+        "integrations/telegram/adapter.py",
+        "TelegramAdapter._is_handled",
+    ): "logged; other people's updates go on",
     ("integrations/telegram/adapter.py", "TelegramAdapter._poll"): "logged; the updates are fetched again",
     ("runtime/agents/cache.py", "AgentCache._fits_weight_limit"): "logged; the agent is closed and not kept",
     ("runtime/queue/aliases.py", "Aliases.__call__"): "raised again, as what it means for the message",
