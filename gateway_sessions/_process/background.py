@@ -167,7 +167,7 @@ async def in_background(work: Callable[[], Coroutine[object, object, None]]) -> 
 
 
 class OpenCalls:
-    """Counts the calls of a resource; once it is closed, further ones are refused."""
+    """Counts the calls of a resource; once the count is closed, further calls are refused."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -177,7 +177,7 @@ class OpenCalls:
 
     @contextmanager
     def count_call(self) -> Generator[None]:
-        """A call, from its beginning to its end; `StoreStoppedError` if it comes too late."""
+        """Count a call for the time of a block; `StoreStoppedError` if the count is closed."""
         if self._closed:
             raise StoreStoppedError(self._name)
         self._open += 1
@@ -197,7 +197,7 @@ class OpenCalls:
 
 
 def start_task_in(tasks: TaskGroup, name: str, work: Callable[..., Any], *arguments: Any) -> None:
-    """Begin a task of a resource; `StoreStoppedError` if that has ended meanwhile, as after a crash."""
+    """Start a task of a resource; `StoreStoppedError` if the resource has ended, as after a crash."""
     try:
         tasks.start_soon(work, *arguments)
     except RuntimeError as error:  # that is what a group of tasks says that has ended

@@ -103,7 +103,7 @@ class BlockingTurn(BlockingScope[Turn]):
 
     @property
     def messages(self) -> tuple[InboundMessage, ...]:
-        """What the turn is about: one message, or several that were merged."""
+        """The messages of the turn: one, or several that were merged."""
         return self._call_on_loop(lambda: self._target.messages)
 
     @property
@@ -133,12 +133,12 @@ class BlockingTurn(BlockingScope[Turn]):
 
     @property
     def recorded(self) -> bool:
-        """Whether an earlier try has put what the turn is about into the transcript, and perhaps more."""
+        """Whether an earlier try has put the messages of the turn into the transcript, and perhaps more."""
         return self._call_on_loop(lambda: self._target.recorded)
 
     @property
     def admitted_at(self) -> datetime:
-        """When the first message was accepted."""
+        """The instant at which the first message was accepted."""
         return self._call_on_loop(lambda: self._target.admitted_at)
 
     @property
@@ -148,7 +148,7 @@ class BlockingTurn(BlockingScope[Turn]):
 
     @property
     def waiting(self) -> int:
-        """How many turns waited behind this one when it began."""
+        """The number of turns that waited behind this one when it began."""
         return self._call_on_loop(lambda: self._target.waiting)
 
     @property
@@ -157,7 +157,7 @@ class BlockingTurn(BlockingScope[Turn]):
         return self._call_on_loop(lambda: self._target.ended)
 
     def transcript(self, limit: int | None = None) -> list[Chat]:
-        """What goes to a model: the conversation, with what the turn is about at its end."""
+        """Return the conversation for a model, with the messages of the turn at its end."""
         return self._run_and_wait(lambda: self._target.transcript(limit))
 
     def append(self, *messages: Message | Mapping[str, Any]) -> list[int]:
@@ -237,7 +237,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         pool: object | None = None,
         upkeep: bool = True,
     ) -> BlockingSessionStore:
-        """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
+        """Return a store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
 
         It is told so: its `drain_requested` is set, and it decides itself when it ends. A server that is away
         is waited for as long. *path* may also be
@@ -331,7 +331,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         limit: int = 100,
         after: SessionEntry | None = None,
     ) -> list[SessionEntry]:
-        """What *scope* may see, the latest written first; *after* is the last of the page before."""
+        """Return the entries that *scope* may see, the latest written first; *after* is the last one read."""
         return self._run_and_wait(
             lambda: self._target.list_sessions(active_minutes, scope=scope, limit=limit, after=after)
         )
@@ -349,7 +349,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         return self._run_and_wait(lambda: self._target.peek_session_id(session_key))
 
     def has_any_sessions(self) -> bool:
-        """Whether there has ever been a session."""
+        """Return whether there has ever been a session."""
         return self._run_and_wait(self._target.has_any_sessions)
 
     def explain(self, session_key: str) -> Explanation:
@@ -363,7 +363,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         *,
         connected: Collection[str] | None = None,
     ) -> str:
-        """What to tell an agent about where it talks: a block for its system prompt, stable between turns.
+        """Return the block of a system prompt that says where the agent talks; it is stable between turns.
 
         *connected* names the platforms that are; without it, those that the configuration enables. With
         `privacy.redact_pii`, pseudonyms made with this store's own secret stand for names and ids. A first
@@ -461,7 +461,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         return self._run_and_wait(lambda: self._target.rewrite_transcript(session_id, messages))
 
     def load_transcript(self, session_id: str, *, limit: int | None = None) -> list[Chat]:
-        """What goes to a model, always valid, of the last *limit* messages that belong to it."""
+        """Return the conversation for a model, always valid, from its last *limit* messages."""
         return self._run_and_wait(lambda: self._target.load_transcript(session_id, limit=limit))
 
     def rewind_session(self, session_id: str, n: int = 1) -> Rewind | None:
@@ -498,7 +498,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         return self._run_and_wait(lambda: self._target.stop_turn(session_key, by=by))
 
     def queue_depth(self, session_key: str) -> int:
-        """How many turns wait on a lane."""
+        """Return the number of turns that wait on a lane."""
         return self._run_and_wait(lambda: self._target.queue_depth(session_key))
 
     def list_queued(self, session_key: str) -> list[QueuedMessage]:
@@ -563,7 +563,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         return self._iterate(lambda: self._target.export_person(subject))
 
     def was_erased(self, source: SessionSource, sent_at: object) -> bool:
-        """Whether a message that arrives now was sent before its sender was erased, and must be dropped."""
+        """Return whether a message was sent before its sender was erased, and must be dropped."""
         return self._run_and_wait(lambda: self._target.was_erased(source, sent_at))
 
     def assign_lanes(

@@ -25,7 +25,7 @@ class ClockSteps:
         self._latest = clock.now()
 
     def was_set_back(self) -> bool:
-        """Whether it shows an earlier time than it did: what was to be soon may be far away now."""
+        """Return whether the clock shows an earlier time than before: what was near may be far away now."""
         now, before = self._clock.now(), self._latest
         self._latest = now
         return before - now > STEP
@@ -48,15 +48,15 @@ class Alarm:
 
     @property
     def is_rung(self) -> bool:
-        """Whether somebody has rung since the last `reset`."""
+        """Whether the alarm was rung since the last `reset`."""
         return self._rung.is_set()
 
     async def wait_until(self, moment: datetime) -> None:
-        """Until somebody rings, or that moment comes; `NEVER`: only until somebody rings."""
+        """Wait until the alarm is rung or that moment comes; `NEVER`: only until it is rung."""
         await self.wait(None if moment == NEVER else moment - self._clock.now())
 
     async def wait(self, pause: timedelta | None) -> None:
-        """Until somebody rings, or that long; None: only until somebody rings."""
+        """Wait until the alarm is rung or the pause has passed; None: only until it is rung."""
         if pause is None:
             await self._rung.wait()
             return

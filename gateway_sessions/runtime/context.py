@@ -1,9 +1,4 @@
-"""`StoreContext`: the database, clock, policies and random ids that all parts of an open store share.
-
-What every part of a running store shares: the truth, the time, the rules, and one way to make a change.
-
-Random digits for ids: the system is asked for many of them at a time, for each time is expensive.
-"""
+"""`StoreContext`: the database, clock, policies and random ids that all parts of an open store share."""
 
 from __future__ import annotations
 
@@ -29,6 +24,7 @@ from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.tables.change import Actor, Change
 
 AT_ONCE: Final = 1024
+"""Random bytes that the system is asked for at a time: each time is expensive."""
 
 
 class RandomDigits:
@@ -41,7 +37,7 @@ class RandomDigits:
         self._at = 0
 
     def hex_digits(self, count: int) -> str:
-        """So many hexadecimal digits."""
+        """Return that many hexadecimal digits."""
         if self._at + count > len(self._digits):
             self._digits, self._at = os.urandom(AT_ONCE).hex(), 0
         self._at += count
@@ -52,25 +48,25 @@ T = TypeVar("T")
 
 ID_DIGITS: Final = 8
 TO_TELL: Final = timedelta(seconds=1)
-"""How long may be thought about whether work is running: somebody's message waits for that."""
+"""The time limit of `has_active_processes`: a person's message waits for the answer."""
 
 logger: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreContext:
-    """Handed to the duties of a store instead of the store itself."""
+    """The parts that the duties and the queue of a store share, instead of the store itself."""
 
     db: SessionDB
     clock: Clock
     policies: PolicyBook
     pseudonyms: Pseudonyms
-    """What stands for names and ids of people, made with the secret of this store."""
+    """Pseudonyms for names and ids of people, made with the secret of this store."""
     freshness: timedelta | None
     restart_limit: int
     crash_loop: CrashLoopLimits = field(default_factory=CrashLoopLimits)
     longest_debounce: timedelta = timedelta()
-    """How long a burst may pause where it may pause longest."""
+    """The longest pause within a burst that any rule allows."""
     hook_names: Collection[str]
     """The names of the registered hooks, as they are at any moment."""
     has_active_processes: HasActiveProcesses | None = None
@@ -111,7 +107,7 @@ class StoreContext:
         return session_id_at(self.clock.now(), self.entropy.hex_digits(ID_DIGITS))
 
     def make_change(self, actor: Actor) -> Change:
-        """What a change made now brings along."""
+        """Return the facts of a change that is made now by *actor*."""
         return Change(
             now=self.clock.now(),
             ids=self.db.ownership.change_ids,
@@ -132,7 +128,7 @@ class StoreContext:
         return outcome
 
     async def has_active_work(self, session_key: str) -> bool:
-        """Whether work is running that a reset would cut off. Who cannot tell is taken to be busy."""
+        """Return whether work runs that a reset would cut off; True if `has_active_processes` fails."""
         if self.has_active_processes is None:
             return False
         try:

@@ -29,7 +29,7 @@ def build_session_context(
     *,
     connected: Collection[str] | None = None,
 ) -> SessionContext:
-    """Where a message came from, which platforms are connected, and where else the agent can deliver.
+    """Return the place of a message, the connected platforms, and the other places an agent can deliver to.
 
     Without *connected*, those count that are enabled in the configuration.
     """

@@ -30,9 +30,9 @@ MAX_PROBLEM: Final = 500
 """Characters of what foreign code says of its own failure."""
 GRACE: Final = timedelta(seconds=5)
 CANCEL_AGAIN_EVERY: Final = timedelta(seconds=0.1)
-"""How often work that goes on after its grace is cancelled."""
+"""The pause between cancellations of work that goes on after its grace."""
 PATIENCE: Final = timedelta(seconds=1)
-"""How long that is tried; whoever has not ended by then is left alone."""
+"""The time for which such work is cancelled; work that has not ended by then is left alone."""
 
 _left_alone: Final[set[asyncio.Task[None]]] = set()
 """Work that goes on although it was stopped: asyncio itself keeps no task alive."""
@@ -42,7 +42,7 @@ _ADAPTER_SAYS: Final = {"platform": str, "name": str, "capabilities": AdapterCap
 
 
 def kind_in_words(given: object) -> str:
-    """What something is, without what is in it."""
+    """Return the kind of a value in words, without its content."""
     if given is None:
         return "None"
     return (
@@ -59,19 +59,19 @@ def raise_invalid_input(what: str, given: object, rule: str) -> NoReturn:
 
 
 def check_instance(what: str, given: object, kind: type, rule: str) -> None:
-    """Look whether it is of that kind; `InvalidInputError` if not."""
+    """Raise `InvalidInputError` unless the value is of that kind."""
     if not isinstance(given, kind):
         raise_invalid_input(f"{what} is", given, rule)
 
 
 def check_function(what: str, given: object, rule: str, *, or_class: bool = False) -> None:
-    """Look whether it can be called; a class can be as well, which makes one of it and does not do it."""
+    """Raise `InvalidInputError` unless the value is a function; a class is none, unless *or_class*."""
     if not callable(given) or (inspect.isclass(given) and not or_class):
         raise_invalid_input(f"{what} is", given, rule)
 
 
 def tuple_of(what: str, given: Iterable[T], kind: type, rule: str) -> tuple[T, ...]:
-    """What was given of something of which there may be several. A text is none: it would be its letters."""
+    """Return the given values as a tuple, each checked. A text is refused: it would be its letters."""
     several = cast("object", given)
     if isinstance(several, str | bytes) or not isinstance(several, Iterable):
         raise_invalid_input(f"{what} is", several, rule)
@@ -82,7 +82,7 @@ def tuple_of(what: str, given: Iterable[T], kind: type, rule: str) -> tuple[T, .
 
 
 def check_adapters(given: Iterable[Adapter]) -> tuple[Adapter, ...]:
-    """The adapters that were given; `InvalidInputError` names what one of them lacks."""
+    """Return the adapters as a tuple; `InvalidInputError` names what one of them lacks."""
     each = tuple_of("adapters", given, object, "give a list of adapters")
     for one in cast("tuple[object, ...]", each):
         lacks = [name for name in _ADAPTER_DOES if not callable(getattr(one, name, None))]
@@ -96,7 +96,7 @@ def check_adapters(given: Iterable[Adapter]) -> tuple[Adapter, ...]:
 
 
 async def await_user_code(what: str, answer: Awaitable[T]) -> T:
-    """The answer of foreign code; `InvalidInputError` if *what* it was of does not let itself be awaited."""
+    """Await the answer of user code; `InvalidInputError` if *what* has answered cannot be awaited."""
     if not inspect.isawaitable(answer):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
         problem = f"{what} returned {kind_in_words(answer)} at once: write `async def`"
         raise InvalidInputError(problem)
@@ -104,19 +104,19 @@ async def await_user_code(what: str, answer: Awaitable[T]) -> T:
 
 
 def check_message(given: object) -> None:
-    """Look whether it is a message."""
+    """Raise `InvalidInputError` unless the value is a message."""
     check_instance(
         "what came in", given, InboundMessage, "give an InboundMessage, with its source and its text"
     )
 
 
 def check_text(what: str, given: object) -> None:
-    """Look whether it is a text."""
+    """Raise `InvalidInputError` unless the value is a text."""
     check_instance(what, given, str, "give a str")
 
 
 def call_user_code(what: str, function: Callable[..., T], *given: object) -> T:
-    """What a plain function returns or raises; it runs at once, and sees no context variable of the caller.
+    """Call a plain function at once; it sees no context variable of the caller.
 
     A cancellation that comes out of it is one of its own: nobody can cancel a plain function.
     """
@@ -129,7 +129,7 @@ def call_user_code(what: str, function: Callable[..., T], *given: object) -> T:
 async def run_in_fresh_context(
     what: str, work: Callable[[], Awaitable[T]], clock: Clock, *, grace: timedelta = GRACE
 ) -> T:
-    """What *work* returns or raises, run in a task of its own that sees no context variable of the caller.
+    """Run *work* in a task of its own that sees no context variable of the caller.
 
     If the caller is cancelled, *work* is cancelled once, and may clean up for as long as *grace*; then all
     that it awaits is cancelled, for as long as `PATIENCE`. *what* names it in `CancelledItselfError`, which
@@ -148,7 +148,7 @@ async def run_in_fresh_context(
 async def problem_within(
     limit: timedelta, clock: Clock, work: Callable[[], Awaitable[object]], *, grace: timedelta = GRACE
 ) -> str | None:
-    """Run *work* like that, but no longer than *limit*; what went wrong, or None."""
+    """Run *work* in such a task, no longer than *limit*; return what went wrong, or None."""
     outcome = _WorkOutcome[object]()
     in_time = await _run_within(
         limit, f"work of at most {_limit_in_words(limit)}", outcome.run(work), clock, grace
@@ -159,7 +159,7 @@ async def problem_within(
 async def answer_within(
     limit: timedelta, what: str, work: Callable[[], Awaitable[T]], clock: Clock, *, grace: timedelta = GRACE
 ) -> T:
-    """What *work* returns or raises, run like that; `TimeoutError` if it takes longer than *limit*."""
+    """Run *work* in such a task, and return its answer; `TimeoutError` if it takes longer than *limit*."""
     outcome = _WorkOutcome[T]()
     if not await _run_within(limit, what, outcome.run(work), clock, grace):
         problem = f"{what} took longer than {_limit_in_words(limit)}"
@@ -170,7 +170,7 @@ async def answer_within(
 async def _run_within(
     limit: timedelta, what: str, work: Coroutine[Any, Any, None], clock: Clock, grace: timedelta
 ) -> bool:
-    """Run *work* in a task of its own, and stop it if it takes too long; whether it ended by itself."""
+    """Run *work* in a task of its own, and stop it at *limit*; return whether it ended by itself."""
     task = _begin_outside_groups(work)
     try:
         await _wait_for_first(task, clock.sleep(limit.total_seconds()))
@@ -186,13 +186,13 @@ def _limit_in_words(limit: timedelta) -> str:
 
 
 def is_task_cancelled() -> bool:
-    """Whether anybody has cancelled the running task; else a cancellation leaked out of what it called."""
+    """Return whether the running task was cancelled; if not, a cancellation leaked out of what it called."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 class _WorkOutcome(Generic[T]):
-    """How some work ended; at first, and for good if it cancels itself: neither well nor badly."""
+    """The outcome of some work: none yet, and none for ever if the work cancels itself."""
 
     __slots__ = ("failure", "returned")
 
@@ -208,7 +208,7 @@ class _WorkOutcome(Generic[T]):
             self.failure = error
 
     def result(self, what: str) -> T:
-        """What the work has returned; else its failure is raised, once."""
+        """Return the result of the work, or raise its failure, once."""
         if self.failure is not None:
             try:
                 raise self.failure
@@ -220,7 +220,7 @@ class _WorkOutcome(Generic[T]):
 
     @property
     def problem(self) -> str | None:
-        """What went wrong, in words."""
+        """The failure of the work in words; None if it ended well."""
         if self.failure is not None:
             return f"{type(self.failure).__name__}: {self.failure}"[:MAX_PROBLEM]
         return None if self.returned else "cancelled itself"
@@ -280,6 +280,6 @@ def _leave_alone(what: str, task: asyncio.Task[None]) -> None:
 
 
 def _raise_fatal(task: asyncio.Task[None]) -> None:
-    """What ends the whole program is not kept from it."""
+    """Raise an error of the task that is to end the whole program."""
     if task.done() and not task.cancelled() and (fatal := task.exception()) is not None:
         raise fatal

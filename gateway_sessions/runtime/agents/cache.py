@@ -1,15 +1,10 @@
 """The cache of warm agents: lent to turns, evicted by count, weight or age, each closed exactly once.
 
-Warm agents between their turns: as many as there is room for, and each closed exactly once.
+The cache holds idle agents only. A turn checks its agent out and returns it at the end, so no working agent
+can be evicted, and the age of an agent is the time since its last turn. An agent that is let go is closed in
+a task of its own, for which only `aclose` waits.
 
-The cache holds idle agents only. A turn checks its agent out and returns it at the end, so nothing that works
-can be evicted, and an agent's age in here is how long it has been idle. Whatever the cache lets go of, for
-whatever reason, is closed in a task of its own: nobody waits for that but `aclose`.
-
-Every method but `make`, `aclose` and `run` does its work without awaiting, so no cancellation can come
-between.
-
-How a turn comes by its agent, and what becomes of the agent afterwards.
+Every method but `make`, `aclose` and `run` works without awaiting, so no cancellation can come between.
 """
 
 from __future__ import annotations
@@ -60,7 +55,7 @@ class WeightLimit:
 
 
 class _Place(Enum):
-    """Where an agent is, from its first turn until it is closed."""
+    """The place of an agent, from its first turn until it is closed."""
 
     LENT = auto()
     IDLE = auto()
@@ -112,7 +107,7 @@ class AgentCache:
         return None
 
     def holds(self, key: str, validity: AgentValidity) -> bool:
-        """Whether the lane has an idle agent that fits; nothing happens to another one."""
+        """Return whether the lane has an idle agent of that validity; another agent stays."""
         owned = self._idle.get(key)
         return owned is not None and owned.validity == validity
 
@@ -178,7 +173,7 @@ class AgentCache:
         return bool(lent) or idle is not None
 
     def evict_all(self) -> None:
-        """The same for every lane: nobody may remember any more what was said before."""
+        """Let go of the agents of all lanes: none may remember any more what was said before."""
         for key in {one.key for one in self._owned.values()}:
             self.evict(key)
 
@@ -313,7 +308,7 @@ def _forward_only_timer(clock: Clock) -> Callable[[], float]:
 
 
 AgentSettings: TypeAlias = Callable[[SessionEntry], Mapping[str, object]]
-"""What an agent is made with; one that was made with other settings is not used again."""
+"""Returns the settings that an agent is made with; an agent of other settings is not used again."""
 
 
 class AgentLoan:
@@ -330,7 +325,7 @@ class AgentLoan:
         self._kept: AgentValidity | None = None
         self.agent: Agent = agent
         self.asked: AgentValidity = asked
-        """What it had to be like."""
+        """The validity that the turn asked for."""
 
     def keep_agent(self, validity: AgentValidity) -> None:
         """The turn is stored: keep the agent for the next one, which must be of this *validity*."""
@@ -370,7 +365,7 @@ async def make_agent(
 def validity_of(
     entry: SessionEntry, version: tuple[int, ...], settings: AgentSettings | None
 ) -> AgentValidity:
-    """What an agent of that session has to have seen, and been made with."""
+    """Return the transcript that an agent must have seen, and the settings it must be made with."""
     made_with = dict(call_user_code("agent_settings", settings, entry)) if settings is not None else {}
     chosen = dict(entry.model_override or {})
     return AgentValidity(

@@ -82,7 +82,7 @@ def _nothing_to_wait_for() -> bool:
 
 
 def _ignore_usage(facts: UsageFacts) -> None:
-    """What becomes of usage that nobody adds up."""
+    """Drop use that nobody adds up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class SessionEnding:
     history: list[Chat]
     """The whole conversation."""
     deadline: datetime
-    """When this is cut off."""
+    """The instant at which the call is cut off."""
     idempotency_key: str
     """For effects outside: a name that no other end of a session has, nor another end of this one."""
     note_usage: Callable[[UsageFacts], object] = field(default=_ignore_usage, repr=False)
@@ -125,7 +125,7 @@ class FunctionAgent:
 
     @property
     def name(self) -> str:
-        """What the function is called."""
+        """The name of the function."""
         return display_name_of(self._function)
 
 
@@ -144,7 +144,7 @@ async def run_turn(
     begins: Callable[[], bool] = _nothing_to_wait_for,
     grace: timedelta = GRACE,
 ) -> Reply:
-    """What the agent answers. It runs in a fresh context, in which `current_turn()` is this one.
+    """Return the answer of the agent, which runs in a fresh context with this turn as `current_turn()`.
 
     Cancel this to stop the agent: it may clean up for as long as *grace*. It does nothing at all unless it
     *begins*, which is asked in its own task, right before its first step.
@@ -158,7 +158,7 @@ async def run_turn(
 
 
 class AgentSource:
-    """Where agents come from: one that all sessions share, or a factory that makes one for each."""
+    """The source of agents: one that all sessions share, or a factory that makes one for each session."""
 
     def __init__(
         self, *, agent: Agent | AgentFunction | None = None, agent_factory: AgentFactory | None = None
@@ -177,7 +177,7 @@ class AgentSource:
 
     @property
     def farewells(self) -> bool | None:
-        """Whether its agents want to hear that their session ended; None: that is seen once one is made."""
+        """Whether the agents want to hear that their session ended; None: a factory must make one to tell."""
         if self.shared is not None:
             return isinstance(self.shared, Farewelling)
         if inspect.isclass(self._factory):
@@ -200,7 +200,7 @@ class AgentSource:
 
 
 def display_name_of(given: object) -> str:
-    """What a function, a class or an object is called, for people and logs; never what is in it."""
+    """Return the name of a function, a class or an object for people and logs, without its content."""
     named = given.func if isinstance(given, partial) else given
     return str(getattr(named, "__qualname__", type(named).__qualname__))
 

@@ -74,7 +74,7 @@ class SessionSearch:
     summariser: Summariser | None = None
     """Without one, the places that match are the summary."""
     characters: int = CHARACTERS
-    """How much of each conversation is read."""
+    """The characters of each conversation that are read."""
     timeout: timedelta = TIMEOUT
     """For one summary."""
     roles: Sequence[str] | None = ROLES
@@ -86,7 +86,7 @@ class SessionSearch:
     async def __call__(
         self, query: str = "", *, limit: int = SESSIONS, sort: str | None = None
     ) -> dict[str, Any]:
-        """What was said elsewhere, one entry per conversation; `success` is False if that cannot be told."""
+        """Return an entry for each conversation that matches, as JSON; after a failure `success` is False."""
         try:
             if not 0 < limit <= MOST_SESSIONS:
                 problem = f"limit must be from 1 to {MOST_SESSIONS}"
@@ -165,7 +165,7 @@ class SessionSearch:
         }
 
     async def _read_around_matches(self, match: SessionMatch) -> tuple[list[Message], list[Message]]:
-        """What was said around the matches, the best first, as far as it is read; and the matches."""
+        """Read the messages around the matches, the best match first, and the matches themselves."""
         around: list[Message] = []
         anchors: list[Message] = []
         size = 0
@@ -192,7 +192,7 @@ class SessionSearch:
         )
 
     async def _summarise(self, passage: Passage) -> str | None:
-        """What the summariser says, if there is one and it has anything to say in time."""
+        """Return the summary of a passage; None without a summariser, or if it fails or takes too long."""
         if self.summariser is None:
             return None
         try:

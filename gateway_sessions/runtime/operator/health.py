@@ -51,7 +51,7 @@ _NEXT: Final[_NextSteps] = (
     (SchemaTooOldError, "bring it up to date: gateway-sessions sessiondb upgrade"),
     (UnsupportedStorageError, "see sessiondb in the configuration"),
 )
-"""What to do about a database that could not be looked at. The first class that fits counts."""
+"""The advice for each error of a database that could not be opened. The first class that fits counts."""
 _NEXT_IN_FILE: Final[_NextSteps] = (
     *_NEXT,
     (StorageUnavailableError, "see that it can be reached, then look again"),
@@ -64,7 +64,7 @@ _NEXT_ON_SERVER: Final[_NextSteps] = (
 
 
 class Health(StrEnum):
-    """How one thing is."""
+    """The health of one thing that was checked."""
 
     GOOD = "good"
     WARNING = "warning"  # it works, and will not for ever, or not as it should
@@ -110,7 +110,7 @@ async def examine_store(
 
 
 def _advice_for(error: GatewaySessionsError, *, on_server: bool) -> str:
-    """What to do about a database that could not be looked at."""
+    """Return the advice for a database that could not be opened."""
     for kind, next_step in _NEXT_ON_SERVER if on_server else _NEXT_IN_FILE:
         if isinstance(error, kind):
             return next_step
@@ -139,7 +139,7 @@ def _check_directory(home: Path) -> Symptom:
 
 
 async def _check_home(home: Path, *, on_server: bool) -> AsyncIterator[Symptom]:
-    """What a store's files lie on, and whose they are."""
+    """Check the directory of a store, its files, the room on the disk and the owner."""
     if not await in_thread(home.is_dir):
         if on_server:
             yield Symptom("Directory", Health.GOOD, f"{home} is made when the store is opened here")
@@ -196,7 +196,7 @@ async def _check_owner(home: Path, *, on_server: bool) -> Symptom:
 
 
 async def _check_nodes(client: StoreClient) -> Symptom:
-    """Who has a database on a server open, on whatever machine."""
+    """Check the nodes that have a database on a server open."""
     found = await client.db.read(nodes.all_nodes)
     silent = [one.name for one in found if one.silent]
     told = counted(len(found), "process has it open", "processes have it open")

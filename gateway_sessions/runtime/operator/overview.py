@@ -19,13 +19,13 @@ from gateway_sessions.storage.transactions.upkeep import status
 from gateway_sessions.storage.transactions.upkeep.status import LaneInUse, PendingWork
 
 LOOKED_AT: Final = 200
-"""Of so many lanes that may be due first, it is found out when they are."""
+"""Lanes that may be due first, for which the next reset is worked out."""
 _GOING_ON: Final = (SessionState.ACTIVE, SessionState.RESUME_PENDING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextReset:
-    """When a lane's policy ends its session, if nobody writes before."""
+    """The next reset of a lane by its policy, if nobody writes before."""
 
     session_key: str
     session_id: str
@@ -35,21 +35,21 @@ class NextReset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """How a store is at one moment."""
+    """The state of a store at one moment."""
 
     now: datetime
     owner: OwnerStatus | None
     owner_problem: str | None
     """Why the owner could not be asked, if there is one."""
     sessions: int
-    """How many lanes have a session."""
+    """The number of lanes that have a session."""
     work: PendingWork
     lanes: tuple[LaneInUse, ...]
     resets: tuple[NextReset, ...]
     at_work: int = 0
     """Turns that the owner runs, whatever kind of agent has them."""
     elsewhere: int = 0
-    """How many other processes have a database on a server open."""
+    """The number of other processes that have a database on a server open."""
 
 
 async def load_overview(client: StoreClient, policies: PolicyBook, now: datetime, limit: int) -> Overview:

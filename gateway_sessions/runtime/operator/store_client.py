@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 
 SECONDS: Final = 30.0
 OPENING_SECONDS: Final = 5.0
-"""How long a store may be owned by somebody who cannot be asked, because it is just opening or closing it."""
+"""The time for which an owner may not answer, because it is just opening or closing the store."""
 RETRY_SECONDS: Final = 0.1
 
 PAGE: Final = 100
 
 
 def is_cut_off(epoch: int | None, alive: frozenset[int] | None) -> bool:
-    """Whether the process that ran a turn is gone, as far as it can be told who is alive."""
+    """Return whether the process that ran a turn is gone; False if nobody knows which processes live."""
     return epoch is not None and alive is not None and epoch not in alive
 
 
 class StoreClient:
-    """What a command line or a dashboard works with. Made by `connect`."""
+    """Reads a store and changes it through its owner, for command lines and dashboards. See `connect`."""
 
     def __init__(self, home: Path, config: Config, clock: Clock, db: SessionDB) -> None:
         self.home = home
@@ -69,14 +69,14 @@ class StoreClient:
     async def list_sessions(
         self, *, scope: Scope, limit: int = PAGE, after: SessionEntry | None = None
     ) -> list[SessionEntry]:
-        """What *scope* may see, the latest written first, read directly."""
+        """Return the entries that *scope* may see, the latest written first, read directly."""
         if limit < 1:
             problem = f"limit = {limit} must be 1 or more"
             raise InvalidInputError(problem)
         return await self.db.read(partial(lists.list_entries, scope, None, after, limit))
 
     async def owner(self) -> OwnerStatus | None:
-        """How the process is that has the store open; None if there is none that can be asked."""
+        """Return the status of the process that has the store open; None if no process has."""
         asked = describe_operation(Control, "status")
         async with connect_to_owner(self.home) as owner:
             if owner is None:
@@ -197,7 +197,7 @@ async def connect(
 
 
 def _in_policy_zone(told: Explanation) -> Explanation:
-    """The same with the zone of its policy: an owner's answer tells its offset only."""
+    """Return the explanation in the zone of its policy: an owner's answer tells the offset only."""
     if told.policy is None or told.next_reset_at is None:
         return told
     return replace(told, next_reset_local=told.next_reset_at.astimezone(told.policy.zone))

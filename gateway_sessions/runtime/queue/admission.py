@@ -1,11 +1,7 @@
 """Admission in memory, before the database: known duplicates, full lanes, room and fair shares.
 
-What a process remembers to refuse messages at no cost, and the line in which an owner's messages wait.
-
-Everything here is memory: no statement reaches the database for a message that is refused by it. A refusal is
-always safe to repeat. Whoever gets one tries again later, and finds then what the database knows.
-
-Whether a message may go on to the database, decided for one process from what it remembers.
+A process decides from memory alone: no statement reaches the database for a message that is refused here. A
+refusal is always safe to repeat: a sender who tries again later finds what the database knows.
 """
 
 from __future__ import annotations
@@ -55,7 +51,7 @@ DRAINING_RETRY_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
-    """How much may wait, how large a message may be, and how many lanes are known as they were left."""
+    """Limits of waiting turns, of the size of a message, and of the lanes remembered as they were left."""
 
     max_waiting: int
     max_waiting_per_owner: int
@@ -113,21 +109,21 @@ DRAINING: Final = make_rejection(RejectReason.DRAINING, DRAINING_RETRY_SECONDS, 
 REMEMBERED_LANES: Final = 4096
 """Lanes that have refused a message lately."""
 REFUSES_FOR_SECONDS: Final = 1.0
-"""So long a lane is known to be full. Then one message is let through to see: others may have changed it."""
+"""The time for which a lane counts as full. Then one message is let through: others may have changed it."""
 OWNERS: Final = 4096
 """Owners that were seen lately, while it is crowded."""
 CROWDED_SECONDS: Final = 5.0
-"""So long after a refusal for want of room it counts who comes, and room is shared."""
+"""The time after a refusal for want of room in which owners are counted, and share the room."""
 
 
 class _FullLane:
-    """What is known of a lane that has refused a message."""
+    """The queue of a lane that has refused a message, as far as this process knows it."""
 
     __slots__ = ("at", "coming", "load", "running", "waiting")
 
     def __init__(self) -> None:
         self.coming = 0
-        """How many messages are on their way to it."""
+        """The number of messages on their way to the lane."""
         self.waiting = 0
         self.load: LaneLoad | None = None
         """All that the refused message found; None: something has changed since."""
@@ -160,7 +156,7 @@ class FullLanes:
             lane.load, lane.waiting = None, waiting
 
     def count_coming(self, session_key: str, more: int) -> None:
-        """So many messages more are on their way to a lane."""
+        """Count that many messages more on their way to a lane."""
         if (lane := self._lanes.get(session_key)) is not None:
             lane.coming = max(lane.coming + more, 0)
 
@@ -364,7 +360,7 @@ def _set_room(room: asyncio.Future[bool], there_is: bool) -> None:  # noqa: FBT0
 
 
 class LocalLane(NamedTuple):
-    """What only this process knows of a lane; asked when a message is about to go to the database."""
+    """Answers of this process about a lane, asked for when a message is about to go to the database."""
 
     running: Callable[[], RunningTurnFacts] = lambda: NO_TURN
     """Tells what is known of the turn that runs here."""
@@ -384,7 +380,7 @@ class AdmissionRequest(NamedTuple):
     message: InboundMessage
     rules: BusyRules
     final: bool
-    """Whether these rules count even if the session has a mode of its own."""
+    """Whether these rules stand even if the session has a mode of its own."""
     solo: bool
     here: LocalLane
     routed: RoutedMessage
@@ -392,31 +388,31 @@ class AdmissionRequest(NamedTuple):
 
 
 class EnteredMessage(NamedTuple):
-    """What was known of the lane when the message went on to the database."""
+    """The state of the lane when the message went on to the database."""
 
     running: RunningTurnFacts
     begins: bool
     since: datetime | None
     waits: bool
-    """Whether it counts as one that will have to wait for its turn."""
+    """Whether the message counts as one that has to wait for its turn."""
 
 
 class WaitingCounts(Protocol):
-    """How much waits, as `WaitingTurns` counts it."""
+    """The counts of waiting turns, as `WaitingTurns` keeps them."""
 
     total_waiting: int
 
     def waiting_for(self, owner: str) -> int:
-        """How many turns wait on all lanes of one owner."""
+        """Return the number of turns that wait on all lanes of one owner."""
         ...
 
     def room_for(self, most: int, of_owner: str | None = None) -> int:
-        """How many turns may wait at most."""
+        """Return how many turns this node may let wait."""
         ...
 
     @property
     def owners_waiting(self) -> int:
-        """Of how many owners turns wait."""
+        """The number of owners whose turns wait."""
         ...
 
 
@@ -495,7 +491,7 @@ class Admissions:
         return None if refuse is None else make_rejection(refuse.reason, refuse.retry_after, key)
 
     def _lack_of_room(self, owner: str, now: float) -> LackOfRoom | None:
-        """Who has taken the room that the owner's next message would need; None: there is some."""
+        """Return which room is lacking for the owner's next message; None if there is room."""
         waiting, limits = self._waiting, self._limits
         wanting, having = 0, 0
         if crowded := self._owners.is_crowded_for(owner, now):  # nobody asks for these counts else
@@ -516,7 +512,7 @@ class Admissions:
 
     @property
     def _room_taken(self) -> int:
-        """How many turns wait, or are on their way into the queue."""
+        """The number of turns that wait or are on their way into the queue."""
         return self._waiting.total_waiting + self._total_coming
 
     def _room_taken_by(self, owner: str) -> int:
@@ -548,7 +544,7 @@ class Admissions:
                 self._count_coming(owner, 1)
 
     def _next_owner_for_room(self, now: float) -> str | None:
-        """Who gets the next room: of those who have nothing by now, else of all, who has waited longest."""
+        """Return the owner for the next room: the longest waiting of those without turns, else of all."""
         first = sorted(
             (self._room_taken_by(owner) > 0, number, owner)
             for number, owner in self._room_line.longest_waiting()

@@ -33,7 +33,7 @@ SIZE: Final = 4096
 MAX_ALIASES: Final = 32
 MAX_FILE_BYTES: Final = 4096
 TO_RESOLVE: Final = timedelta(seconds=5)
-"""How long a resolver may take: somebody's message waits for it."""
+"""The time limit of a resolver: a person's message waits for the answer."""
 
 _SAFE_ID = re.compile(r"[A-Za-z0-9@.+-]+")
 _logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Aliases:
 
 
 async def _asked(resolve: AliasResolver, clock: Clock, platform: str, identifier: str) -> str:
-    """What a resolver says, in time."""
+    """Return the answer of a resolver, which must come in time."""
     ask = partial(resolve, platform, identifier)
     alias = await answer_within(TO_RESOLVE, "an alias resolver", ask, clock, grace=timedelta())
     check_identifier("alias", alias)

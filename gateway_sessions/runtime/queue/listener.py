@@ -7,7 +7,7 @@ class QueueListener:
     """Hears what becomes of the turns of a queue; this one does nothing with it."""
 
     wants_versions: bool = True
-    """Whether turns shall know what the transcript is like, to tell whether a warm agent has seen it."""
+    """Whether turns need the version of the transcript, to tell whether a warm agent has seen it."""
 
     def ready(self, session_key: str) -> None:
         """Hear of a lane on which a turn waits and none runs."""

@@ -86,13 +86,13 @@ T = TypeVar("T")
 READY_AT_ONCE: Final = 16
 """Ready lanes looked at when somebody takes any of them."""
 LOOK_BEHIND: Final = 4
-"""So many times more are looked at where some are left to others."""
+"""The factor by which more ready lanes are read where some of them are left to other nodes."""
 
 logger: Final = logging.getLogger(__name__)
 
 
 class RestartNotes(Protocol):
-    """Where operators read how often in a row the turn of each lane was cut off."""
+    """The file in which operators read how often in a row the turn of each lane was cut off."""
 
     @property
     def noted(self) -> Container[str]:
@@ -109,11 +109,11 @@ class LanesOfOthers(Protocol):
 
     @property
     def sticky(self) -> timedelta:
-        """How long the turns of lanes that are not ours are left to others."""
+        """The time for which turns of other nodes' lanes are left to those nodes."""
         ...
 
     def is_mine(self, session_key: str) -> bool:
-        """Whether the turns of a lane should begin in this process."""
+        """Return whether the turns of a lane should begin in this process."""
         ...
 
 
@@ -300,7 +300,7 @@ class QueueOperations(WaitingTurns):
     # Going out
 
     async def claim(self, session_key: str | None = None) -> GatewayTurn | None:
-        """The next turn of a lane, or of the lane that has waited longest; None if none is ready."""
+        """Claim the next turn of a lane, or of the longest waiting lane; None if no turn is ready."""
         if session_key is not None:
             return await self._claim_lane(session_key)
         damaged: StorageCorruptError | None = None
@@ -323,7 +323,7 @@ class QueueOperations(WaitingTurns):
     async def ready_lanes(
         self, limit: int = READY_AT_ONCE, but_not: Iterable[str] = ()
     ) -> list[tuple[str, str | None]]:
-        """Lanes whose next turn may begin and their owners, but of some, those that waited longest first."""
+        """Return ready lanes with their owners, without *but_not*, the longest waiting first."""
         now, others = self._context.clock.now(), self._others
         sticky = None if others is None else others.sticky
         # Those of others are passed over for a while; some of ours may stand behind them.
@@ -338,7 +338,7 @@ class QueueOperations(WaitingTurns):
         return [(one.session_key, one.owner) for one in mine][:limit]
 
     async def time_until_ready(self) -> timedelta | None:
-        """How long until a lane becomes ready that is not; None if none will by itself."""
+        """Return the time until the next lane becomes ready; None if no lane will by itself."""
         now = self._context.clock.now()
         at = await self.read(partial(waiting.next_ready_time, now))
         return None if at is None else at - now
@@ -432,7 +432,7 @@ class QueueOperations(WaitingTurns):
         raise StorageError(session_key, f"no id was free in {MAX_TRIES} tries")
 
     async def _release_abandoned_lane(self, begun: Callable[[], tuple[str, ClaimedTurn | None]]) -> None:
-        """Whoever asked has gone: let others have the lane, and a turn that nobody works on wait again."""
+        """Let a lane go whose caller was cancelled: a turn that nobody works on waits again."""
 
         def look(change: Change) -> Transaction[LaneRow]:
             # This runs behind whatever was under way, of which it is known only now what it did.
@@ -474,7 +474,7 @@ class QueueOperations(WaitingTurns):
         return following
 
     def _remember_calm_lane(self, session_key: str, lane: KnownLane) -> None:
-        """The lane as it was left: most likely its next message finds it like that."""
+        """Remember a lane without turns: most likely its next message finds the lane like that."""
         self._calm[session_key] = lane
         if len(self._calm) > self._limits.remembered_lanes:
             del self._calm[next(iter(self._calm))]
@@ -486,16 +486,16 @@ class QueueOperations(WaitingTurns):
         return turn
 
     def has_turn(self, session_key: str, token: int) -> bool:
-        """Whether somebody in this process has that turn."""
+        """Return whether a caller in this process has that turn."""
         return (session_key, token) in self._given
 
     def find_turn_on(self, session_key: str) -> GatewayTurn | None:
-        """The turn of a lane that somebody in this process has and has not ended."""
+        """Return the turn of a lane that a caller in this process has and has not ended."""
         turns = (turn for (key, _), turn in self._given.items() if key == session_key)
         return next((turn for turn in turns if not turn.ended), None)
 
     async def give_turn_back(self, session_key: str, token: int) -> None:
-        """Let a turn wait again that began without anybody hearing of it."""
+        """Let a turn wait again that began while no caller heard of it."""
         held = TurnLease(session_key=session_key, epoch=self._context.db.ownership.epoch, token=token)
         with suppress(FencedError):
             self.note_lane(
@@ -545,7 +545,7 @@ class QueueOperations(WaitingTurns):
         self._admissions.lane_changed(session_key, waiting)
 
     def _make_starter(self, session_key: str | None = None) -> TurnStarter:
-        """Whoever begins a turn here; with the entry of that lane, as far as it is remembered."""
+        """Return the starter of turns in this process, with the remembered entry of that lane."""
         return TurnStarter(
             epoch=self._context.db.ownership.opening.epoch,
             new_session_id=self.new_session_id(),
@@ -560,12 +560,12 @@ class QueueOperations(WaitingTurns):
     def _name_speaker(
         self, message: InboundMessage, payload: str, routed: RoutedMessage
     ) -> tuple[InboundMessage, str]:
-        """The message, and as it is stored, with what a model is told of who said it."""
+        """Return the message with the name of its speaker for a model, and its stored form."""
         named = self._speakers.with_speaker_names(message, routed.key, routed.aliases)
         return named, payload if named is message else encode_message(named)
 
 
 def _find_following(session_key: str, found: Sequence[SettledTurn]) -> tuple[str, ClaimedTurn | None]:
-    """The turn that began when one on that lane ended, with its lane."""
+    """Return the turn that began when another one on that lane ended, with its lane."""
     following = found[-1].next if found else None
     return (session_key if following is None else following.held.session_key), following

@@ -1,16 +1,10 @@
 """The way of a message to its session: the lane, the cached entry, one shared lookup for many callers.
 
-The way of a message to its session: which lane, and whether the lane's session goes on.
-
 Nearly every message goes on with a session that is in the cache and not due for anything. For those one
 statement is enough, and it changes nothing unless the database agrees that the session is still the same. All
 others are decided inside the database transaction.
 
-The entries that were used last, so that most messages need not read theirs from the database.
-
-A copy in here may be out of date: whoever writes by it lets the database compare its version.
-
-Callers who want the same thing at the same time share one piece of work.
+A remembered entry may be out of date: a transaction that writes by it compares its version with the database.
 """
 
 from __future__ import annotations
@@ -43,25 +37,25 @@ from gateway_sessions.storage.transactions.sessions.find_or_create import (
 
 
 class EntryCache:
-    """As many entries as there is room for, by session key; the one kept longest ago makes room."""
+    """Entries by session key; the entry that was put in longest ago makes room."""
 
     def __init__(self, room: int) -> None:
         self._room = room
         self._entries: OrderedDict[str, SessionEntry] = OrderedDict()
 
     def get(self, session_key: str) -> SessionEntry | None:
-        """The lane's entry as it was when it was kept."""
+        """Return the lane's entry as it was when it was put in."""
         return self._entries.get(session_key)
 
     def put(self, entry: SessionEntry) -> None:
-        """Remember this as the lane's entry, longer than any other."""
+        """Remember the lane's entry, longer than any other entry."""
         self._entries[entry.session_key] = entry
         self._entries.move_to_end(entry.session_key)
         if len(self._entries) > self._room:
             self._entries.popitem(last=False)
 
     def clear(self) -> None:
-        """Remember nothing."""
+        """Forget all entries."""
         self._entries.clear()
 
 
@@ -76,7 +70,7 @@ class SingleFlight(Generic[T]):
         """Work under way; the future is made by the first who waits for it, and mostly nobody does."""
 
     async def share(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
-        """The outcome of *work*, or of the same work that is under way already."""
+        """Return the outcome of *work*, or of the same work that is under way already."""
         while key in self._flights:
             flight = await self._wait_for_flight(key)
             if not flight.cancelled():
@@ -110,7 +104,7 @@ MAX_TRIES: Final = 8
 
 
 class RoutedMessage(NamedTuple):
-    """What is asked for."""
+    """A message with its lane, as the database is asked about it."""
 
     source: SessionSource
     key: str
@@ -132,12 +126,12 @@ class Routing:
         self._context = context
         self._isolation = isolation
         self.alias_of = aliases
-        """Who knows the one id that all ids of a person share, if anybody does."""
+        """The resolver of the one id that all ids of a person share; None: each id stands for itself."""
         self._cache = cache
         self._flights: SingleFlight[SessionEntry] = SingleFlight()
 
     async def session_for(self, source: SessionSource, *, force_new: bool, touched: bool) -> SessionEntry:
-        """The session that goes on, or the new one in its place. Callers who ask at once share the answer."""
+        """Return the session that goes on, or the new one in its place. Callers at the same time share it."""
         message = (await self.route_message(source, touched=touched))._replace(force_new=force_new)
         alike = (message.key, source.chat_id, source.thread_id, source.participant_id, force_new, touched)
         return await self._flights.share(alike, partial(self._find_or_touch, message))
@@ -156,7 +150,7 @@ class Routing:
         return entry
 
     def _only_touches(self, entry: SessionEntry, message: RoutedMessage, now: datetime) -> bool:
-        """Whether the message goes on with the session and nothing else is to be written."""
+        """Return whether the message only touches the session, so that nothing else is to be written."""
         if message.force_new or not message.touched:
             return False
         asks = (message.source, self._isolation, message.aliases)
@@ -166,7 +160,7 @@ class Routing:
         return (await self.run_until_answered(message, find_or_create_session)).entry
 
     async def route_message(self, source: SessionSource, *, touched: bool) -> RoutedMessage:
-        """A message of that origin, as `ask` takes it."""
+        """Return a message of that origin with its lane."""
         aliases = NO_ALIASES if self.alias_of is None else await self._resolve_aliases(source)
         key = session_key(source, self._isolation, aliases)
         return RoutedMessage(source, key, aliases, force_new=False, touched=touched)
@@ -178,7 +172,7 @@ class Routing:
             [SessionRequest, Change], Transaction[T | ActiveWorkUnknown | AliasesUnknown | SessionIdTaken]
         ],
     ) -> T:
-        """Ask until the database has an answer: it may first want to know something that only we can tell."""
+        """Run a transaction until it has an answer: it may first need active work, an alias or another id."""
         asked: ActiveWorkUnknown | None = None
         active_work = False
         for _ in range(MAX_TRIES):
@@ -215,7 +209,7 @@ class Routing:
         return self._isolation
 
     def owner_of_message(self, message: RoutedMessage) -> str:
-        """Whose lane it is, as far as that is known without asking the database."""
+        """Return the owner of the message's lane, as far as memory tells."""
         known = self._cache.get(message.key)
         return (
             session_owner(message.source, self._isolation, message.aliases) if known is None else known.owner
@@ -234,15 +228,15 @@ class Routing:
         return found
 
     def known_entry(self, session_key: str) -> SessionEntry | None:
-        """The lane's entry as it is remembered; only the database says whether it is current."""
+        """Return the remembered entry of a lane; only the database knows whether it is current."""
         return self._cache.get(session_key)
 
     def remember_entry(self, entry: SessionEntry) -> None:
-        """Remember this as the lane's entry."""
+        """Remember the lane's entry."""
         self._cache.put(entry)
 
     async def scope_of(self, source: SessionSource) -> Scope:
-        """What the person who wrote may see, under all of their names."""
+        """Return the scope of the person who wrote, under all of their names."""
         return Scope.of(source, self._isolation, await self._resolve_aliases(source))
 
     async def _resolve_aliases(self, source: SessionSource) -> Mapping[str, str]:

@@ -44,11 +44,11 @@ T = TypeVar("T")
 logger: Final = logging.getLogger(__name__)
 
 MAX_PROBLEM: Final = 2000
-"""So much is kept of why a turn failed."""
+"""Characters that are kept of the problem of a failed turn."""
 
 
 class TurnKeeper(Protocol):
-    """What a turn needs of the store that gave it out."""
+    """The operations that a turn needs of its queue."""
 
     async def apply(self, transaction: Callable[[Change], Transaction[T]]) -> T:
         """Run a changing transaction."""
@@ -80,7 +80,7 @@ class TurnKeeper(Protocol):
 
 
 class EndedTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn left behind."""
+    """The outcome of a turn."""
 
     entry: SessionEntry | None
     """The session as it is now; None if the lane has none any more."""
@@ -103,13 +103,13 @@ class Turn:
         self._messages: tuple[InboundMessage, ...] = tuple(item.message for item in claimed.items)
         self._is_internal = all(item.message.internal for item in claimed.items)
         self._added = False
-        """Whether it may be about more than it began with, or that stands in the transcript already."""
+        """Whether the turn has taken in more messages or added to the transcript since it began."""
         self.entry: SessionEntry = claimed.entry
         """The session as it was when the turn began."""
 
     @property
     def messages(self) -> tuple[InboundMessage, ...]:
-        """What the turn is about: one message, or several that were merged."""
+        """The messages of the turn: one, or several that were merged."""
         return self._messages
 
     @property
@@ -139,12 +139,12 @@ class Turn:
 
     @property
     def recorded(self) -> bool:
-        """Whether an earlier try has put what the turn is about into the transcript, and perhaps more."""
+        """Whether an earlier try has put the messages of the turn into the transcript, and perhaps more."""
         return self._claimed.begun_before
 
     @property
     def admitted_at(self) -> datetime:
-        """When the first message was accepted."""
+        """The instant at which the first message was accepted."""
         return self._claimed.items[0].admitted_at
 
     @property
@@ -159,7 +159,7 @@ class Turn:
 
     @property
     def waiting(self) -> int:
-        """How many turns waited behind this one when it began."""
+        """The number of turns that waited behind this one when it began."""
         return self._claimed.waiting
 
     @property
@@ -168,7 +168,7 @@ class Turn:
         return self._ended
 
     async def transcript(self, limit: int | None = None) -> list[Chat]:
-        """What goes to a model: the conversation, with what the turn is about at its end."""
+        """Return the conversation for a model, with the messages of the turn at its end."""
         session_id = self.entry.session_id
         return await self._keeper.read(
             partial(transactions.turn_conversation, self._claimed.held, session_id, limit)

@@ -56,7 +56,7 @@ class KnownEvents:
 
 
 class WaitingCount(NamedTuple):
-    """How many turns waited when they were last counted, in all and by owner."""
+    """The number of turns that waited at the last count, in all and by owner."""
 
     total: int
     of_owners: Counter[str]
@@ -71,22 +71,22 @@ class WaitingTurns:
         self._most_of_a_lane = most_of_a_lane
         self._waiting: dict[str, int] = {}
         self._owners: dict[str, str] = {}
-        """Whose the lanes are on which turns wait."""
+        """The owners of the lanes on which turns wait."""
         self._of_owners: Counter[str] = Counter()
         self.total_waiting: int = 0
         """Turns that wait on all lanes."""
         self._counted: WaitingCount | None = None
         self.known_events: KnownEvents = KnownEvents()
-        """What was taken in lately."""
+        """The events that were taken in lately."""
         self._listener = DEAF
-        """Whoever works on the queue in this process."""
+        """The gateway that works on the queue in this process."""
 
     def attach_listener(self, listener: QueueListener) -> None:
         """Let a gateway hear from now on what becomes of the queue, in the place of an earlier one."""
         self._listener = listener
 
     async def count_waiting(self) -> None:
-        """Find out how much waits."""
+        """Count the waiting turns in the database."""
         if self._context.db.ownership.membership is None:
             # In line with all that changes it, so that nothing newer is forgotten.
             waiting = await self._context.db.write(waiting_turns.waiting_lanes)
@@ -99,7 +99,7 @@ class WaitingTurns:
         self._counted = WaitingCount(self.total_waiting, Counter(self._of_owners))
 
     async def _learn_known_events(self) -> None:
-        """Know again what was taken in before this process began and waits: it may be delivered once more."""
+        """Learn the events that were taken in by an earlier process and wait: they may be delivered again."""
         for one in reversed(await self.read(partial(waiting_turns.waiting_events, REMEMBERED_EVENTS))):
             self.known_events.remember(*one)
 
@@ -119,15 +119,15 @@ class WaitingTurns:
 
     @property
     def owners_waiting(self) -> int:
-        """Of how many owners turns wait."""
+        """The number of owners whose turns wait."""
         return len(self._of_owners)
 
     def waiting_on(self, session_key: str) -> int:
-        """How many turns wait on a lane."""
+        """Return the number of turns that wait on a lane."""
         return self._waiting.get(session_key, 0)
 
     def waiting_for(self, owner: str) -> int:
-        """How many turns wait on all lanes of one owner."""
+        """Return the number of turns that wait on all lanes of one owner."""
         return self._of_owners[owner]
 
     async def apply(self, transaction: Callable[[Change], Transaction[T]]) -> T:
@@ -139,16 +139,16 @@ class WaitingTurns:
         return await self._context.db.read(transaction)
 
     async def waiting_among(self, lanes: Collection[str]) -> list[ReadyLane]:
-        """Those of some lanes on which turns wait that may begin, now or later; the earliest first."""
+        """Return those of some lanes on which turns wait that may begin now or later, the earliest first."""
         return await self.read(partial(waiting_turns.waiting_lanes_among, sorted(lanes)))
 
     async def pull_turns_forward(self) -> None:
-        """The clock was set back: let no turn wait for as long as it was ahead."""
+        """Let no turn wait for as long as the clock was ahead, after it was set back."""
         now, debounce = self._context.clock.now(), self._context.longest_debounce
         await self._context.db.write(partial(clock_set_back.pull_turns_forward, now, debounce))
 
     async def put_turn_off(self, session_key: str, pause: timedelta) -> None:
-        """Let the lane's next turn not begin before that has passed; nothing happens to what waits."""
+        """Let the lane's next turn begin after that pause at the earliest; the queue stays as it is."""
         ready_at = to_micros(self._context.clock.now() + pause)
         lock = statements.lane_lock(session_key)
         await self._context.db.change(Statement("put_off_lane", (ready_at, session_key), lock=lock))
@@ -185,37 +185,37 @@ class WaitingTurns:
     # Looking, and changing what waits
 
     async def queue_depth(self, session_key: str) -> int:
-        """How many turns wait on a lane."""
+        """Return the number of turns that wait on a lane."""
         return await self.read(partial(waiting_turns.count_waiting, session_key))
 
     async def list_queued(self, session_key: str) -> list[QueuedMessage]:
-        """All that waits or runs on a lane."""
+        """Return all messages that wait or run on a lane."""
         return await self.read(partial(waiting_turns.list_queue, session_key))
 
     async def cancel_queued(self, session_key: str, seq: int, *, by: str) -> int:
-        """Take a waiting message out; how many messages were part of its turn."""
+        """Take a waiting message out; return how many messages were part of its turn."""
         return await self._rearrange(session_key, partial(waiting_turns.cancel_message, session_key, seq, by))
 
     async def clear_queue(self, session_key: str, *, by: str) -> int:
-        """Take everything out that waits; how many messages."""
+        """Take all waiting messages out; return their number."""
         return await self._rearrange(session_key, partial(waiting_turns.clear_queue, session_key, by))
 
     async def move_queued(self, session_key: str, seq: int, to: int) -> list[int]:
-        """Let a waiting turn begin as the *to*-th; the new order."""
+        """Let a waiting turn begin as the *to*-th; return the new order."""
         return await self._rearrange(session_key, lambda _: waiting_turns.move_turn(session_key, seq, to))
 
     async def dead_letters(self, limit: int, before: int | None) -> list[DeadLetter]:
-        """Messages whose turns failed for good, the newest first."""
+        """Return messages whose turns failed for good, the newest first."""
         return await self.read(partial(waiting_turns.dead_letters, limit, before or waiting_turns.FIRST))
 
     async def requeue_dead_letter(self, item_id: int) -> str:
-        """Let a dead letter wait again; its lane."""
+        """Let a dead letter wait again; return its lane."""
         lane = await self.apply(partial(waiting_turns.requeue_dead_letter, item_id))
         self.note_lane(lane)
         return lane.session_key
 
     async def forget(self, before: datetime) -> int:
-        """Forget what was settled before that; how many rows."""
+        """Forget what was settled before that instant; return the number of rows."""
         forgotten = 0
         while some := await self.apply(lambda _: waiting_turns.forget_settled(before)):
             forgotten += some
@@ -227,7 +227,7 @@ class WaitingTurns:
 
     @property
     def writes_begun(self) -> int:
-        """How many writes this process has begun."""
+        """The number of writes that this process has begun."""
         return self._context.db.writes_begun
 
     async def _rearrange(self, session_key: str, transaction: Callable[[Change], Transaction[T]]) -> T:

@@ -1,11 +1,7 @@
 """Operations that other programs may ask of the owner through the control socket, and its status.
 
-What the owner of a store does for other programs of the same user: it carries out what they ask for.
-
-What can be asked of the owner of a store through its control socket: a closed table of methods.
-
-To offer one more, write its name here. The annotations of the method say what its parameters may be and what
-the client gets, so nothing reaches a method that was not checked against them.
+The owner offers a closed table of methods to programs of the same user. To offer one more, add its name to
+the table. Requests and answers are checked against the annotations of the method.
 """
 
 from __future__ import annotations
@@ -112,7 +108,7 @@ class Operation:
 
 
 def find_part_of_operation(name: str) -> str:
-    """Which part of a store carries out that operation; `InvalidInputError` if none does."""
+    """Return the part of a store that carries out an operation; `InvalidInputError` if none does."""
     for part, names in OFFERED.items():
         if name in names:
             return part
@@ -138,7 +134,7 @@ def describe_operation(holder: Any, name: str) -> Operation:
 
 
 def _is_callable_type(hint: Any) -> bool:
-    """Whether a parameter is one to be called, which no message can carry."""
+    """Return whether a parameter takes a function, which no request can carry."""
     return any(get_origin(one) is Callable for one in (hint, *get_args(hint)))
 
 
@@ -151,7 +147,7 @@ logger: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerStatus:
-    """How the owner of a store is."""
+    """The status of the owner of a store."""
 
     pid: int
     program: str
@@ -159,19 +155,19 @@ class OwnerStatus:
     schema: int
     database: str
     epoch: int
-    """How often the store has been opened."""
+    """The number of times that the store has been opened."""
     generation: int
-    """Of what sessions.json shows."""
+    """The generation that sessions.json shows."""
     lanes: int
-    """How many have a session."""
+    """The number of lanes that have a session."""
     opened_at: datetime
     uptime_seconds: float
     draining: bool
     """Whether another process has asked this one to hand over."""
     agents: AgentCounts | None = None
-    """Of the gateway that runs on this store, if one does; a program of an earlier version tells nothing."""
+    """Agents of the gateway on this store, if one runs; a program of an earlier version tells nothing."""
     loop: LoopLag | None = None
-    """Of its event loop; None as long as nothing is known."""
+    """The lag of the owner's event loop; None until it was measured."""
 
 
 class WarmAgents(Protocol):
@@ -232,7 +228,7 @@ class Control:
         """Why nobody can ask this owner, if that is so."""
 
     async def status(self) -> OwnerStatus:
-        """How this owner is."""
+        """Return the status of this owner."""
         return OwnerStatus(
             pid=os.getpid(),
             program=await in_thread(program_version),

@@ -1,9 +1,4 @@
-"""Methods of `SessionStore` for conversations: reset, switch, branch, resume, and transcripts.
-
-What is done with a lane's conversation: compress it, branch off, go back, or choose its busy mode.
-
-Transcripts, by the names under which gateways know them.
-"""
+"""Methods of `SessionStore` for conversations: reset, switch, branch, resume, and transcripts."""
 
 from __future__ import annotations
 
@@ -152,7 +147,7 @@ class ConversationMethods(OpenStore):
         return True
 
     async def load_transcript(self, session_id: str, *, limit: int | None = None) -> list[Chat]:
-        """What goes to a model, always valid, of the last *limit* messages that belong to it."""
+        """Return the conversation for a model, always valid, from its last *limit* messages."""
         return await self.db.get_messages_as_conversation(session_id, limit=limit)
 
     async def rewind_session(self, session_id: str, n: int = 1) -> Rewind | None:

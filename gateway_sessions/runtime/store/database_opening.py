@@ -1,4 +1,4 @@
-"""The directory and the database of a store: where they are, and how the database is opened."""
+"""The directory and the database of a store: their place, and the opening of the database."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ MAX_BYTES: Final = 8 << 20
 
 @dataclass(slots=True, kw_only=True)
 class HermesImport:
-    """Takes in one home."""
+    """Imports one Hermes home."""
 
     db: SessionDB
     path: Path
@@ -58,7 +58,7 @@ class HermesImport:
         )
 
     async def run(self) -> ImportReport:
-        """Everything: sessions first, then the lanes that go on with them."""
+        """Import sessions first, then the lanes that go on with them, and return the report."""
         steps = ExitStack()
         try:
             home = await in_thread(partial(self._find_home))
@@ -136,7 +136,7 @@ class HermesImport:
     async def _report_known_session(
         self, session_id: str, here: KnownSession, extent: dict[str, int]
     ) -> None:
-        """A session with that id is here; perhaps Hermes has gone on with it since."""
+        """Report a session whose id is known here, unless an earlier import took it in as it is now."""
         if here.provenance is None:
             self._importer.add_finding(FindingKind.CLASH, "another session has its id", session_id)
         elif here.provenance != extent:
@@ -174,7 +174,7 @@ class HermesImport:
         return written
 
     def _report_lane_left(self, entry: SessionEntry, state: LaneState) -> None:
-        """Say so if a lane does not go on with the session that has just been brought along for it."""
+        """Report a lane that does not go on with the session that was just imported for it."""
         if not state.free and entry.session_id in self._new:
             there = state.session_id or "nothing"
             held = f"{entry.session_id} is on lane {state.holder}" if state.holder else "it can be resumed"
@@ -191,7 +191,7 @@ class HermesImport:
 async def rehearse_hermes_import(
     db: SessionDB, config: Config, path: str | Path, *, progress: Progress | None = None
 ) -> ImportReport:
-    """What `SessionStore.import_hermes` would do in a store with that database, which is only read."""
+    """Report what `SessionStore.import_hermes` would do in a store with that database, which is only read."""
     policies = await in_thread(config.policy_book)
     zone = ZoneInfo(policies.zone_name)
     flags = config.isolation

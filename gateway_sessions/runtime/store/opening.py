@@ -48,7 +48,7 @@ logger: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreOptions:
-    """What the embedding program gives a store besides its configuration."""
+    """The arguments of `SessionStore.open` besides the configuration."""
 
     has_active_processes: HasActiveProcesses | None = None
     hooks: tuple[tuple[str | None, Hook], ...] = ()
@@ -79,12 +79,12 @@ class StoreParts:
     incidents: Incidents
     started: StartReport
     cluster: Cluster | None
-    """The same store's other processes; None where there can be none."""
+    """The other processes that have the store open; None where there can be none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreAssembly:
-    """Everything known before a store is opened."""
+    """Opens the parts of a store from its configuration and options."""
 
     config: Config
     clock: Clock

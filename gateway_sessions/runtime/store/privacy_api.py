@@ -45,7 +45,7 @@ class PrivacyMethods(OpenStore):
             yield one
 
     async def was_erased(self, source: SessionSource, sent_at: object) -> bool:
-        """Whether a message that arrives now was sent before its sender was erased, and must be dropped."""
+        """Return whether a message was sent before its sender was erased, and must be dropped."""
         sent = parse_instant("sent_at", sent_at)
         scope = await self.scope_of(source)
         erased = [await self.db.erased_at(owner) for owner in sorted(scope.owners)]

@@ -57,7 +57,7 @@ class QueueMethods(OpenStore):
         return await self._parts.queue.stop_turn(session_key, by=by)
 
     async def queue_depth(self, session_key: str) -> int:
-        """How many turns wait on a lane."""
+        """Return the number of turns that wait on a lane."""
         return await self._parts.queue.queue_depth(session_key)
 
     async def list_queued(self, session_key: str) -> list[QueuedMessage]:

@@ -145,7 +145,7 @@ class SessionMethods(OpenStore):
         limit: int = PAGE,
         after: SessionEntry | None = None,
     ) -> list[SessionEntry]:
-        """What *scope* may see, the latest written first; *after* is the last of the page before."""
+        """Return the entries that *scope* may see, the latest written first; *after* is the last one read."""
         if limit < 1:
             problem = f"limit = {limit} must be 1 or more"
             raise InvalidInputError(problem)
@@ -171,7 +171,7 @@ class SessionMethods(OpenStore):
         return entry.session_id if entry is not None else None
 
     async def has_any_sessions(self) -> bool:
-        """Whether there has ever been a session."""
+        """Return whether there has ever been a session."""
         return await self._read(lists.any_session)
 
     async def explain(self, session_key: str) -> Explanation:
@@ -189,7 +189,7 @@ class SessionMethods(OpenStore):
         *,
         connected: Collection[str] | None = None,
     ) -> str:
-        """What to tell an agent about where it talks: a block for its system prompt, stable between turns.
+        """Return the block of a system prompt that says where the agent talks; it is stable between turns.
 
         *connected* names the platforms that are; without it, those that the configuration enables. With
         `privacy.redact_pii`, pseudonyms made with this store's own secret stand for names and ids. A first

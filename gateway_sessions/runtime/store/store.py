@@ -40,7 +40,7 @@ class SessionStore(
         pool: object | None = None,
         upkeep: bool = True,
     ) -> SessionStore:
-        """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
+        """Return a store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
 
         It is told so: its `drain_requested` is set, and it decides itself when it ends. A server that is away
         is waited for as long. *path* may also be
