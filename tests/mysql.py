@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from gateway_sessions.storage.engines.mysql.address import parse_address
-from gateway_sessions.storage.engines.mysql.asyncmy import ClosablePool, MySQLError, make_pool
+from gateway_sessions.storage.engines.mysql.asyncmy_types import ClosablePool, MySQLError, make_pool
 from gateway_sessions.storage.engines.mysql.connection import ConnectionLender, MySQLConnection
 from gateway_sessions.storage.engines.mysql.schema import migrate_database
 from gateway_sessions.storage.engines.server.driver import USUAL

@@ -182,34 +182,39 @@ class SessionDB(
 
     async def write(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction; when this returns, its commit is durable."""
-        self._check_running()
-        self.writes_begun += 1
-        for about_to_write in self.before_writes:
-            about_to_write()
+        self._count_write()
         try:
-            return await self.ownership.retry.run_with_retries(partial(self._engine.write, transaction))
+            if (retry := self.ownership.retry).is_opening:
+                return await retry.run_with_retries(partial(self._engine.write, transaction))
+            return await self._engine.write(transaction)
         finally:  # the index may have been waiting for this commit
-            self._index.wake()
+            self._index.woken.set()
 
     def begin_write(self, transaction: TransactionFactory[T]) -> Awaitable[T]:
         """Begin a transaction whose result is awaited later; an engine with a queue enters it at once."""
         self._check_running()
         self.writes_begun += 1
-        self._index.wake()
+        self._index.woken.set()
         return self._engine.write(transaction)
 
     def change(self, statement: Statement) -> Awaitable[int]:
         """Run one writing statement durably; return the number of changed rows."""
+        self._count_write()
+        return self._engine.change(statement)
+
+    def _count_write(self) -> None:
+        """Count a write, and let others begin theirs that shall share its commit."""
         self._check_running()
         self.writes_begun += 1
         for about_to_write in self.before_writes:
             about_to_write()
-        return self._engine.change(statement)
 
     async def read(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction that changes nothing; it sees everything acknowledged before."""
         self._check_running()
-        return await self.ownership.retry.run_with_retries(partial(self._engine.read, transaction))
+        if (retry := self.ownership.retry).is_opening:
+            return await retry.run_with_retries(partial(self._engine.read, transaction))
+        return await self._engine.read(transaction)
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:

@@ -50,6 +50,10 @@ class Ownership:
         self._secret = os.urandom(SECRET_BYTES)
         self._first_id = 0
         self.opening = meta.StoreOpening(0, last_change_id=0, install_secret=b"", generation=0, settled=False)
+        self.epoch: int = 0
+        """The number of this opening of the store."""
+        self.shared: SharedDatabase | None = engine.shared
+        """The database as several nodes share it; None where only one process can open it."""
         self.change_ids: Iterator[int] = itertools.count()
         """Rising ids for rows. Writing transactions take them, so that they rise in the order of commits."""
         self.entry_ids: Iterator[int] = itertools.count()
@@ -57,16 +61,6 @@ class Ownership:
         """Repeats what a server refuses while the store is being opened."""
         self.membership: Membership | None = self._membership_in(cluster, listener)
         """This process as one node of several that have the store open; None where only one process can."""
-
-    @property
-    def epoch(self) -> int:
-        """Return the number of this opening of the store."""
-        return self.opening.epoch
-
-    @property
-    def shared(self) -> SharedDatabase | None:
-        """Return the database as several nodes share it; None where only one process can open it."""
-        return self._engine.shared
 
     async def begin_epoch(self) -> None:
         """Begin an epoch: as the only owner, or as one node among others."""
@@ -114,7 +108,7 @@ class Ownership:
         self._on_joined(joined.opening)
 
     def _use_opening(self, opening: meta.StoreOpening) -> None:
-        self.opening = opening
+        self.opening, self.epoch = opening, opening.epoch
         self.entry_ids = itertools.count(opening.epoch << EPOCH_BITS)
 
     async def _describe_blockers(self) -> str:

@@ -26,7 +26,7 @@ from gateway_sessions._process.retry import Backoff
 from gateway_sessions.core.identity.hermes_keys import spell_for_hermes
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.entries import Dialect
-from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder, parse_snapshot
+from gateway_sessions.core.sessions_json.file_format import SnapshotEncoder, parse_snapshot
 from gateway_sessions.errors import GatewaySessionsError, SnapshotError, StoreStoppedError
 from gateway_sessions.ports import Clock, Reader
 from gateway_sessions.storage.database import SessionDB

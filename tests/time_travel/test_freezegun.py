@@ -15,7 +15,7 @@ from freezegun.api import FrozenDateTimeFactory
 from gateway_sessions import Config, EndReason, SessionResetPolicy, SessionSource, SystemClock
 from gateway_sessions.config import Durability, SessionDBConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.core.sessions.reset_policy import ResetMode
-from gateway_sessions.core.sessions_json.snapshot import parse_snapshot
+from gateway_sessions.core.sessions_json.file_format import parse_snapshot
 from gateway_sessions.runtime.store.store import SessionStore
 
 NOON = "2026-03-07 12:00:00"

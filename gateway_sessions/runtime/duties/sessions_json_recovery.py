@@ -19,8 +19,7 @@ import msgspec
 
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.core.identity.keys import Isolation
-from gateway_sessions.core.sessions_json.import_plan import plan_import
-from gateway_sessions.core.sessions_json.snapshot import (
+from gateway_sessions.core.sessions_json.file_format import (
     MAX_TAIL,
     RejectedEntry,
     SnapshotContent,
@@ -28,6 +27,7 @@ from gateway_sessions.core.sessions_json.snapshot import (
     read_tail,
     verify_checksum,
 )
+from gateway_sessions.core.sessions_json.import_plan import plan_import
 from gateway_sessions.errors import InvalidSnapshotError, StorageUnavailableError
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.observability.incidents import Incidents

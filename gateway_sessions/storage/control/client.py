@@ -26,7 +26,8 @@ from gateway_sessions.core.control_protocol import (
 )
 from gateway_sessions.core.identity.row_ids import ids_to_text
 from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError
-from gateway_sessions.storage.control.socket import FrameStream, find_address, is_trusted_peer, owner_of_home
+from gateway_sessions.storage.control.frames import FrameStream
+from gateway_sessions.storage.control.socket_address import find_address, is_trusted_peer, owner_of_home
 from gateway_sessions.storage.files.threads import in_thread
 
 GREETING_SECONDS: Final = 5.0

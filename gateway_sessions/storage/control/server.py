@@ -38,9 +38,9 @@ from gateway_sessions.errors import (
     InvalidInputError,
     UnsupportedStorageError,
 )
-from gateway_sessions.storage.control.socket import (
+from gateway_sessions.storage.control.frames import FrameStream
+from gateway_sessions.storage.control.socket_address import (
     HAS_SOCKETS,
-    FrameStream,
     forget_address,
     is_trusted_peer,
     prepare_address,

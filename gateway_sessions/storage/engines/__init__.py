@@ -1,7 +1,5 @@
 """Database engines: each runs transactions on SQLite, PostgreSQL or MySQL and raises our errors.
 
-- ``index_column``: The search column of server databases: the tokens that are written with each message,
-  and queries.
 - ``membership``: A node's membership in a cluster: its heartbeats, and when it must not act because none
   arrived.
 - ``migrations``: Schema versions: which migrations a database needs, and when it is too new or too old to
@@ -12,7 +10,10 @@
 - ``protocol``: `Engine`: the protocol that a database implements, with parts for shared and for embedded
   ones.
 - ``registry``: The choice of an engine by a URL or path, and the providers that other packages register.
+- ``search_column``: The search column of server databases: the tokens that are written with each message,
+  and queries.
 - ``server``: Parts that the PostgreSQL and the MySQL engine share.
-- ``sqlite``: The SQLite engine: the file of a store, its threads, backups and the salvage of damaged files.
+- ``sqlite``: The SQLite engine: the file of a store, its threads, backups and the salvage of damaged
+  files.
 - ``upgrade``: Open a database without its store, and bring its schema up to date on request.
 """

@@ -42,23 +42,27 @@ class OpeningRetry:
         """*blockers* names the connections that hold locks; it is None for a file, which is not retried."""
         self.wait = wait
         self._blockers = blockers
+        self.is_opening: bool = False
+        """True inside of a block that opens the store: outside, nothing is repeated."""
         self._since: float | None = None
-        self._open = 0
+        self._open_blocks = 0
 
     @contextmanager
     def while_opening(self) -> Generator[None]:
         """Allow retries until the end of the block. The wait counts from the first such block."""
         if self._since is None:
             self._since = _now()
-        self._open += 1
+        self._open_blocks += 1
+        self.is_opening = True
         try:
             yield
         finally:
-            self._open -= 1
+            self._open_blocks -= 1
+            self.is_opening = self._open_blocks > 0
 
     async def run_with_retries(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Return the result of *attempt*, which is repeated while the store is being opened."""
-        if not self._open or self._blockers is None:
+        if not self.is_opening or self._blockers is None:
             return await attempt()
         failures = 0
         while True:

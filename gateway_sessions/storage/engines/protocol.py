@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.ports import Clock, Driver, TransactionFactory
-from gateway_sessions.storage.engines.index_column import TokenLanguage
+from gateway_sessions.storage.engines.search_column import TokenLanguage
 
 T = TypeVar("T")
 

@@ -22,8 +22,8 @@ from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.entries import entry_from_json
+from gateway_sessions.core.sessions_json.file_format import RejectedEntry, SnapshotContent, parse_snapshot
 from gateway_sessions.core.sessions_json.import_plan import Continuation, our_key, plan_import
-from gateway_sessions.core.sessions_json.snapshot import RejectedEntry, SnapshotContent, parse_snapshot
 from gateway_sessions.errors import InvalidInputError, InvalidSnapshotError, StorageCorruptError
 from gateway_sessions.storage.engines.sqlite.errors import translate_error
 from gateway_sessions.storage.files.atomic_file import read_whole_file

@@ -15,7 +15,7 @@ import msgspec
 
 from gateway_sessions.core.notices.human_units import counted_with_example
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.sessions_json.snapshot import parse_snapshot
+from gateway_sessions.core.sessions_json.file_format import parse_snapshot
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.engines.sqlite.backup import BACKUPS, backups_in, open_read_only

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -44,6 +45,9 @@ class IndexReport:
 class SearchIndex(Protocol):
     """Finds messages by their words."""
 
+    woken: asyncio.Event
+    """Set when there may be new messages, for which the index then looks."""
+
     @property
     def report(self) -> IndexReport:
         """Return the state of the index."""
@@ -66,10 +70,6 @@ class SearchIndex(Protocol):
         *highest* is the largest row id of earlier owners; *orderly* is True if the last of them has closed
         the store.
         """
-        ...
-
-    def wake(self) -> None:
-        """Look for new messages, as there may be some."""
         ...
 
     async def catch_up(self) -> None:

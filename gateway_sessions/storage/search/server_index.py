@@ -32,7 +32,7 @@ from gateway_sessions.core.search.stems import NO_STEMS, Stems
 from gateway_sessions.core.search.tokenizer import TOKENISER
 from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.ports import Driver, Reader, Row, Rows, Statement, Transaction
-from gateway_sessions.storage.engines.index_column import TokenLanguage
+from gateway_sessions.storage.engines.search_column import TokenLanguage
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.search.protocol import (
     INDEXING_BACKOFF,
@@ -305,7 +305,7 @@ class ServerSearchIndex:
         self._truth = truth
         self._language = language
         self._report = IndexReport(IndexState.EMPTY)
-        self._woken = asyncio.Event()
+        self.woken: asyncio.Event = asyncio.Event()
         # Removing all tokens and writing some must not mix: `is_made_by_us` would be untrue.
         self._one_at_a_time = asyncio.Lock()
         self._serving = False
@@ -318,10 +318,6 @@ class ServerSearchIndex:
     def report(self) -> IndexReport:
         """Return the state of the index."""
         return self._report
-
-    def wake(self) -> None:
-        """Look for changed messages, as there may be some."""
-        self._woken.set()
 
     def start(self, tasks: TaskGroup, highest: int, *, orderly: bool) -> None:
         """Begin to write missing tokens in the background."""
@@ -358,7 +354,7 @@ class ServerSearchIndex:
         self._check_serving()
         async with self._one_at_a_time:
             await self._remove_all_tokens()
-        self.wake()
+        self.woken.set()
 
     async def forget_removed(self) -> None:
         """Do nothing: the tokens of a message were removed with its row."""
@@ -389,7 +385,7 @@ class ServerSearchIndex:
 
     async def _fill_and_wait(self) -> None:
         """Write all missing tokens, then wait until messages may have changed."""
-        self._woken.clear()
+        self.woken.clear()
         loop = asyncio.get_running_loop()
         began = loop.time()
         while not await self._write_some_tokens():
@@ -397,7 +393,7 @@ class ServerSearchIndex:
                 loop.time() - began
             )  # as long as the step took: half of the time is for other work
             began = loop.time()
-        await self._woken.wait()
+        await self.woken.wait()
         await anyio.sleep(GATHER_SECONDS)
 
     async def _write_some_tokens(self) -> bool:

@@ -201,7 +201,7 @@ class SqliteSearchIndex:
         self._calm = asyncio.Event()
         """Set while no search runs."""
         self._calm.set()
-        self._woken = asyncio.Event()
+        self.woken: asyncio.Event = asyncio.Event()
         self._hurried = asyncio.Event()
         self._opening_tried = asyncio.Event()
         """Set once the file was opened, or could not be."""
@@ -220,10 +220,6 @@ class SqliteSearchIndex:
     def stem_with(self, stems: Stems) -> None:
         """Use these stems for new documents from now on."""
         self._stems = stems
-
-    def wake(self) -> None:
-        """Look for new messages, as there may be some."""
-        self._woken.set()
 
     def start(self, tasks: TaskGroup, highest: int, *, orderly: bool = True) -> None:
         """Begin to index new messages in the background.
@@ -328,12 +324,12 @@ class SqliteSearchIndex:
 
     def _wake_at_once(self) -> None:
         self._hurried.set()
-        self._woken.set()
+        self.woken.set()
 
     async def _index_and_wait(self) -> None:
         """Index all new messages, then wait until there may be more."""
         waiting = len(self._catch_up_waiters)
-        self._woken.clear()
+        self.woken.clear()
         self._hurried.clear()
         while not await self._take_step():
             await self._pause(self._step_seconds)
@@ -341,7 +337,7 @@ class SqliteSearchIndex:
         _wake_first(self._catch_up_waiters, waiting)
         if not self._catch_up_waiters:
             with anyio.move_on_after(self._check_at - asyncio.get_running_loop().time()):
-                await self._woken.wait()
+                await self.woken.wait()
             await self._pause(GATHER_SECONDS)
             await self._check_if_due()
 

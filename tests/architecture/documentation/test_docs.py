@@ -38,7 +38,7 @@ from gateway_sessions.core.queue.state_machine import (
 )
 from gateway_sessions.core.sessions.state_machine import Event
 from gateway_sessions.core.sessions_json.entries import entry_to_dict
-from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder
+from gateway_sessions.core.sessions_json.file_format import SnapshotEncoder
 from gateway_sessions.sessions import ResumeReason
 from gateway_sessions.storage.api.sessions import SessionRowMethods
 from gateway_sessions.storage.api.transcripts import TranscriptMethods

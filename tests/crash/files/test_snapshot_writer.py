@@ -9,7 +9,7 @@ import pytest
 
 from gateway_sessions import SessionDB, SessionStore
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
-from gateway_sessions.core.sessions_json.snapshot import verify_checksum
+from gateway_sessions.core.sessions_json.file_format import verify_checksum
 from gateway_sessions.errors import SnapshotError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.storage.sessions_json import SnapshotForm, SnapshotWriter
 from gateway_sessions.storage.tables import meta

@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from gateway_sessions.core.instants import from_micros
-from gateway_sessions.core.sessions_json.snapshot import parse_snapshot, verify_checksum
+from gateway_sessions.core.sessions_json.file_format import parse_snapshot, verify_checksum
 from gateway_sessions.storage.tables.sql_files import load_queries
 from tests.crash.kills.gateway_workload import check_gateway
 from tests.crash.kills.queue_workload import check_queue

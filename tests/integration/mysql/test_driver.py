@@ -12,7 +12,7 @@ import pytest
 from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.errors import InvalidInputError, StorageUnavailableError
 from gateway_sessions.ports import Statement, Transaction
-from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
+from gateway_sessions.storage.engines.mysql.asyncmy_types import MySQLError
 from gateway_sessions.storage.engines.mysql.connection import ConnectionLender, MySQLConnection
 from gateway_sessions.storage.engines.mysql.engine import MySQLDriver, close_pool, open_pool
 from gateway_sessions.storage.engines.mysql.errors import FOREIGN

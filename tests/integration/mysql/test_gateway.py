@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from gateway_sessions.config import Provider
-from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
+from gateway_sessions.storage.engines.mysql.asyncmy_types import MySQLError
 from tests.integration.servers.gateway_on_server import Address, GatewayOnServer
 from tests.mysql import open_connection
 

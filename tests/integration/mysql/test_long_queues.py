@@ -6,8 +6,8 @@ from typing import TypeVar
 import pytest
 
 from gateway_sessions.ports import Transaction
-from gateway_sessions.storage.engines.index_column import FULLTEXT
 from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
+from gateway_sessions.storage.engines.search_column import FULLTEXT
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables.sql_files import load_queries
 from tests.integration.servers.long_queues import Bench, LongQueues

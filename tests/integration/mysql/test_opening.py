@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from gateway_sessions.storage.engines.mysql import schema
-from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
+from gateway_sessions.storage.engines.mysql.asyncmy_types import MySQLError
 from gateway_sessions.storage.engines.mysql.connection import first_lock_queries
 from tests.integration.mysql.test_gateway import OTHERS
 from tests.integration.servers.opening_on_server import OpeningOnServer

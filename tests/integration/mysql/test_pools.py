@@ -9,7 +9,7 @@ import pytest
 from gateway_sessions import SessionSource, SessionStore
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.engines.mysql.address import parse_address
-from gateway_sessions.storage.engines.mysql.asyncmy import ClosablePool, make_pool
+from gateway_sessions.storage.engines.mysql.asyncmy_types import ClosablePool, make_pool
 from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.gateway.gateway_harness import open_harness
 from tests.integration.servers.nodes import BRISK, config_on, wait_until

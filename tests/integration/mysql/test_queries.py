@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
+from gateway_sessions.storage.engines.mysql.asyncmy_types import MySQLError
 from gateway_sessions.storage.tables.sql_files import Query, load_migrations, load_queries
 from tests.mysql import lend_pool, migrated_database_at, open_connection
 from tests.raw_sql import migrated_in_memory

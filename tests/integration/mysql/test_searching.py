@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions import Scope, SessionDB
-from gateway_sessions.storage.engines.index_column import FULLTEXT
+from gateway_sessions.storage.engines.search_column import FULLTEXT
 from gateway_sessions.storage.search import server_index
 from gateway_sessions.storage.search.protocol import IndexState
 from tests.mysql import open_connection

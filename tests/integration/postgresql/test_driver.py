@@ -17,8 +17,8 @@ from gateway_sessions.core.committed_changes import SessionEnd
 from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.errors import ForeignDatabaseError, InvalidInputError, StorageUnavailableError
 from gateway_sessions.ports import Statement
-from gateway_sessions.storage.engines.postgresql.connection import PostgresConnection
 from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
+from gateway_sessions.storage.engines.postgresql.transaction import PostgresConnection
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.sql_files import load_migrations

@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 
 from gateway_sessions.ports import Transaction
-from gateway_sessions.storage.engines.index_column import TSVECTOR
-from gateway_sessions.storage.engines.postgresql.connection import PostgresConnection
+from gateway_sessions.storage.engines.postgresql.transaction import PostgresConnection
+from gateway_sessions.storage.engines.search_column import TSVECTOR
 from gateway_sessions.storage.engines.server.driver import USUAL
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables.sql_files import load_queries

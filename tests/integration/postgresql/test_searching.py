@@ -11,8 +11,8 @@ import pytest
 from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.search.tokenizer import tokens_of_text
 from gateway_sessions.errors import StorageError, StorageUnavailableError
-from gateway_sessions.storage.engines.index_column import TSVECTOR
 from gateway_sessions.storage.engines.postgresql.locks import lock_number
+from gateway_sessions.storage.engines.search_column import TSVECTOR
 from gateway_sessions.storage.search import server_index
 from gateway_sessions.storage.search.protocol import IndexState
 from gateway_sessions.storage.search.server_index import TOO_LONG

@@ -12,9 +12,9 @@ from gateway_sessions.core.committed_changes import SessionEnd
 from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.errors import GatewaySessionsError, InvalidInputError, StorageUnavailableError
 from gateway_sessions.ports import Statement, Transaction, together
-from gateway_sessions.storage.engines.postgresql.connection import PostgresConnection
 from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from gateway_sessions.storage.engines.postgresql.locks import lock_number
+from gateway_sessions.storage.engines.postgresql.transaction import PostgresConnection
 from gateway_sessions.storage.engines.server import batching
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables.statements import lane_lock, session_lock

@@ -18,7 +18,7 @@ from gateway_sessions.core.sessions.entry import MODEL_OVERRIDE_KEYS, SessionEnt
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import PRESETS, Require, ResetMode, SessionResetPolicy
 from gateway_sessions.core.sessions_json.entries import Dialect, entry_from_json, entry_to_dict
-from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder, parse_snapshot, verify_checksum
+from gateway_sessions.core.sessions_json.file_format import SnapshotEncoder, parse_snapshot, verify_checksum
 from gateway_sessions.errors import InvalidInputError, InvalidSnapshotError
 
 # In a zone that moves its clocks an hour comes twice a year, and Hermes has one spelling for both passes:

@@ -30,7 +30,7 @@ from gateway_sessions.core.search.results import SearchResult
 from gateway_sessions.core.search.stems import Stemming
 from gateway_sessions.core.search.tokenizer import tokens_of_text
 from gateway_sessions.core.search.tsquery import tsquery_of
-from gateway_sessions.storage.engines.index_column import TSVECTOR, TokenLanguage
+from gateway_sessions.storage.engines.search_column import TSVECTOR, TokenLanguage
 from gateway_sessions.testing import FakeClock
 from tests.mysql import empty_database as empty_mysql
 from tests.postgresql import admin_connection, empty_database

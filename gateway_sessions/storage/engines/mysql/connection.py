@@ -35,7 +35,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
 )
 from gateway_sessions.ports import Row
-from gateway_sessions.storage.engines.mysql.asyncmy import (
+from gateway_sessions.storage.engines.mysql.asyncmy_types import (
     CHARSET,
     Connection,
     MySQLError,

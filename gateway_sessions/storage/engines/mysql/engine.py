@@ -19,25 +19,32 @@ import asyncmy
 
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import TransactionFactory
-from gateway_sessions.storage.engines.index_column import FULLTEXT, TokenLanguage
 from gateway_sessions.storage.engines.migrations import require_current_schema
 from gateway_sessions.storage.engines.mysql.address import parse_address
-from gateway_sessions.storage.engines.mysql.asyncmy import (
+from gateway_sessions.storage.engines.mysql.asyncmy_types import (
     ClosablePool,
     Connection,
     MySQLError,
     Pool,
     make_pool,
 )
-from gateway_sessions.storage.engines.mysql.blockers import who_holds_locks
 from gateway_sessions.storage.engines.mysql.connection import (
     ConnectionLender,
     MySQLConnection,
     borrow_connection,
 )
-from gateway_sessions.storage.engines.mysql.errors import FOREIGN, PLACE, TROUBLES, WHAT, translate_error
+from gateway_sessions.storage.engines.mysql.errors import (
+    FOREIGN,
+    PLACE,
+    TROUBLES,
+    WHAT,
+    is_missing_right,
+    translate_error,
+)
 from gateway_sessions.storage.engines.mysql.schema import migrate_database, read_schema_state
 from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS
+from gateway_sessions.storage.engines.search_column import FULLTEXT, TokenLanguage
+from gateway_sessions.storage.engines.server.blockers import Blocker, describe_blockers
 from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, ServerDriver, ServerLimits
 from gateway_sessions.storage.engines.server.engine import ReadingServerEngine, SharedServerEngine
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
@@ -56,6 +63,31 @@ _CLOSE_SECONDS: Final = 10.0
 """The time for which running transactions may go on when the engine stops."""
 _NO_TLS: Final = (ssl.SSLError, ConnectionResetError)
 """The errors of a server that does not know TLS."""
+
+
+_WHO: Final = """
+    SELECT processes.id, processes.user, processes.host,
+        timestampdiff(SECOND, transactions.trx_started, now()), processes.command = 'Sleep'
+    FROM information_schema.innodb_trx AS transactions
+    JOIN information_schema.processlist AS processes ON processes.id = transactions.trx_mysql_thread_id
+    WHERE processes.db = database() AND processes.id <> connection_id()
+    ORDER BY transactions.trx_started LIMIT 3
+"""
+_UNKNOWN: Final = "grant PROCESS to this login to be told which connection holds it"
+
+
+async def who_holds_locks(link: MySQLConnection) -> str:
+    """Return a sentence about the connections that are in a transaction of the database."""
+    try:
+        rows = await link.fetch(_WHO)
+    except MySQLError as error:
+        if not is_missing_right(error):
+            raise
+        return _UNKNOWN
+    return describe_blockers(
+        Blocker(connection=number, where=f"{user} at {host}", seconds=float(seconds), idle=bool(idle))
+        for number, user, host, seconds, idle in rows
+    )
 
 
 class MySQLDriver(ServerDriver):

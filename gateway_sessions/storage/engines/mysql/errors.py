@@ -16,7 +16,7 @@ from gateway_sessions.errors import (
     StorageLockedError,
     StorageUnavailableError,
 )
-from gateway_sessions.storage.engines.mysql.asyncmy import (
+from gateway_sessions.storage.engines.mysql.asyncmy_types import (
     DataError,
     IntegrityError,
     InterfaceError,

@@ -19,7 +19,7 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.storage.engines.migrations import SchemaVersion, plan_migrations
-from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
+from gateway_sessions.storage.engines.mysql.asyncmy_types import MySQLError
 from gateway_sessions.storage.engines.mysql.connection import MARIADB, MYSQL, MySQLConnection, server_kind
 from gateway_sessions.storage.engines.mysql.errors import WHAT, translate_error
 from gateway_sessions.storage.engines.sqlite.schema import split_statements

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import asyncpg
 
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.storage.engines.index_column import TSVECTOR, TokenLanguage
 from gateway_sessions.storage.engines.migrations import require_current_schema
-from gateway_sessions.storage.engines.postgresql.connection import PostgresConnection, compose_queries
 from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, PLACE, TROUBLES, WHAT
 from gateway_sessions.storage.engines.postgresql.notifications import (
     NO_ADDRESS,
@@ -29,7 +27,9 @@ from gateway_sessions.storage.engines.postgresql.notifications import (
     program_name_setting,
 )
 from gateway_sessions.storage.engines.postgresql.schema import migrate_database, read_schema_version
+from gateway_sessions.storage.engines.postgresql.transaction import PostgresConnection, compose_queries
 from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS
+from gateway_sessions.storage.engines.search_column import TSVECTOR, TokenLanguage
 from gateway_sessions.storage.engines.server.batching import GroupingDriver
 from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, ServerLimits
 from gateway_sessions.storage.engines.server.engine import ReadingServerEngine, SharedServerEngine

@@ -11,9 +11,9 @@ import asyncpg
 
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import TransactionFactory
-from gateway_sessions.storage.engines.index_column import TokenLanguage
-from gateway_sessions.storage.engines.postgresql.connection import PostgresConnection
 from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, translate_error
+from gateway_sessions.storage.engines.postgresql.transaction import PostgresConnection
+from gateway_sessions.storage.engines.search_column import TokenLanguage
 from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables.sql_files import Query

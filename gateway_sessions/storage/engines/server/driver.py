@@ -28,7 +28,7 @@ from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.ports import Reader, Statement, TransactionFactory
-from gateway_sessions.storage.engines.index_column import TokenLanguage
+from gateway_sessions.storage.engines.search_column import TokenLanguage
 from gateway_sessions.storage.engines.server.executor import (
     BegunTransaction,
     Compose,

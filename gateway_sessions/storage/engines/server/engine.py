@@ -13,8 +13,8 @@ from anyio.abc import TaskGroup
 from gateway_sessions.core.cluster import SLOTS
 from gateway_sessions.errors import GatewaySessionsError, StorageError
 from gateway_sessions.ports import Clock, Statement, TransactionFactory
-from gateway_sessions.storage.engines.index_column import TokenLanguage
 from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS, SharedDatabase, Upkeep
+from gateway_sessions.storage.engines.search_column import TokenLanguage
 from gateway_sessions.storage.engines.server.driver import ServerDriver
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.home import own_home, prepare_home

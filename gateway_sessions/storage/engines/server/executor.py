@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Row, Statement, Transaction, TransactionFactory
-from gateway_sessions.storage.engines.index_column import TokenLanguage, with_tokens
+from gateway_sessions.storage.engines.search_column import TokenLanguage, with_tokens
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables.sql_files import Query
 

@@ -26,9 +26,9 @@ from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.errors import NoStoreError, StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock, Reader, Statement, TransactionFactory
-from gateway_sessions.storage.engines.index_column import TokenLanguage
 from gateway_sessions.storage.engines.migrations import require_current_schema
 from gateway_sessions.storage.engines.protocol import Upkeep, VacuumReport
+from gateway_sessions.storage.engines.search_column import TokenLanguage
 from gateway_sessions.storage.engines.sqlite import backup
 from gateway_sessions.storage.engines.sqlite.backup import BACKUPS, back_up, keep_newest, newest_backup
 from gateway_sessions.storage.engines.sqlite.errors import translate_error

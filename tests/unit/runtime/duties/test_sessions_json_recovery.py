@@ -13,7 +13,7 @@ import pytest
 
 from gateway_sessions import GatewaySessionsError, SessionDB
 from gateway_sessions.config import SnapshotMode
-from gateway_sessions.core.sessions_json.snapshot import verify_checksum
+from gateway_sessions.core.sessions_json.file_format import verify_checksum
 from gateway_sessions.storage.tables import entries
 from tests.raw_sql import execute_sql
 from tests.unit.runtime.store_fixtures import all_stored_entries, config_with_snapshot, dm_source, open_store

@@ -26,10 +26,10 @@ from gateway_sessions.core.control_protocol import (
 from gateway_sessions.errors import ControlError, UnsupportedStorageError
 from gateway_sessions.storage.control import client
 from gateway_sessions.storage.control import server as control_server
-from gateway_sessions.storage.control import socket as control_address
+from gateway_sessions.storage.control import socket_address as control_address
 from gateway_sessions.storage.control.client import ask_to_drain, connect_to_owner
 from gateway_sessions.storage.control.server import ControlServer
-from gateway_sessions.storage.control.socket import find_address, prepare_address
+from gateway_sessions.storage.control.socket_address import find_address, prepare_address
 
 GREETING = Greeting(protocol=PROTOCOL, program="1", schema=2, pid=3, database="/there/sessions.db")
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gateway_sessions.ports import Row, Statement, Transaction, together
-from gateway_sessions.storage.engines.index_column import TSVECTOR
-from gateway_sessions.storage.engines.postgresql.connection import compose_queries
+from gateway_sessions.storage.engines.postgresql.transaction import compose_queries
+from gateway_sessions.storage.engines.search_column import TSVECTOR
 from gateway_sessions.storage.engines.server.batching import ParallelTransaction, run_side_by_side
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables.sql_files import Query

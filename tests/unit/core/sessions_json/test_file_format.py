@@ -11,7 +11,7 @@ import pytest
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.entries import Dialect
-from gateway_sessions.core.sessions_json.snapshot import (
+from gateway_sessions.core.sessions_json.file_format import (
     MAX_TAIL,
     SnapshotContent,
     SnapshotEncoder,

@@ -1,4 +1,4 @@
-"""The path and the peer check of the control socket, and frames sent over it within deadlines.
+"""The path of the control socket of a home, and the check of the user at its other end.
 
 The system bounds the path of a socket to about a hundred bytes. A home with a longer path has its socket in
 a directory of this user, below the one that the system gives to running programs, and a note in the home
@@ -7,7 +7,6 @@ holds the path.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import os
@@ -16,13 +15,9 @@ import stat
 import struct
 import sys
 import tempfile
-from collections import deque
 from pathlib import Path
 from typing import Final
 
-import anyio
-
-from gateway_sessions.core.control_protocol import FrameDecoder, encode_frame
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.storage.files.atomic_file import read_whole_file, write_atomically
 from gateway_sessions.storage.files.private_files import make_private_directory
@@ -114,43 +109,3 @@ def _runtime_directory() -> Path:
     if given and Path(given).is_dir():
         return Path(given) / "gateway-sessions"
     return Path(tempfile.gettempdir()) / f"gateway-sessions-{os.geteuid()}"
-
-
-CHUNK: Final = 1 << 16
-"""Bytes that are read at once."""
-
-
-class FrameStream:
-    """Sends and receives frames. After an error it cannot be used again."""
-
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, receives: int, sends: int
-    ) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._frames = FrameDecoder(receives)
-        self._sends = sends
-        self._received: deque[bytes] = deque()
-
-    async def send(self, value: object, *, seconds: float) -> None:
-        """Send one value; raise `TimeoutError` if the other side does not take it in time."""
-        data = encode_frame(value, self._sends)
-        with anyio.fail_after(seconds):
-            self._writer.write(data)
-            await self._writer.drain()
-
-    async def receive(self, *, seconds: float, idle: float | None = None) -> bytes:
-        """Return the next frame, within *seconds* of its first byte, which may take *idle* to arrive."""
-        if idle is not None and not self._received and not self._frames.has_partial_frame:
-            with anyio.fail_after(idle):
-                await self._receive_bytes()
-        with anyio.fail_after(seconds):
-            while not self._received:
-                await self._receive_bytes()
-        return self._received.popleft()
-
-    async def _receive_bytes(self) -> None:
-        data = await self._reader.read(CHUNK)
-        if not data:
-            raise ConnectionResetError
-        self._received.extend(self._frames.feed(data))

@@ -1,6 +1,6 @@
 """Several queries become one that answers in a single row."""
 
-from gateway_sessions.storage.engines.postgresql.connection import compose_queries
+from gateway_sessions.storage.engines.postgresql.transaction import compose_queries
 from gateway_sessions.storage.tables.sql_files import Query
 
 FIND = Query("SELECT a FROM t WHERE b = $1 AND c = $2")
