@@ -2,8 +2,6 @@
 
 - ``delivery``: `Delivery`: sends the outbox of one account in order, retries failures, and keeps a
   platform's pauses.
-- ``durable_notices``: Durable notices: owed in the same transaction as the message or command that they
-  are about.
 - ``notices``: Hints that may be lost, such as notices about messages that came in, sent at once and never
   repeated.
 - ``sent_marks``: Notes that replies were sent, written in batches or with the next transaction.

@@ -3,10 +3,9 @@
 - ``backups``: The duty that copies the database at intervals and keeps the newest verified copies.
 - ``cluster``: A node at work in a cluster: it takes over lanes of dead nodes, leads, and is notified by
   others.
-- ``expiry``: Duties that expire due sessions, prune unused lanes and remove old sessions.
+- ``expiry``: Duties that expire due sessions, prune unused lanes, and remove old sessions and settled
+  messages.
 - ``loop_lag``: The duty that measures how late the event loop wakes its tasks.
-- ``queue_cleanup``: The duty that removes settled messages and sent replies once no platform redelivers
-  them.
 - ``restart_recovery``: Recovery when a store is opened, and the two files that tell operators how the last
   run ended.
 - ``session_hooks``: Hooks for ended sessions: registration, and the duty that calls each at least once.

@@ -1,4 +1,4 @@
-"""Duties that expire due sessions, prune unused lanes and remove old sessions."""
+"""Duties that expire due sessions, prune unused lanes, and remove old sessions and settled messages."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from gateway_sessions.core.sessions.state_machine import (
     plan_end,
     policy_for,
 )
-from gateway_sessions.ports import Transaction
+from gateway_sessions.ports import Clock, Transaction
 from gateway_sessions.runtime.context import StoreContext
-from gateway_sessions.runtime.duty import failure_reporter, repeat_each_period
+from gateway_sessions.runtime.duty import failure_reporter, repeat_each_period, wait_for_next_pass
+from gateway_sessions.runtime.queue.queue_operations import QueueOperations
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.transactions.sessions import expire, remove
@@ -31,6 +32,8 @@ from gateway_sessions.storage.transactions.sessions.expire import EntryPosition
 
 logger: Final = logging.getLogger(__name__)
 
+CLEANUP_INTERVAL: Final = timedelta(hours=1)
+"""The pause between two passes of `QueueCleanup`."""
 BOOK_FINGERPRINT: Final = "policy_book"
 """The key of the rules by which all stored instants have been computed."""
 
@@ -205,3 +208,33 @@ class Retention:
         """Remove ended sessions untouched for longer than *age*; return their number."""
         report = await self._db.prune_sessions(older_than_days=age / timedelta(days=1))
         return len(report.session_ids)
+
+
+class QueueCleanup:
+    """Removes settled messages and sent replies that are older than the window for duplicates."""
+
+    def __init__(self, queue: QueueOperations, clock: Clock, window: timedelta) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._window = window
+
+    async def run(self) -> None:
+        """Sweep once an hour until cancelled; a failure is tried again in the next hour."""
+        await wait_for_next_pass(self._clock, CLEANUP_INTERVAL, self)
+        failed = failure_reporter(
+            logger, "settled messages could not be forgotten", {"action": "forget_failed"}
+        )
+        await repeat_each_period(self.sweep, self._clock, CLEANUP_INTERVAL, self, failed=failed)
+
+    def state(self) -> object:
+        """Return what changes whenever something may have been settled."""
+        return self._queue.writes_begun
+
+    async def next_due(self) -> datetime | None:
+        """Return when the oldest of what was settled leaves the window."""
+        oldest = await self._queue.first_settled()
+        return None if oldest is None else oldest + self._window
+
+    async def sweep(self) -> int:
+        """Remove all rows that are old enough; return their number."""
+        return await self._queue.forget(self._clock.now() - self._window)

@@ -12,7 +12,6 @@ from gateway_sessions.core.sessions.policy_rules import PolicyBook
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import AgentSource
 from gateway_sessions.runtime.delivery.delivery import Delivery, Patience, Pauses
-from gateway_sessions.runtime.delivery.durable_notices import DurableNotices
 from gateway_sessions.runtime.delivery.notices import Hints, ReceiptNotices
 from gateway_sessions.runtime.gateway.budget_gate import BudgetGate
 from gateway_sessions.runtime.gateway.commands.executor import CommandExecutor
@@ -70,10 +69,10 @@ class GatewayParts:
         self._budgets = BudgetGate(store, config.budgets, policies)
         self.turn_tasks: TurnTasks = TurnTasks("gateway")
         self._runner = TurnRunner(self._make_turn_parts(), host.events, self.turn_tasks)
-        busy, answers = config.busy_book(), DurableNotices(queue, self._by_account)
+        busy = config.busy_book()
         notices = ReceiptNotices(tasks, clock, options.adapters, self._hints, host.events, busy)
         self.commands: CommandExecutor = CommandExecutor(
-            host, tasks, answers, notices.tell_of_receipt, self.lanes.wake_watchers, busy
+            host, tasks, self._by_account, notices.tell_of_receipt, self.lanes.wake_watchers, busy
         )
         self.intake: MessageIntake = self._make_intake(notices)
         self.farewells: Farewells = self._make_farewells()

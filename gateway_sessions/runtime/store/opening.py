@@ -24,8 +24,7 @@ from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.duties.backups import Backups
 from gateway_sessions.runtime.duties.cluster import Cluster, Duty, NodeLanes
-from gateway_sessions.runtime.duties.expiry import ExpiryWatcher, Pruner, Retention
-from gateway_sessions.runtime.duties.queue_cleanup import QueueCleanup
+from gateway_sessions.runtime.duties.expiry import ExpiryWatcher, Pruner, QueueCleanup, Retention
 from gateway_sessions.runtime.duties.restart_recovery import RestartRecords, StartReport
 from gateway_sessions.runtime.duties.session_hooks import Hook, Hooks
 from gateway_sessions.runtime.duties.sessions_json_recovery import SnapshotRecovery

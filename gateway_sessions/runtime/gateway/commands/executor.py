@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -23,6 +23,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions._process.background import start_task_in
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions._process.retry import PASSING_FAULTS, Backoff, retry
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.notices.command_replies import NOT_ALLOWED, TOOK_TOO_LONG, WENT_WRONG
 from gateway_sessions.core.notices.notice_texts import acknowledgement
@@ -36,14 +37,17 @@ from gateway_sessions.errors import (
     StorageError,
     StoreStoppedError,
 )
-from gateway_sessions.runtime.delivery.durable_notices import Asker, DurableNotices
+from gateway_sessions.ports import Transaction
+from gateway_sessions.runtime.delivery.delivery import Delivery, expecting_replies
 from gateway_sessions.runtime.gateway.commands.protocol import AT_ONCE, Command, CommandCall, CommandHost
 from gateway_sessions.runtime.observability.event_stream import EventKind
 from gateway_sessions.runtime.queue.admission import DRAINING, OVERLOADED
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.runtime.user_code import MAX_PROBLEM, problem_within
+from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.transactions.queue import slash_commands as transactions
 from gateway_sessions.storage.transactions.queue.admit import NotedItem
+from gateway_sessions.storage.transactions.queue.outbox import Owed
 
 logger: Final = logging.getLogger(__name__)
 
@@ -93,6 +97,16 @@ class CommandPlaces:
             del self._of_owners[owner]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asker:
+    """The person who gets an answer, and the message that it answers."""
+
+    message: InboundMessage
+    session_key: str
+    owner: str
+    seq: int
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class _Job:
     """A noted command, and what becomes of it."""
@@ -116,10 +130,10 @@ class _Job:
         return self.noted.session_key, self.command.name
 
     @property
-    def asker(self) -> Asker:
+    def asker(self) -> _Asker:
         """The person who gets the answer."""
         noted = self.noted
-        return Asker(message=self.message, session_key=noted.session_key, owner=noted.owner, seq=noted.seq)
+        return _Asker(message=self.message, session_key=noted.session_key, owner=noted.owner, seq=noted.seq)
 
     def log_facts(self, action: str) -> dict[str, object]:
         """Return the facts of the command for the log."""
@@ -133,7 +147,7 @@ class CommandExecutor:
         self,
         host: CommandHost,
         tasks: TaskGroup,
-        answers: DurableNotices,
+        deliveries: Mapping[tuple[str, str], Delivery],
         tell: Callable[[InboundMessage, Receipt], object],
         on_done: Callable[[], object],
         busy: BusyBook,
@@ -141,7 +155,7 @@ class CommandExecutor:
         """*tell* lets people know of refused commands; *on_done* is called whenever a command was done."""
         self._host = host
         self._tasks = tasks
-        self._answers = answers
+        self._deliveries = deliveries
         self._tell = tell
         self._clock = host.store.clock
         self._places = CommandPlaces(host.config.gateway.max_waiting)
@@ -226,8 +240,8 @@ class CommandExecutor:
         if isinstance(receipt, Accepted) and (text := _acknowledgement_text(receipt)) is not None:
             _, owner = await queue_of(self._host.store).routing.lane_of(message.source)
             key = receipt.session_key
-            asker = Asker(message=message, session_key=key, owner=owner, seq=receipt.seq)
-            await self._answers.owe(asker, text, partial(transactions.owe_answers, key))
+            asker = _Asker(message=message, session_key=key, owner=owner, seq=receipt.seq)
+            await self._owe_answer(asker, text, partial(transactions.owe_answers, key))
         return receipt
 
     # A command
@@ -292,7 +306,7 @@ class CommandExecutor:
             try:
                 if job.aloud:
                     told = partial(transactions.owe_answers, job.noted.session_key)
-                    await self._answers.owe(job.asker, job.command.begun, told)
+                    await self._owe_answer(job.asker, job.command.begun, told)
                 await self._run_in_time(job)
             finally:
                 self._in_background.discard(job.lane_and_command)
@@ -361,7 +375,7 @@ class CommandExecutor:
         """Store the end of the command and owe the answer; try again as long as the database fails."""
         outcome = Outcome.COMMAND if job.problem is None else Outcome.CANCELLED
         settle = partial(transactions.settle_command, job.noted, outcome, job.problem)
-        owe = partial(self._answers.owe, job.asker, job.answer if job.aloud else None, settle)
+        owe = partial(self._owe_answer, job.asker, job.answer if job.aloud else None, settle)
 
         def failed(_: StorageError) -> None:
             logger.exception("a command is settled later", extra=job.log_facts("command_delayed"))
@@ -370,6 +384,22 @@ class CommandExecutor:
         await retry(owe, PASSING_FAULTS, backoff=SETTLE_BACKOFF, sleep=self._clock.sleep, failed=failed)
         name, problem = job.command.name, job.problem
         self._host.events.emit(EventKind.COMMAND, job.noted.session_key, name=name, problem=problem)
+
+    async def _owe_answer(
+        self,
+        asker: _Asker,
+        text: str | None,
+        transaction: Callable[[Sequence[Owed], Change], Transaction[tuple[int, ...]]],
+    ) -> None:
+        """Run a transaction that owes the answer, if there is one; it is sent after the commit."""
+        message, target = asker.message, ReplyTarget.answering(asker.message)
+        texts = [] if text is None else [OutboundMessage(text=text, is_notice=True)]
+        answers = [Owed(target=target, message=one, owner=asker.owner, seq=asker.seq) for one in texts]
+        delivery = self._deliveries.get((message.source.platform, message.account))
+        with expecting_replies(delivery, asker.session_key, answers) as owed:
+            apply = queue_of(self._host.store).apply
+            ids = await apply(lambda change: transaction(owed.replies, change))
+            owed.note_committed(ids, None)
 
 
 def _acknowledgement_text(receipt: Receipt) -> str | None:

@@ -12,7 +12,7 @@ import pytest
 
 from gateway_sessions import SessionStore
 from gateway_sessions.errors import StorageUnavailableError, StoreStoppedError
-from gateway_sessions.runtime.duties.queue_cleanup import QueueCleanup
+from gateway_sessions.runtime.duties.expiry import QueueCleanup
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.queue.bench import accept, answer, fates
 from tests.unit.runtime.store_fixtures import open_store
