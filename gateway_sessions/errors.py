@@ -137,6 +137,7 @@ class SessionCandidate:
     session_id: str
     title: str | None
     source: str
+    """The platform on which the session began."""
 
     def __str__(self) -> str:
         return f"{self.session_id} ({self.source}, {self.title or 'no title'})"
@@ -147,9 +148,12 @@ class ConfigProblem:
     """One problem of a configuration: its place, its message, and a suggestion."""
 
     path: str
+    """The key, as a path with dots."""
     message: str
     line: int | None = None
+    """The line of the file; None if the key stands in no file."""
     suggestion: str | None = None
+    """A key or value that may be meant."""
 
     def __str__(self) -> str:
         place = f"line {self.line}: " if self.line is not None else ""

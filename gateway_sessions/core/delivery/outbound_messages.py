@@ -150,6 +150,7 @@ class AdapterCapabilities:
     max_length: int | None = None
     """The longest text of one message, in `length_unit`; longer texts are sent in parts. None: no limit."""
     length_unit: LengthUnit = LengthUnit.CHARACTERS
+    """The unit in which the platform measures a text."""
     min_edit_interval: timedelta = timedelta(seconds=1)
     """The least time between two edits of a message."""
     attachments: frozenset[AttachmentKind] | None = None

@@ -49,7 +49,9 @@ class Finding:
     """A finding of an import, and its place."""
 
     kind: FindingKind
+    """The kind of the finding."""
     detail: str
+    """The finding in words."""
     session_id: str | None = None
     line: int | None = None
     """The number of the line in the file, from 1."""

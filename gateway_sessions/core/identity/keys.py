@@ -39,7 +39,9 @@ class Isolation:
     """The settings that decide who shares a conversation, and which profile it belongs to."""
 
     group_sessions_per_user: bool = True
+    """Whether each person of a group has a lane of their own."""
     thread_sessions_per_user: bool = False
+    """Whether each person of a thread has a lane of their own."""
     profile: str | None = None
     multiplex_profiles: bool = False
     """Whether each message names its profile; if not, all messages are for `profile`."""

@@ -70,6 +70,7 @@ class LeftLane:
     session_key: str
     account: str
     problem: str
+    """The reason, in words."""
     busy: bool = False
     """Whether the lane can be given to the account later, once no turn runs or waits on it."""
 
@@ -79,8 +80,11 @@ class LanesReport:
     """The report of a move: the lanes that named accounts had used without having lanes of their own."""
 
     moved: tuple[MovedLane, ...] = ()
+    """The lanes that their account has now."""
     linked: tuple[LinkedLane, ...] = ()
+    """The lanes whose session stayed with another lane, and which begin a session linked to it."""
     left: tuple[LeftLane, ...] = ()
+    """The lanes that stayed as they were."""
     dry_run: bool = False
 
     def joined_with(self, other: LanesReport) -> LanesReport:

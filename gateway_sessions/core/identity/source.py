@@ -55,12 +55,16 @@ class SessionSource:
     thread_id: str | None = None
     chat_topic: str | None = None
     user_id_alt: str | None = None
+    """A second id by which the platform knows the person."""
     chat_id_alt: str | None = None
+    """A second id by which the platform knows the chat."""
     is_bot: bool = False
+    """Whether a bot wrote, and no person."""
     guild_id: str | None = None
     parent_chat_id: str | None = None
     message_id: str | None = None
     role_authorized: bool = False
+    """Whether the platform has allowed the person by a role."""
     profile: str | None = None
     """The profile that the message is for, if a gateway serves several: see `multiplex_profiles`."""
     account: str = ""

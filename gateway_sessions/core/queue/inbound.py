@@ -69,6 +69,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that came with a message: its address, not its content."""
 
     kind: AttachmentKind
+    """The kind of the attachment, such as a photo or a voice message."""
     url: str = ""
     media_type: str | None = None
     name: str | None = None
@@ -101,6 +102,7 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """One message as an adapter submits it."""
 
     source: SessionSource
+    """The origin: platform, chat, person and thread."""
     text: str = ""
     message_id: str | None = None
     """The message's id on the platform; a message without an id cannot be recognised when it is delivered
@@ -108,6 +110,7 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     account: str = ""
     """The account whose adapter brought the message; the message's source names the same account."""
     kind: MessageKind = MessageKind.NEW
+    """Whether the message is new, edits another one or deletes another one."""
     revision: int = 0
     """The number of the edit, or any number that rises with each edit; 0: the platform does not count edits.
     """
@@ -402,6 +405,7 @@ class Duplicate:
     """The receipt of a message that the platform delivered before."""
 
     seq: int
+    """The place that the message got on the lane when it was accepted."""
     session_key: str
 
 

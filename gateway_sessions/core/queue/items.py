@@ -46,6 +46,7 @@ class QueuedMessage:
     merged_into: int | None = None
     """The place of the message that leads the turn; None: this message leads it."""
     running: bool = False
+    """Whether the turn of the message runs."""
     cut_off: bool = False
     """Whether a process that is gone had begun the turn; the turn is tried again."""
 

@@ -29,6 +29,7 @@ class Passage:
     """The matching places, the best one first."""
     session_id: str
     source: str
+    """The platform on which the conversation took place."""
     title: str | None
     started_at: datetime
 

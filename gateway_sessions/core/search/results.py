@@ -41,13 +41,16 @@ class SearchHit:
     timestamp: datetime
     tool_name: str | None
     source: str
+    """The platform on which the session began."""
     model: str | None
     session_started: datetime
+    """The instant at which the session began."""
     title: str | None
     score: float | None = None
     """The score: the higher, the better the match; None without ranking. Comparable within one result
     only."""
     hidden_because: Hidden | None = None
+    """The reason why the message is hidden; None: it is not hidden."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,7 @@ class SearchResult:
     """The hits of a search, and how far they can be relied on."""
 
     hits: tuple[SearchHit, ...] = ()
+    """The matches of this page, in the order that was asked for."""
     matches: int = 0
     """The number of matches, at least; `hits` is a page of them."""
     ranked_among: int | None = None
@@ -62,6 +66,7 @@ class SearchResult:
     degraded: bool = False
     """Whether matches may be missing; `problem` says why."""
     problem: str | None = None
+    """The reason why matches may be missing, in words."""
     near_words: tuple[str, ...] = ()
     """The words with nearly the spelling of a query's word that a fuzzy search looked for as well."""
 
@@ -95,9 +100,13 @@ class SessionSearchResult:
 
     sessions: tuple[SessionMatch, ...] = ()
     ranked_among: int | None = None
+    """The number of the newest matches that were ranked; None: ordered by time."""
     degraded: bool = False
+    """Whether matches may be missing; `problem` says why."""
     problem: str | None = None
+    """The reason why matches may be missing, in words."""
     near_words: tuple[str, ...] = ()
+    """The words with nearly the spelling of a word of the query that a fuzzy search looked for as well."""
 
 
 BEGIN: Final = ">>>"

@@ -56,6 +56,7 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omi
     """The instant of the last person's message, or of the end of the turn that answers it; policies read it.
     """
     origin: SessionSource | None = None
+    """The source of the message with which the session began."""
     display_name: str | None = None
     platform: str | None = None
     chat_type: str = "dm"
@@ -64,11 +65,14 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omi
 
     state: SessionState = SessionState.ACTIVE
     state_reason: str | None = None
+    """The reason of the state, such as the one of a suspension."""
     state_since: datetime | None = None
+    """The instant at which the state began."""
 
     opened_by: EndReason | None = None
     """The reason why the session before this one ended; None once the first turn has told the person."""
     reset_had_activity: bool = False
+    """Whether anything was said in the session before."""
     previous_session_id: str | None = None
 
     input_tokens: int = 0
@@ -81,6 +85,7 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omi
     cost_status: str = "unknown"
 
     model_override: Mapping[str, str] | None = None
+    """The model that a person chose for this session, with provider and address where chosen."""
     reset_policy: SessionResetPolicy | None = None
     """This session's own reset policy; None: the configuration's policy applies."""
     busy_mode: BusyMode | None = None
@@ -92,6 +97,7 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omi
     due_at: datetime | None = None
     """The instant before which the session is not due for a reset; None: never due by policy."""
     policy_fingerprint: str = ""
+    """The fingerprint of the policy by which `due_at` was worked out."""
 
     entry_id: int = 0
     """The id of the entry's row, which no other entry ever gets; 0: not stored yet."""

@@ -54,7 +54,9 @@ class Kept:
     """A thing that an erasure did not remove, and the reason."""
 
     what: str
+    """The thing that is kept."""
     why: str
+    """The reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

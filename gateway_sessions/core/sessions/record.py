@@ -30,6 +30,7 @@ class SessionRecord(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
     session_id: str
     source: str
+    """The platform on which the session began."""
     owner: str
     """The owner: the person for a private session, the room for a shared one."""
     started_at: datetime
@@ -40,10 +41,12 @@ class SessionRecord(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     user_id: str | None = None
     parent_session_id: str | None = None
     relation: Relation | None = None
+    """The relation to the parent session; None without a parent."""
     ended_at: datetime | None = None
     end_reason: str | None = None
     title: str | None = None
     title_by: str | None = None
+    """The author of the title."""
     model: str | None = None
     model_config: Mapping[str, Any] = NOTHING
     system_prompt: str | None = None
@@ -84,6 +87,7 @@ class SessionSummary(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=T
 
     session_id: str
     source: str
+    """The platform on which the session began."""
     title: str | None
     preview: str
     """The beginning of the first text of a person; empty if no person wrote."""
@@ -97,6 +101,7 @@ class SessionSummary(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=T
     user_id: str | None = None
     parent_session_id: str | None = None
     relation: Relation | None = None
+    """The relation to the parent session; None without a parent."""
     ended_at: datetime | None = None
     end_reason: str | None = None
     model: str | None = None

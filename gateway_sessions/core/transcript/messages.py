@@ -79,18 +79,24 @@ class Message(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     tool_call_id: str | None = None
     tool_name: str | None = None
     effect_disposition: str | None = None
+    """The fate of the effects of a tool call, as the agent has noted it."""
     token_count: int | None = None
     finish_reason: str | None = None
     reasoning: str | None = None
     reasoning_content: str | None = None
+    """The reasoning as some endpoints return it beside the answer."""
     platform_message_id: str | None = None
     tool_calls: list[Any] | None = None
     reasoning_details: Any = None
+    """The parts of the reasoning as some endpoints return them."""
     codex_reasoning_items: Any = None
+    """The reasoning items of an agent that works with Codex."""
     codex_message_items: Any = None
+    """The message items of an agent that works with Codex."""
     api_content: Content = None
     """The content that the model gets in place of `content`, where the two differ."""
     hidden_because: Hidden | None = None
+    """The reason why the message is hidden; None: it is not hidden."""
     edited_at: datetime | None = None
     platform_messages: list[Any] | None = None
     """The platform messages that the row was made of, if the row alone does not tell them."""
@@ -159,8 +165,11 @@ class AnchoredView:
     """A window, and the messages with which the session around it began and ended."""
 
     window: MessageWindow = MessageWindow()
+    """The messages around the anchor."""
     bookend_start: tuple[Message, ...] = ()
+    """The messages with which the session began."""
     bookend_end: tuple[Message, ...] = ()
+    """The messages with which the session ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +187,10 @@ class UserTurn:
 
     message_id: int
     seq: int
+    """The place of the message in its session."""
     sent_at: datetime
     preview: str
+    """The first line of the message."""
 
 
 @dataclass(frozen=True, slots=True)

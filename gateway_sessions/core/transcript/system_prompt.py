@@ -73,8 +73,11 @@ class SessionContext:
     """The place of a conversation, and the other places where its agent can deliver."""
 
     source: SessionSource
+    """The origin of the message that the agent answers."""
     connected_platforms: tuple[str, ...] = ()
+    """The platforms that are connected."""
     home_channels: Mapping[str, HomeChannel] = field(default_factory=dict[str, HomeChannel])
+    """The places to which the agent can deliver unasked, by platform."""
     shared_multi_user_session: bool = False
     """Whether several people write in the session."""
     session_key: str = ""

@@ -93,8 +93,11 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The use so far, of all tasks, and the bounds of the day."""
 
     session: UsageSum = UsageSum()
+    """The use of the session."""
     person: UsageSum = UsageSum()
+    """The use of the person on this day."""
     day: UsageSum = UsageSum()
+    """The use of everybody on this day."""
     day_began: datetime
     """The instant at which the day began."""
     day_ends: datetime
@@ -105,7 +108,9 @@ class BudgetUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The use of one budget, compared with its limit."""
 
     budget: BudgetOf
+    """The budget: of a session, of a person or of a day."""
     unit: BudgetUnit
+    """The unit of the limit."""
     limit: float
     """The limit, in the budget's unit."""
     spent: float
@@ -122,20 +127,25 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The plan to go on."""
 
     uses: tuple[BudgetUse, ...] = ()
+    """The use of every budget, the fullest first."""
 
 
 class Warn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The plan to go on, and to warn people of *reached*: the fullest budget first."""
 
     reached: tuple[BudgetUse, ...]
+    """The budgets of which people are warned."""
     uses: tuple[BudgetUse, ...]
+    """The use of every budget, the fullest first."""
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The plan to spend nothing more until each budget of *reached* has freed up."""
 
     reached: tuple[BudgetUse, ...]
+    """The budgets that are used up."""
     uses: tuple[BudgetUse, ...]
+    """The use of every budget, the fullest first."""
 
     @property
     def frees_up_at(self) -> datetime | None:

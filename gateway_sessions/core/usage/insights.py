@@ -33,6 +33,7 @@ class PlatformUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     active: timedelta = timedelta(0)
     """The time from the beginning of the sessions, or of the period, to their last messages, in sum."""
     used: UsageSum = UsageSum()
+    """The use of models on the platform."""
 
 
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -40,6 +41,7 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     name: str
     calls: int
+    """The number of results of the tool."""
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -92,16 +94,22 @@ class TopSessions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The leading sessions of four rankings."""
 
     longest: tuple[TopSession, ...] = ()
+    """The sessions that lasted longest."""
     most_messages: tuple[TopSession, ...] = ()
+    """The sessions with the most messages."""
     most_tokens: tuple[TopSession, ...] = ()
+    """The sessions with the most tokens."""
     most_tool_calls: tuple[TopSession, ...] = ()
+    """The sessions with the most calls of tools."""
 
 
 class Insights(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The activity since some instant, for people who may see it."""
 
     since: datetime
+    """The instant with which the report begins."""
     until: datetime
+    """The instant with which the report ends."""
     zone: str
     source: str | None
     """The platform of the report; None: all platforms."""
@@ -112,7 +120,9 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tools: tuple[ToolUse, ...] = ()
     """The tools, the one with the most results first."""
     activity: Activity = Activity()
+    """The activity by hour and by day."""
     top: TopSessions = TopSessions()
+    """The sessions that stand out."""
 
     @property
     def empty(self) -> bool:

@@ -76,7 +76,9 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defau
 
     event_id: str
     at: datetime
+    """The instant of the call."""
     task: str = TURN
+    """The task of the model, such as a turn or a title."""
     model: str | None = None
     provider: str | None = None
     base_url: str | None = None
@@ -150,7 +152,9 @@ class ModelUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     model: str | None
     provider: str | None
     task: str
+    """The task of the model, such as a turn or a title."""
     used: UsageSum
+    """The sum of the use."""
 
 
 class SessionUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -158,6 +162,7 @@ class SessionUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     session_id: str
     parts: tuple[ModelUsage, ...] = ()
+    """The use by model, provider and task."""
 
     @property
     def turns(self) -> UsageSum:

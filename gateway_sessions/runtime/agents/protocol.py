@@ -90,6 +90,7 @@ class SessionEnding:
     """A session has ended by itself: nothing more will be said in it, unless somebody brings it back."""
 
     entry: SessionEntry
+    """The entry of the session that ended."""
     reason: EndReason
     history: list[Chat]
     """The whole conversation."""
@@ -98,6 +99,7 @@ class SessionEnding:
     idempotency_key: str
     """For effects outside: a name that no other end of a session has, nor another end of this one."""
     note_usage: Callable[[UsageFacts], object] = field(default=_ignore_usage, repr=False)
+    """Notes one use of a model: call `report_usage`."""
 
     def report_usage(self, **facts: Unpack[UsageFacts]) -> None:
         """Note one use of a model: it belongs to the session, and to its budgets."""

@@ -69,6 +69,7 @@ class SessionSearch:
     """Looks into all conversations that *scope* may see but the present one. Call it; it answers in JSON."""
 
     db: SessionDB
+    """The database of the conversations."""
     scope: Scope
     current_session_id: str | None = None
     summariser: Summariser | None = None
@@ -79,6 +80,7 @@ class SessionSearch:
     """For one summary."""
     roles: Sequence[str] | None = ROLES
     exclude_sources: Sequence[str] = ("tool",)
+    """Sessions of these sources are left out."""
 
     definition: ClassVar[Mapping[str, Any]] = DEFINITION
     """The tool as models are told of it."""

@@ -94,6 +94,7 @@ class TurnContext:
     """One turn, as its agent sees it."""
 
     entry: SessionEntry
+    """The entry of the session as it was when the turn began."""
     messages: tuple[InboundMessage, ...]
     """The messages of the turn: one, or several that were merged."""
     seq: int
@@ -102,6 +103,7 @@ class TurnContext:
     """The number that rises with each try of any turn of the lane."""
     clock: Clock = field(repr=False)
     control: InitVar[TurnControl]
+    """The side of the turn that agents do not see."""
     attempt: int = 1
     recovered: str | None = None
     """The note for the agent if an earlier try was cut off."""

@@ -44,6 +44,7 @@ class FirstExchange:
     session_id: str
     messages: tuple[str, ...]
     answer: str
+    """The answer of the agent."""
 
 
 Titler: TypeAlias = Callable[[FirstExchange], Awaitable[str | None]]

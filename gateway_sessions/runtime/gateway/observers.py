@@ -50,8 +50,10 @@ class ObservedTurn:
     """A turn as observers see it."""
 
     entry: SessionEntry
+    """The entry of the session as it was when the turn began."""
     messages: tuple[InboundMessage, ...]
     seq: int
+    """The place of the turn on its lane."""
     attempt: int
     outcome: TurnOutcome | None = None
     """How the turn ended; None before its end."""
@@ -62,6 +64,7 @@ class Observer(Generic[T]):
     """An observer with a timeout of its own."""
 
     ask: Callable[[T], Awaitable[Any]]
+    """The function that is called."""
     _: KW_ONLY
     timeout: timedelta = TIMEOUT
     fails_closed: bool = False

@@ -62,10 +62,13 @@ class GatewayEvent:
     """One event of a store or a gateway."""
 
     kind: EventKind
+    """The kind of the event."""
     at: datetime
+    """The instant of the event."""
     session_key: str | None = None
     session_id: str | None = None
     facts: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    """Further facts, by name."""
 
 
 class Events:

@@ -24,17 +24,23 @@ class Explanation:
 
     session_key: str
     now: datetime
+    """The instant of the explanation."""
     entry: SessionEntry | None
+    """The lane's entry; None if the lane has no session."""
     lane: Lane
+    """The state of the lane: its queue and its lease."""
     policy: ResolvedPolicy | None
+    """The reset policy that applies; None without a session."""
     next_reset_at: datetime | None
     """In UTC; None: the policy never resets."""
     next_reset_local: datetime | None
     """The same instant on the clock of the policy's zone."""
     active_work: bool
+    """Whether work runs that a reset would cut off."""
     next_message: str
     """The effect of the next message and its reason, in one sentence."""
     history: tuple[SessionTransition, ...]
+    """The last changes of the lane's session, the newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

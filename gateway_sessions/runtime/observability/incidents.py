@@ -20,6 +20,7 @@ class Incident:
     action: str
     """A stable word, such as `snapshot_quarantined`."""
     detail: str
+    """The incident in words."""
     path: str | None = None
     """The file that was set aside, if any."""
 

@@ -46,7 +46,9 @@ class Wanted:
     home: Path
     """The directory of the files that this machine keeps for the database."""
     survives_power_cut: bool = True
+    """Whether a commit must outlive a power cut."""
     allow_network: bool = False
+    """Whether the files may lie on a network file system."""
     poll_only: bool = False
     """True if nodes find each other's changes by polling alone, without notifications."""
     prepared_statements: bool = True

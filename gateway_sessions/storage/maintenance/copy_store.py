@@ -78,6 +78,7 @@ class MigrationProgress:
     checking: bool
     """True if all rows were copied, and both sides are compared now."""
     table: str
+    """The table that is copied."""
     rows: int
     """The rows of that table that are done."""
     total_rows: int
@@ -92,7 +93,9 @@ class MigrationReport:
     """Reports the rows that were moved, or would be moved in a dry run."""
 
     source: str
+    """The database that was copied."""
     target: str
+    """The database with the copy."""
     rows: Mapping[str, int]
     """The number of rows by table."""
     seconds: float

@@ -75,7 +75,9 @@ class CheckReport:
     """Reports the faults of a store; `damaged` means that the file itself is damaged."""
 
     found: tuple[str, ...] = ()
+    """The faults that were found, in words."""
     damaged: bool = False
+    """Whether the database file itself is damaged."""
 
     @property
     def healthy(self) -> bool:
@@ -88,8 +90,11 @@ class RepairReport:
     """Reports the faults that were found, the repairs that were done, and the rows that were lost."""
 
     found: tuple[str, ...] = ()
+    """The faults that were found, in words."""
     done: tuple[str, ...] = ()
+    """The repairs, in words."""
     lost: tuple[str, ...] = ()
+    """The rows that could not be saved, in words."""
     quarantine: tuple[Path, ...] = ()
     """The damaged files in the quarantine."""
 

@@ -44,6 +44,7 @@ class Owed(msgspec.Struct, frozen=True, kw_only=True):
     """A message to be sent, and its target."""
 
     target: ReplyTarget
+    """The place of the reply: platform, chat and thread."""
     message: OutboundMessage
     owner: str
     seq: int | None = None
@@ -59,8 +60,10 @@ class OwedReply(msgspec.Struct, frozen=True, kw_only=True):
     session_key: str
     session_id: str | None
     seq: int | None
+    """The place of the turn on its lane."""
     owner: str
     target: ReplyTarget
+    """The place of the reply: platform, chat and thread."""
     message: OutboundMessage
     attempts: int
     unclear: int
