@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import Column, facts_table, rows_table
-from gateway_sessions.core.notices.human_units import AT_START, ago, counted, span
+from gateway_sessions.core.notices.human_units import AT_START, ago, counted, short_duration
 
 if TYPE_CHECKING:
     from gateway_sessions.runtime.operator.overview import NextReset, Overview
@@ -67,7 +67,7 @@ def _owner_text(overview: Overview) -> str:
             return overview.owner_problem or "nobody has the store open"
         others = counted(overview.elsewhere, "process has it open", "processes have it open")
         return f"nobody has the store open in this directory; elsewhere {others}"
-    up = span(overview.now - owner.opened_at)
+    up = short_duration(overview.now - owner.opened_at)
     handing_over = ", asked to hand over" if owner.draining else ""
     return f"process {owner.pid}, version {owner.program}, for {up}, opening {owner.epoch}{handing_over}"
 
@@ -147,7 +147,12 @@ def _resets_table(resets: tuple[NextReset, ...], now: datetime) -> RenderableTyp
         Column("Why", leaves=1),
     )
     rows = [
-        (one.session_key, one.session_id, f"in {span(one.at - now)}" if one.at > now else "due", one.reason)
+        (
+            one.session_key,
+            one.session_id,
+            f"in {short_duration(one.at - now)}" if one.at > now else "due",
+            one.reason,
+        )
         for one in resets
     ]
     return rows_table(columns, rows)
@@ -158,4 +163,4 @@ def _count_replies(number: int) -> str:
 
 
 def _time_since(since: datetime | None, now: datetime) -> str | None:
-    return None if since is None else span(now - since)
+    return None if since is None else short_duration(now - since)

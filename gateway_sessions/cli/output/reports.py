@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import Column, facts_table, rows_table, safe_line
 from gateway_sessions.core.identity.keys import Sharing, account_in_key, decode_part, without_account
-from gateway_sessions.core.notices.human_units import ago, counted, span
+from gateway_sessions.core.notices.human_units import ago, counted, short_duration
 
 if TYPE_CHECKING:
     from gateway_sessions.config.origins import FieldOrigin, Setting
@@ -79,7 +79,7 @@ def _insights_facts(report: Insights, days: float) -> RenderableType:
             ("Time", f"the last {days:g} days, {when}"),
             ("Sessions", f"{whole.sessions:,}, {whole.started:,} of them new"),
             ("Messages", f"{whole.messages:,}, {whole.tool_calls:,} tool results"),
-            ("In use", span(whole.active)),
+            ("In use", short_duration(whole.active)),
             ("Tokens", f"{tokens:,}" if tokens else None),
             ("Cost", _cost_text(whole.used)),
             ("Active days", f"{activity.active_days}, at most {activity.longest_streak} in a row"),
@@ -100,7 +100,7 @@ def _cost_text(used: UsageSum) -> str | None:
 
 def _top_sessions_table(top: TopSessions) -> list[RenderableType]:
     ways: tuple[tuple[str, tuple[TopSession, ...], Callable[[int], str]], ...] = (
-        ("longest", top.longest, lambda amount: span(timedelta(seconds=amount))),
+        ("longest", top.longest, lambda amount: short_duration(timedelta(seconds=amount))),
         ("most messages", top.most_messages, lambda amount: counted(amount, "message")),
         ("most tokens", top.most_tokens, lambda amount: counted(amount, "token")),
         ("most tools", top.most_tool_calls, lambda amount: counted(amount, "result")),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from gateway_sessions.core.notices.human_units import ago_in_words, counted, span_in_words, zone_of
+from gateway_sessions.core.notices.human_units import ago_in_words, counted, duration_in_words, zone_of
 from gateway_sessions.core.queue.commands import shown_in_quotes
 from gateway_sessions.core.queue.items import QueuedMessage
 from gateway_sessions.core.sessions.record import SessionSummary
@@ -150,7 +150,7 @@ def _current_work(seen: Situation) -> str:
     if seen.running_for is None:
         return "idle"
     doing = f", {shown_in_quotes(seen.doing)}" if seen.doing else ""
-    return f"{'stopping' if seen.stopping else 'working'}, for {span_in_words(seen.running_for)}{doing}"
+    return f"{'stopping' if seen.stopping else 'working'}, for {duration_in_words(seen.running_for)}{doing}"
 
 
 # /help

@@ -28,7 +28,7 @@ def ago(instant: datetime | None, now: datetime) -> str:
         return "?"
     passed = now - instant
     if passed < MINUTE:
-        return "just now" if passed > -MINUTE else f"in {span(-passed)}"
+        return "just now" if passed > -MINUTE else f"in {short_duration(-passed)}"
     if passed < HOUR:
         return f"{passed // MINUTE}m ago"
     if passed < DAY:
@@ -44,12 +44,12 @@ def ago_in_words(instant: datetime, now: datetime) -> str:
     return "just now" if unit == "s" else f"{count} {_LONGER.get(unit, unit)} ago"
 
 
-def span(length: timedelta) -> str:
+def short_duration(length: timedelta) -> str:
     """Return a length of time in its two largest units, for a table: `5m 3s`."""
     return " ".join(f"{count}{unit}" for count, unit in _largest_units(round(length.total_seconds())))
 
 
-def span_in_words(length: timedelta) -> str:
+def duration_in_words(length: timedelta) -> str:
     """Return a length of time in its two largest units, for a sentence: `5 min 3 s`."""
     found = _largest_units(length.total_seconds())
     return " ".join(f"{count} {_LONGER.get(unit, unit)}" for count, unit in found)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway_sessions.core.identity.keys import account_in_key
-from gateway_sessions.core.notices.human_units import span_in_words
+from gateway_sessions.core.notices.human_units import duration_in_words
 from gateway_sessions.core.queue.busy_modes import Demotion
 from gateway_sessions.core.queue.inbound import Disposition, RejectReason
 from gateway_sessions.core.sessions.entry import SessionEntry
@@ -17,7 +17,9 @@ from gateway_sessions.core.sessions.state_machine import BY_POLICY
 from gateway_sessions.core.usage.budgets import ALL, BudgetOf, BudgetUse, Stop
 
 
-def acknowledgement(disposition: Disposition, depth: int = 0, demotion: Demotion | None = None) -> str | None:
+def acknowledgement_notice(
+    disposition: Disposition, depth: int = 0, demotion: Demotion | None = None
+) -> str | None:
     """Return the notice about a message that was accepted; None where people see the effect soon enough.
 
     *depth* is the number of turns that wait, this one included.
@@ -163,8 +165,8 @@ NOT_CARRIED_OUT: Final = "I was restarted while I carried out {command}: nobody 
 def cut_off_notice(since: datetime, now: datetime) -> str:
     """Return the notice to people whose turn was cut off too long ago to begin again by itself."""
     return (
-        f"I was cut off while I worked on your last message, {span_in_words(now - since)} ago, and I did not "
-        "begin again by myself. It is kept; /retry tries it again."
+        f"I was cut off while I worked on your last message, {duration_in_words(now - since)} ago, and I did "
+        "not begin again by myself. It is kept; /retry tries it again."
     )
 
 

@@ -86,11 +86,11 @@ class Pauses:
         self._clock = clock
         self._chats: LRUCache[tuple[str, str, str], _Pause] = LRUCache(PAUSED_CHATS)
 
-    def note(self, target: ReplyTarget, error: RateLimitedError) -> None:
+    def begin_pause(self, target: ReplyTarget, error: RateLimitedError) -> None:
         """Begin the pause that the platform asked for."""
         self._chats[_chat_of(target)] = _Pause(self._clock.now(), requested_pause(error.retry_after))
 
-    def left(self, target: ReplyTarget) -> timedelta:
+    def time_left(self, target: ReplyTarget) -> timedelta:
         """Return how long nothing may be asked of that chat; zero if the chat is not paused."""
         pause = self._chats.get(_chat_of(target)) if self._chats else None
         if pause is None:
@@ -121,7 +121,7 @@ class _Lane:
     """Whether other processes may owe the lane replies that are not counted here."""
 
     @property
-    def calm(self) -> bool:
+    def is_calm(self) -> bool:
         return not (self.expected or self.owed or self.more)
 
 
@@ -186,7 +186,7 @@ class Delivery:
         self._on_idle = on_idle
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether no reply is being sent or due; replies that wait for a retry do not count."""
         if self._commits or self._sends:
             return False
@@ -259,10 +259,10 @@ class Delivery:
             )
             self._start_sending(reply)
         if not all(one.under_way for one in owed):
-            self.wake()
+            self.look_for_due_replies()
         self._on_idle()
 
-    def wake(self) -> None:
+    def look_for_due_replies(self) -> None:
         """Sweep at once: replies may be due."""
         self._to_look = True
         self._alarm.ring()
@@ -404,7 +404,7 @@ class Delivery:
         finally:
             self._with_platform -= 1
             if self._crowded:  # a waiting reply has room now
-                self.wake()
+                self.look_for_due_replies()
 
     async def _end_marked_send(self, reply: OwedReply, is_noted: bool) -> None:  # noqa: FBT001 -- what `SentReplies` tells
         try:
@@ -420,12 +420,12 @@ class Delivery:
         del self._sends[reply.reply_id]
         lane = self._lanes.get(reply.session_key)
         if self._crowded or (lane is not None and (lane.more or not lane.owed <= self._sends.keys())):
-            self.wake()
+            self.look_for_due_replies()
         self._on_idle()
 
     async def _send_in_time(self, reply: OwedReply, send: _Send) -> tuple[str | None, Exception | None]:
         """Send a reply within the time limit; return its id on the platform, or the error."""
-        if left := self._pauses.left(reply.target):  # an edit or a hint was refused meanwhile
+        if left := self._pauses.time_left(reply.target):  # an edit or a hint was refused meanwhile
             return None, RateLimitedError(self.adapter.platform, left.total_seconds())
         with send.scope:
             self._set_time_limit(send)
@@ -446,7 +446,7 @@ class Delivery:
     async def _retry_or_give_up(self, reply: OwedReply, error: Exception) -> None:
         failed, now = classify_failure(error), self._clock.now()
         if isinstance(error, RateLimitedError):
-            self._pauses.note(reply.target, error)
+            self._pauses.begin_pause(reply.target, error)
         unclear = reply.unclear + (failed.how is SendFailure.UNKNOWN)
         problem = f"{type(error).__name__}: {error}"[:500]
         if failed.how is SendFailure.REFUSED and reply.message.replaces is not None:
@@ -474,14 +474,14 @@ class Delivery:
         facts = {"action": "reply_given_up", "reply_id": reply.reply_id, "problem": problem}
         logger.error("a reply was given up", extra={**facts, "session_key": reply.session_key})
         await self._note_settled(reply, EventKind.REPLY_GIVEN_UP)
-        self.wake()  # the next reply of the lane may be sent
+        self.look_for_due_replies()  # the next reply of the lane may be sent
 
     async def _note_settled(self, reply: OwedReply, kind: EventKind) -> None:
         """Emit the end of a reply, and find out whether new replies of the lane must wait for others."""
         self._events.emit(kind, reply.session_key, reply.session_id, reply_id=reply.reply_id)
         lane = self._lanes.get(reply.session_key)
         if lane is None:  # another process owed the reply, and maybe more
-            self.wake()
+            self.look_for_due_replies()
             return
         lane.owed.discard(reply.reply_id)
         if lane.more:
@@ -491,7 +491,7 @@ class Delivery:
 
     def _forget_calm_lane(self, session_key: str) -> None:
         lane = self._lanes.get(session_key)
-        if lane is not None and lane.calm:
+        if lane is not None and lane.is_calm:
             del self._lanes[session_key]
 
     @property

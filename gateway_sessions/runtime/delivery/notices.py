@@ -20,7 +20,7 @@ from cachetools import LRUCache
 from gateway_sessions._process.background import start_task_in
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
-from gateway_sessions.core.notices.notice_texts import acknowledgement, dropped_notice
+from gateway_sessions.core.notices.notice_texts import acknowledgement_notice, dropped_notice
 from gateway_sessions.core.queue.busy_modes import BusyBook, BusyRules, Demotion, is_acknowledgement_due
 from gateway_sessions.core.queue.inbound import (
     Accepted,
@@ -60,7 +60,7 @@ class Hints:
         self, adapter: Adapter, target: ReplyTarget, call: Callable[[], Awaitable[object]]
     ) -> bool:
         """Make a call for that target; return whether it succeeded in time."""
-        if self.pauses.left(target):
+        if self.pauses.time_left(target):
             return False
         problem = await problem_within(HINT, self._clock, lambda: self._note_pause_of(target, call))
         if problem is not None:
@@ -72,7 +72,7 @@ class Hints:
         try:
             await call()
         except RateLimitedError as error:
-            self.pauses.note(target, error)
+            self.pauses.begin_pause(target, error)
             raise
 
 
@@ -125,7 +125,7 @@ class ReceiptNotices:
         if receipt.dropped:
             self._start_sending_notice(message, dropped_notice(len(receipt.dropped)))
         demotion = Demotion(receipt.demoted) if receipt.demoted is not None else None
-        text = acknowledgement(receipt.disposition, receipt.depth, demotion)
+        text = acknowledgement_notice(receipt.disposition, receipt.depth, demotion)
         rules = self._busy.rules_for(message.source.platform, message.source.chat_type)
         rules = replace(rules, acknowledge=False) if solo else rules
         if text is not None and self._is_notice_due(receipt.session_key, rules):

@@ -83,7 +83,7 @@ class Cluster:
         self._listeners: list[QueueListener] = []
         """The listeners of this node's gateways."""
 
-    def start(self, tasks: TaskGroup) -> None:
+    def start_duties(self, tasks: TaskGroup) -> None:
         """Begin the duties of a node."""
         for duty in (
             self._look_now_and_then,
@@ -93,7 +93,7 @@ class Cluster:
         ):
             tasks.start_soon(duty)
 
-    def attach(self, listener: QueueListener) -> None:
+    def attach_listener(self, listener: QueueListener) -> None:
         """Tell a gateway of the other nodes from now on."""
         self._listeners.append(listener)
 
@@ -148,7 +148,7 @@ class Cluster:
     def silence(self) -> None:
         """Stop all that runs here."""
         for listener in self._listeners:
-            listener.silence()
+            listener.stop_all_turns()
 
     def hear_call(self, epochs: frozenset[int]) -> None:
         """Look soon, if another node calls this one or all."""
@@ -171,7 +171,7 @@ class Cluster:
     async def _look_once(self) -> None:
         self._on_look()
         for listener in self._listeners:
-            listener.look()
+            listener.look_for_work()
         await asyncio.sleep(COALESCED_SECONDS)
 
     async def _send_calls(self) -> None:

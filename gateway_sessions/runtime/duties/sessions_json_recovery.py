@@ -70,7 +70,7 @@ class SnapshotRecovery:
     async def run(self) -> int | None:
         """Import or verify the file; return the generation that it is known to show, None if unknown."""
         try:
-            await in_thread(partial(remove_temporaries_of, self._path))
+            await in_thread(partial(remove_temporaries_of, self._file_path))
             await in_thread(partial(remove_temporaries_in, self.home / QUARANTINE))
             await self._quarantine_links()
             if await self.context.db.read(partial(meta.get_fact, import_entries.IMPORTED)) is None:
@@ -80,16 +80,16 @@ class SnapshotRecovery:
         except OSError as error:
             # The file may hold all sessions, so going on without it would look like a loss.
             raise StorageUnavailableError(
-                str(error.filename or self._path), os.strerror(error.errno or 0)
+                str(error.filename or self._file_path), os.strerror(error.errno or 0)
             ) from error
 
     @property
-    def _path(self) -> Path:
+    def _file_path(self) -> Path:
         return self.home / FILE_NAME
 
     async def _quarantine_links(self) -> None:
         """Quarantine links, which could lead to files of other users: no link is followed."""
-        for path in (self._path, await in_thread(partial(backup_path, self._path))):
+        for path in (self._file_path, await in_thread(partial(backup_path, self._file_path))):
             if await in_thread(path.is_symlink):
                 kept = await self._quarantine_file(path)
                 self.incidents.report(
@@ -98,7 +98,7 @@ class SnapshotRecovery:
 
     async def _verified_generation(self) -> int | None:
         """Read the end of the file; read all of it only if file and database may differ."""
-        found = await in_thread(partial(read_bytes_tail, self._path, MAX_TAIL))
+        found = await in_thread(partial(read_bytes_tail, self._file_path, MAX_TAIL))
         if found is None:
             return None
         tail = read_tail(found[1], found[0])
@@ -111,7 +111,7 @@ class SnapshotRecovery:
     async def _verify_or_quarantine(self, generation: int) -> None:
         """Verify the whole file: an earlier generation is late; a later or broken one is quarantined."""
         try:
-            written = await in_thread(lambda: verify_checksum(read_whole_file(self._path) or b""))
+            written = await in_thread(lambda: verify_checksum(read_whole_file(self._file_path) or b""))
         except InvalidSnapshotError as error:
             kept = await self._quarantine_file()
             self.incidents.report("snapshot_quarantined", f"{FILE_NAME}: {error}", kept)
@@ -148,9 +148,9 @@ class SnapshotRecovery:
     async def _read_both_files(self) -> SnapshotContent:
         """Return the content of the file; of a damaged file, completed by the generation before it."""
         content = _EMPTY
-        for path in (await in_thread(partial(backup_path, self._path)), self._path):
+        for path in (await in_thread(partial(backup_path, self._file_path)), self._file_path):
             found = await self._read_file(path)
-            if found is not None and path == self._path and not found.damaged:
+            if found is not None and path == self._file_path and not found.damaged:
                 return found
             if found is not None:
                 content = _add_missing_lanes(found, by=content)
@@ -188,7 +188,9 @@ class SnapshotRecovery:
 
     async def _quarantine_file(self, path: Path | None = None) -> Path:
         return await in_thread(
-            partial(move_to_quarantine, path or self._path, self.home / QUARANTINE, self._current_stamp())
+            partial(
+                move_to_quarantine, path or self._file_path, self.home / QUARANTINE, self._current_stamp()
+            )
         )
 
     def _current_stamp(self) -> str:

@@ -72,7 +72,7 @@ class GatewayParts:
         busy = config.busy_book()
         notices = ReceiptNotices(tasks, clock, options.adapters, self._hints, host.events, busy)
         self.commands: CommandExecutor = CommandExecutor(
-            host, tasks, self._by_account, notices.tell_of_receipt, self.lanes.wake_watchers, busy
+            host, tasks, self._by_account, notices.tell_of_receipt, self.lanes.notify_watchers, busy
         )
         self.intake: MessageIntake = self._make_intake(notices)
         self.farewells: Farewells = self._make_farewells()
@@ -91,7 +91,7 @@ class GatewayParts:
         for duty in duties:
             self._tasks.start_soon(duty)
         if self._cluster is not None:
-            self._cluster.attach(self.listener)
+            self._cluster.attach_listener(self.listener)
             self._tasks.start_soon(self.turn_signals.run)
 
     def _make_scheduler(self) -> LaneScheduler:
@@ -120,7 +120,7 @@ class GatewayParts:
             self._pauses,
             lanes=self._options.lanes,
             alone=self._cluster is None,
-            on_idle=self.lanes.wake_watchers,
+            on_idle=self.lanes.notify_watchers,
             command_names=self._host.commands.names,
         )
 

@@ -151,7 +151,7 @@ class Gateway(Resource):
         self._check_running()
         self.draining = self._parts.commands.draining = True
         lanes = self._parts.lanes
-        lanes.stop()
+        lanes.stop_beginning()
         limit = self.config.gateway.drain_timeout if within is None else within
         in_time = await lanes.wait_until_calm(limit, self._is_at_rest)
         why = StopReason.HANDOVER if self.store.drain_requested.is_set() else StopReason.SHUTDOWN
@@ -214,9 +214,9 @@ class Gateway(Resource):
     def look_again(self) -> None:
         """Look for due turns and replies at once, for example after the clock was set."""
         self._check_running()
-        self._parts.lanes.wake()
+        self._parts.lanes.look_for_ready_turns()
         for delivery in self._parts.deliveries:
-            delivery.wake()
+            delivery.look_for_due_replies()
 
     def running_turn(self, session_key: str) -> RunningTurn | None:
         """Return the turn that runs on a lane in this process; None if none runs."""
@@ -231,7 +231,7 @@ class Gateway(Resource):
         return not working and self._has_sent_everything()
 
     def _has_sent_everything(self) -> bool:
-        return all(delivery.idle for delivery in self._parts.deliveries)
+        return all(delivery.is_idle for delivery in self._parts.deliveries)
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         store, queue, only = self.store, queue_of(self.store), self._options.lanes
@@ -246,7 +246,7 @@ class Gateway(Resource):
         if only is None:  # else this agent would get the farewells of sessions that others serve
             parts.farewells.register_hook()
         cleanup.push_async_callback(parts.farewells.unregister_hook)  # also if the gateway ends by a crash
-        cleanup.callback(parts.lanes.wake_watchers)  # for tasks that wait for an end
+        cleanup.callback(parts.lanes.notify_watchers)  # for tasks that wait for an end
         await queue.put_stale_turns_aside(only)
         parts.start_duties()
         # Nothing is awaited from here on: an adapter that connects finds the gateway running.

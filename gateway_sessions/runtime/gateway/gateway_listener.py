@@ -31,31 +31,31 @@ class GatewayListener(QueueListener):
         self._cluster = cluster
         self.wants_versions = wants_versions
 
-    def ready(self, session_key: str) -> None:
+    def hear_waiting_turn(self, session_key: str) -> None:
         """Begin the turn that waits, here or on its own node."""
-        self._lanes.wake()
+        self._lanes.look_for_ready_turns()
         if self._cluster is not None:
             self._cluster.call_node_of_lane(session_key)
 
-    def overtaken(self, session_key: str, token: int) -> None:
+    def hear_overtaken_turn(self, session_key: str, token: int) -> None:
         """Stop the turn that may not write any more, wherever it runs."""
         self._lanes.stop_overtaken_turn(session_key, token)
         if self._cluster is not None and session_key not in self._lanes.running:
             self._cluster.call_nodes()
 
-    def taken_out(self) -> None:
+    def hear_removed_turns(self) -> None:
         """Send what people are owed about messages that wait no more."""
         for delivery in self._deliveries:
-            delivery.wake()
+            delivery.look_for_due_replies()
 
-    def look(self) -> None:
+    def look_for_work(self) -> None:
         """Look soon for turns, signals and replies that other nodes have left."""
-        self._lanes.wake()
+        self._lanes.look_for_ready_turns()
         self._remote_turns.read_soon()
         for delivery in self._deliveries:
             delivery.check_soon()
 
-    def silence(self) -> None:
+    def stop_all_turns(self) -> None:
         """Stop all turns: other nodes may take them over."""
         for running in list(self._lanes.running.values()):
             running.stop(StopReason.OVERTAKEN)

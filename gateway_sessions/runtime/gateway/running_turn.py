@@ -94,7 +94,7 @@ class RunningTurn:
         return self.turn.entry.owner
 
     @property
-    def facts(self) -> RunningTurnFacts:
+    def admission_facts(self) -> RunningTurnFacts:
         """The facts by which a new message is admitted while this turn runs."""
         context = self.context
         if context is None or context.is_over:

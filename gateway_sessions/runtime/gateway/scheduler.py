@@ -111,7 +111,7 @@ class LaneScheduler:
 
         def running() -> RunningTurnFacts:
             found = self.running.get(session_key)
-            return found.facts if found is not None else NO_TURN
+            return found.admission_facts if found is not None else NO_TURN
 
         def begins() -> bool:
             if session_key in self.running:
@@ -155,7 +155,7 @@ class LaneScheduler:
                 self._count_reserved(owner, 1)
                 break
         if self._line_is_short:
-            self.wake()
+            self.look_for_ready_turns()
         return running.successor.session_key if running.successor is not None else None
 
     @property
@@ -212,7 +212,7 @@ class LaneScheduler:
             self._count_reserved(owner, -1)
             if not next_in_line:
                 self._wake_waiting_lanes()  # no turn may have begun in it
-            self.wake_watchers()
+            self.notify_watchers()
 
     def _count_reserved(self, owner: str, more: int) -> None:
         self._reserved_for[owner] += more
@@ -239,7 +239,7 @@ class LaneScheduler:
         if not self._owners[running.owner]:
             del self._owners[running.owner]
         self._wake_waiting_lanes()
-        self.wake_watchers()
+        self.notify_watchers()
 
     def _note_lane_end(self, session_key: str) -> None:
         if self._other_lanes_wait:
@@ -263,9 +263,9 @@ class LaneScheduler:
             self._crowded = False
             self._ended_at.clear()
         elif self.free_places or self._line_is_short:
-            self.wake()
+            self.look_for_ready_turns()
 
-    def wake_watchers(self) -> None:
+    def notify_watchers(self) -> None:
         """Wake the tasks that wait for an end, of a turn or of a send."""
         if self._news is not None:
             self._news.set()
@@ -297,11 +297,11 @@ class LaneScheduler:
             tasks.start_soon(late)
         return in_time
 
-    def wake(self) -> None:
+    def look_for_ready_turns(self) -> None:
         """Look for ready turns at once."""
         self._alarm.ring()
 
-    def stop(self) -> None:
+    def stop_beginning(self) -> None:
         """Begin no more turns."""
         self.stopped = True
 

@@ -117,7 +117,7 @@ class Streaming:
         return self.replace_shown([OutboundMessage(text=f"{self._text}\n\n{UNFINISHED}")])
 
     def _must_wait(self, delivery: Delivery, now: datetime) -> bool:
-        if self._would_overtake_replies(delivery) or self._hints.pauses.left(self._target):
+        if self._would_overtake_replies(delivery) or self._hints.pauses.time_left(self._target):
             return True
         interval = delivery.adapter.capabilities.min_edit_interval
         return self._shown_at is not None and now - self._shown_at < interval

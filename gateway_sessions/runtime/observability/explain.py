@@ -52,7 +52,7 @@ class Rules:
     freshness: timedelta | None
 
 
-async def explain(db: Reader, session_key: str, rules: Rules, *, active_work: bool) -> Explanation:
+async def explain_lane(db: Reader, session_key: str, rules: Rules, *, active_work: bool) -> Explanation:
     """Explain a lane without changing it."""
     entry = await db.read(partial(entries.load, session_key))
     lane = await db.read(partial(lists.lane_state, session_key))

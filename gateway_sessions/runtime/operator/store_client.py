@@ -20,7 +20,7 @@ from gateway_sessions.core.queue.items import QueuedMessage
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import ControlError, InvalidInputError, StoreBusyError
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.observability.explain import Explanation, Rules, explain
+from gateway_sessions.runtime.observability.explain import Explanation, Rules, explain_lane
 from gateway_sessions.runtime.store.control import (
     Control,
     Operation,
@@ -118,7 +118,7 @@ class StoreClient:
         policies = await in_thread(self._config.policy_book)
         freshness = self._config.agent.gateway_auto_continue_freshness
         rules = Rules(now=self._clock.now(), policies=policies, freshness=freshness)
-        return await explain(self.db, session_key, rules, active_work=False)
+        return await explain_lane(self.db, session_key, rules, active_work=False)
 
     async def do(
         self,

@@ -4,7 +4,7 @@
   shares.
 - ``aliases``: Resolvers that map the identifiers of a person, such as WhatsApp ids, to one, with a cache.
 - ``edits``: Edits and deletions of messages, applied in the queue, the running turn and transcripts.
-- ``listener``: `QueueListener`: what a gateway hears of the queue that it works on, and of other nodes.
+- ``listener``: `QueueListener`: hears, for a gateway, of the turns of its queue and of other nodes.
 - ``queue_operations``: `QueueOperations`: runs the queue transactions of an open store: admit, claim,
   settle and stop.
 - ``routing``: The way of a message to its session: the lane, the cached entry, one shared lookup for many

@@ -470,7 +470,7 @@ class QueueOperations(WaitingTurns):
             self._remember_calm_lane(session_key, settled.lane)
         self._set_waiting(session_key, settled.waiting)
         if settled.waiting:
-            self._listener.ready(session_key)
+            self._listener.hear_waiting_turn(session_key)
         return following
 
     def _remember_calm_lane(self, session_key: str, lane: KnownLane) -> None:

@@ -172,7 +172,7 @@ class WaitingTurns:
         if both.overtaken.cancelled:
             self.announce_taken_out()
         if both.overtaken.token is not None:
-            self._listener.overtaken(session_key, both.overtaken.token)
+            self._listener.hear_overtaken_turn(session_key, both.overtaken.token)
         return both.outcome, both.overtaken
 
     async def stop_turn(self, session_key: str, *, by: str) -> Overtaken:
@@ -241,13 +241,13 @@ class WaitingTurns:
 
     def announce_taken_out(self) -> None:
         """Tell the listener that turns wait no more: people may be owed a notice about that."""
-        self._listener.taken_out()
+        self._listener.hear_removed_turns()
 
     def note_lane(self, lane: LaneRow, owner: str | None = None) -> None:
         """Note how many turns wait on a lane now, and tell the listener if one of them may begin."""
         self._set_waiting(lane.session_key, lane.waiting, owner)
         if lane.waiting and not lane.running:
-            self._listener.ready(lane.session_key)
+            self._listener.hear_waiting_turn(lane.session_key)
 
     def _set_waiting(self, session_key: str, waiting: int, owner: str | None = None) -> None:
         before, known = self._waiting.pop(session_key, 0), self._owners.pop(session_key, None)

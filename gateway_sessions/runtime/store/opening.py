@@ -145,7 +145,7 @@ class StoreAssembly:
         for duty in self._make_duties(parts):
             tasks.start_soon(duty)
         if parts.cluster is not None:
-            parts.cluster.start(tasks)
+            parts.cluster.start_duties(tasks)
 
     async def _make_context(self, db: SessionDB, hooks: Hooks) -> StoreContext:
         return StoreContext.configured(

@@ -23,7 +23,7 @@ from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 from gateway_sessions.core.transcript.system_prompt import build_session_context_prompt
 from gateway_sessions.errors import InvalidInputError, UnidentifiedSourceError
-from gateway_sessions.runtime.observability.explain import Explanation, Rules, explain
+from gateway_sessions.runtime.observability.explain import Explanation, Rules, explain_lane
 from gateway_sessions.runtime.session_prompt import build_session_context
 from gateway_sessions.runtime.store.open_store import OpenStore
 from gateway_sessions.storage.tables import entries
@@ -180,7 +180,7 @@ class SessionMethods(OpenStore):
         context = self._parts.context
         rules = Rules(now=context.clock.now(), policies=context.policies, freshness=context.freshness)
         active_work = await context.has_active_work(session_key)
-        return await explain(context.db, session_key, rules, active_work=active_work)
+        return await explain_lane(context.db, session_key, rules, active_work=active_work)
 
     def session_prompt(
         self,

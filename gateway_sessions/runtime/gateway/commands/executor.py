@@ -26,7 +26,7 @@ from gateway_sessions._process.retry import PASSING_FAULTS, Backoff, retry
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.notices.command_replies import NOT_ALLOWED, TOOK_TOO_LONG, WENT_WRONG
-from gateway_sessions.core.notices.notice_texts import acknowledgement
+from gateway_sessions.core.notices.notice_texts import acknowledgement_notice
 from gateway_sessions.core.queue.busy_modes import BusyBook
 from gateway_sessions.core.queue.commands import error_sentence
 from gateway_sessions.core.queue.inbound import Accepted, Disposition, InboundMessage, Receipt, Rejected
@@ -406,7 +406,7 @@ def _acknowledgement_text(receipt: Receipt) -> str | None:
     """Return the answer to a person whose message was to wait."""
     match receipt:
         case Accepted():
-            return acknowledgement(receipt.disposition, receipt.depth)
+            return acknowledgement_notice(receipt.disposition, receipt.depth)
         case Rejected():
             return receipt.text
         case _:

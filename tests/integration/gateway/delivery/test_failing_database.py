@@ -149,8 +149,8 @@ async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_d
             (await execution.commits(text))()
             await execution.platform.wait_until_idle()
         assert execution.platform.shown("ann") == ["one", "two"]
-        assert not execution.delivery.idle
+        assert not execution.delivery.is_idle
         await clock.advance(seconds=10)
         assert execution.platform.shown("ann") == ["one", "two"]
-        assert execution.delivery.idle
+        assert execution.delivery.is_idle
         tasks.cancel_scope.cancel()

@@ -11,8 +11,8 @@ from gateway_sessions.core.notices.human_units import (
     parse_byte_count,
     parse_duration,
     parse_moment,
+    short_duration,
     size_with_unit,
-    span,
 )
 from gateway_sessions.errors import InvalidInputError
 
@@ -51,7 +51,7 @@ def test_nobody_knows_when():
      (-5, "0s")],
 )  # fmt: skip
 def test_a_length_of_time_has_two_units_at_most(seconds: int, told: str):
-    assert span(timedelta(seconds=seconds)) == told
+    assert short_duration(timedelta(seconds=seconds)) == told
 
 
 @pytest.mark.parametrize(

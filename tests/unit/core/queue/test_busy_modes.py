@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from gateway_sessions.core.notices.notice_texts import (
-    acknowledgement,
+    acknowledgement_notice,
     demotion_note,
     dropped_notice,
     refusal_notice,
@@ -360,7 +360,7 @@ class TestAcknowledgements:
         ],
     )
     def test_a_queued_message_is_told_its_place(self, depth, text):
-        assert acknowledgement(Disposition.QUEUED, depth) == text
+        assert acknowledgement_notice(Disposition.QUEUED, depth) == text
 
     @pytest.mark.parametrize(
         ("disposition", "first"),
@@ -370,12 +370,12 @@ class TestAcknowledgements:
         ],
     )
     def test_what_ends_a_turn_is_told_what_comes_before_it(self, disposition, first):
-        assert acknowledgement(disposition, 1) != acknowledgement(disposition, 2)
-        assert acknowledgement(disposition, 2) == f"{first}. I will answer this after 1 other."
-        assert acknowledgement(disposition, 3) == f"{first}. I will answer this after 2 others."
+        assert acknowledgement_notice(disposition, 1) != acknowledgement_notice(disposition, 2)
+        assert acknowledgement_notice(disposition, 2) == f"{first}. I will answer this after 1 other."
+        assert acknowledgement_notice(disposition, 3) == f"{first}. I will answer this after 2 others."
 
     def test_what_happens_at_once_is_not_announced_and_all_else_differently(self):
-        texts = {each: acknowledgement(each, 1) for each in Disposition}
+        texts = {each: acknowledgement_notice(each, 1) for each in Disposition}
         silent = {each for each, text in texts.items() if text is None}
         assert silent == {
             Disposition.STARTS,
@@ -389,8 +389,8 @@ class TestAcknowledgements:
         for demotion in Demotion:
             note = demotion_note(demotion)
             assert note.strip()
-            assert acknowledgement(Disposition.QUEUED, 1, demotion) == (
-                f"{acknowledgement(Disposition.QUEUED, 1)}{note}"
+            assert acknowledgement_notice(Disposition.QUEUED, 1, demotion) == (
+                f"{acknowledgement_notice(Disposition.QUEUED, 1)}{note}"
             )
 
     def test_every_refusal_has_its_own_words(self):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.notices.notice_texts import acknowledgement
+from gateway_sessions.core.notices.notice_texts import acknowledgement_notice
 from gateway_sessions.core.queue.busy_modes import (
     BusyRules,
     Demotion,
@@ -204,7 +204,7 @@ class TestWhatWentWrongElsewhere:
         plan = plan_arrival(arrival(), busy_lane_load(sub_work=True), BusyRules(mode=BusyMode.INTERRUPT))
         assert isinstance(plan, Enqueue)
         assert plan.demotion is Demotion.SUB_WORK
-        said = acknowledgement(plan.then, 1, plan.demotion)
+        said = acknowledgement_notice(plan.then, 1, plan.demotion)
         assert said is not None
         assert "/stop" in said
 

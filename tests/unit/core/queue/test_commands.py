@@ -210,7 +210,7 @@ class TestTimes:
         ],
     )
     def test_a_span_has_two_units_at_most(self, seconds: float, text: str):
-        assert human_units.span_in_words(timedelta(seconds=seconds)) == text
+        assert human_units.duration_in_words(timedelta(seconds=seconds)) == text
 
     def test_the_past_is_told_roughly(self):
         assert human_units.ago_in_words(NOW - timedelta(seconds=59), NOW) == "just now"

@@ -21,7 +21,7 @@ OTHERS = [
 
 
 def seconds(pauses: Pauses, target: ReplyTarget = ANN) -> float:
-    return pauses.left(target).total_seconds()
+    return pauses.time_left(target).total_seconds()
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_pause_lasts_as_long_as_the_platform_says(asked: float | None, length:
     clock = FakeClock()
     pauses = Pauses(clock)
     assert seconds(pauses) == 0
-    pauses.note(ANN, RateLimitedError("x", asked))
+    pauses.begin_pause(ANN, RateLimitedError("x", asked))
     assert seconds(pauses) == length
     assert [seconds(pauses, one) for one in OTHERS] == [0, 0, 0]
     clock.step(timedelta(seconds=length / 2))
@@ -43,14 +43,14 @@ def test_a_pause_lasts_as_long_as_the_platform_says(asked: float | None, length:
 def test_a_clock_that_is_set_back_makes_no_pause_longer():
     clock = FakeClock()
     pauses = Pauses(clock)
-    pauses.note(ANN, RateLimitedError("x", 30))
+    pauses.begin_pause(ANN, RateLimitedError("x", 30))
     clock.step(timedelta(hours=-1))
     assert seconds(pauses) == 30
 
 
 def test_a_thread_of_a_chat_is_paused_with_it_and_a_person_without_a_chat_is_known():
     pauses = Pauses(FakeClock())
-    pauses.note(ReplyTarget(platform="x", chat_id="ann", thread_id="7"), RateLimitedError("x", 3))
-    pauses.note(ReplyTarget(platform="x", user_id="cid"), RateLimitedError("x", 4))
+    pauses.begin_pause(ReplyTarget(platform="x", chat_id="ann", thread_id="7"), RateLimitedError("x", 3))
+    pauses.begin_pause(ReplyTarget(platform="x", user_id="cid"), RateLimitedError("x", 4))
     assert seconds(pauses) == 3
     assert seconds(pauses, ReplyTarget(platform="x", user_id="cid")) == 4
