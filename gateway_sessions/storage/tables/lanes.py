@@ -80,7 +80,12 @@ class LaneLease(NamedTuple):
 
 
 class KnownLane(NamedTuple):
-    """A lane as the last turn has left it: no turn runs or waits there, and none was cut off."""
+    """A lane as the last turn has left it: no turn runs or waits there, and none was cut off.
+
+    `lease_calm_lane`, `queue_on_calm_lane` and `free_calm_lane` write such a lane by one statement, where
+    `load_lane` and `put_lane` read it first. The benchmarks `turns` and `crowd` show the gain, and
+    `test_known_facts` that both ways write the same rows.
+    """
 
     next_seq: int
     token: int

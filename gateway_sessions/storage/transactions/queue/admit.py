@@ -236,7 +236,10 @@ def _rules_for(arrived: _ArrivedMessage) -> BusyRules:
 
 
 def _admit_on_calm_lane(arrived: _ArrivedMessage, change: Change) -> Transaction[Admitted | None]:
-    """Admit the message on a lane that is calm, as the process knows it; None if the lane is not."""
+    """Admit the message on a lane that is calm, as the process knows it; None if the lane is not.
+
+    The quick way beside `_queue_or_begin`: see `KnownLane` for what shows its gain and holds both equal.
+    """
     admission, entry = arrived.admission, arrived.entry
     known, starter = admission.lane, admission.starter
     plan = plan_arrival(arrived.arrival, _CALM, _rules_for(arrived))

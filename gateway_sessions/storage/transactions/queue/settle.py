@@ -269,7 +269,11 @@ def _write_to_session(
 def _touch_known_entry(
     settlement: TurnSettlement, change: Change, entry: SessionEntry | None
 ) -> Transaction[SessionEntry | None]:
-    """Return the entry after the turn if it is as known and only its clocks move; else None."""
+    """Return the entry after the turn if it is as known and only its clocks move; else None.
+
+    The quick way beside `load` and `_settle_entry`: see `KnownLane` for what shows its gain and holds both
+    equal.
+    """
     if entry is None or settlement.usages or settlement.internal:
         return None
     if settlement.outcome is Outcome.ROLLED_BACK:
