@@ -22,7 +22,7 @@ async def doctor(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Do not read the whole database.")] = False,
 ) -> None:
-    """Check everything around a store, and give advice for each problem."""
+    """Check everything around a store. Each problem comes with advice."""
     from gateway_sessions.cli.output.reports import health_page
     from gateway_sessions.runtime.operator.health import Health, examine_store
 

@@ -53,7 +53,7 @@ def test_lanes_are_given_to_accounts_once(gsess, home):
 
 
 def test_a_report_is_for_programs_as_well(gsess, home):
-    (report,) = gsess("--home", home, "sessiondb", "accounts", "--dry-run", "--json").answer["results"]
+    (report,) = gsess("--home", home, "sessiondb", "accounts", "--dry-run", "--json").json_answer["results"]
     assert [one["now"] for one in report["moved"]] == [AT_SUPPORT]
     assert [one["kept_by"] for one in report["linked"]] == [AT_SUPPORT]
     assert report["dry_run"] is True
