@@ -39,7 +39,7 @@ class MySQLRival:
     async def commit(self) -> None:
         await self._link.run_texts("COMMIT")
 
-    async def undo(self) -> None:
+    async def roll_back(self) -> None:
         await self._link.run_texts("ROLLBACK")
 
     async def blocks_somebody(self) -> bool:
@@ -415,5 +415,5 @@ async def test_whoever_waits_for_a_lock_is_not_in_the_way_for_long_when_cancelle
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await writing
-        await rival.undo()
+        await rival.roll_back()
         assert await driver.write(make_session)

@@ -41,7 +41,7 @@ class PostgresRival:
     async def commit(self) -> None:
         await self._connection.execute("COMMIT")
 
-    async def undo(self) -> None:
+    async def roll_back(self) -> None:
         await self._connection.execute("ROLLBACK")
 
     async def blocks_somebody(self) -> bool:
