@@ -487,7 +487,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         )
 
     def claim(self, session_key: str | None = None) -> BlockingTurn | None:
-        """The next turn of a lane, or of the one that has waited longest; None if none may begin now.
+        """Claim the next turn of a lane, or of the longest waiting lane; None if no turn may begin now.
 
         Use it with `with`, and end it with `commit`. Until then nobody else writes to the session.
         """
@@ -502,31 +502,31 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         return self._run_and_wait(lambda: self._target.queue_depth(session_key))
 
     def list_queued(self, session_key: str) -> list[QueuedMessage]:
-        """All that waits or runs on a lane, in the order of its turns."""
+        """Return all messages that wait or run on a lane, in the order of its turns."""
         return self._run_and_wait(lambda: self._target.list_queued(session_key))
 
     def cancel_queued(self, session_key: str, seq: int, *, by: str = "person") -> int:
-        """Take a waiting message out, with what became part of its turn; how many messages."""
+        """Take a waiting message out, with what became part of its turn; return the number of messages."""
         return self._run_and_wait(lambda: self._target.cancel_queued(session_key, seq, by=by))
 
     def clear_queue(self, session_key: str, *, by: str = "person") -> int:
-        """Take everything out that waits; how many messages. A running turn goes on."""
+        """Take all waiting messages out; return their number. A running turn goes on."""
         return self._run_and_wait(lambda: self._target.clear_queue(session_key, by=by))
 
     def move_queued(self, session_key: str, seq: int, to: int) -> list[int]:
-        """Let a waiting turn begin as the *to*-th, counted from 1; the new order."""
+        """Let a waiting turn begin as the *to*-th, counted from 1; return the new order."""
         return self._run_and_wait(lambda: self._target.move_queued(session_key, seq, to))
 
     def dead_letters(self, *, limit: int = 100, before: int | None = None) -> list[DeadLetter]:
-        """Messages whose turns failed for good, the newest first; *before* is the last id of a page."""
+        """Return messages whose turns failed for good, newest first; *before* is the last id of a page."""
         return self._run_and_wait(lambda: self._target.dead_letters(limit=limit, before=before))
 
     def requeue(self, item_id: int | str) -> str:
-        """Let a dead letter wait again, behind all that waits; returns its lane."""
+        """Let a dead letter wait again, behind all that waits; return its lane."""
         return self._run_and_wait(lambda: self._target.requeue(item_id))
 
     def dead_replies(self, *, limit: int = 100, before: int | None = None) -> list[OwedReply]:
-        """Replies that were given up, the newest first; *before* is the last id of a page."""
+        """Return replies that were given up, newest first; *before* is the last id of a page."""
         return self._run_and_wait(lambda: self._target.dead_replies(limit=limit, before=before))
 
     def retry_reply(self, reply_id: int | str) -> None:

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple, TypeVar
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.admission import node_share
 from gateway_sessions.core.queue.inbound import Duplicate
-from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.queue.listener import DEAF, QueueListener
@@ -182,37 +181,7 @@ class WaitingTurns:
         )
         return overtaken
 
-    # Looking, and changing what waits
-
-    async def queue_depth(self, session_key: str) -> int:
-        """Return the number of turns that wait on a lane."""
-        return await self.read(partial(waiting_turns.count_waiting, session_key))
-
-    async def list_queued(self, session_key: str) -> list[QueuedMessage]:
-        """Return all messages that wait or run on a lane."""
-        return await self.read(partial(waiting_turns.list_queue, session_key))
-
-    async def cancel_queued(self, session_key: str, seq: int, *, by: str) -> int:
-        """Take a waiting message out; return how many messages were part of its turn."""
-        return await self._rearrange(session_key, partial(waiting_turns.cancel_message, session_key, seq, by))
-
-    async def clear_queue(self, session_key: str, *, by: str) -> int:
-        """Take all waiting messages out; return their number."""
-        return await self._rearrange(session_key, partial(waiting_turns.clear_queue, session_key, by))
-
-    async def move_queued(self, session_key: str, seq: int, to: int) -> list[int]:
-        """Let a waiting turn begin as the *to*-th; return the new order."""
-        return await self._rearrange(session_key, lambda _: waiting_turns.move_turn(session_key, seq, to))
-
-    async def dead_letters(self, limit: int, before: int | None) -> list[DeadLetter]:
-        """Return messages whose turns failed for good, the newest first."""
-        return await self.read(partial(waiting_turns.dead_letters, limit, before or waiting_turns.FIRST))
-
-    async def requeue_dead_letter(self, item_id: int) -> str:
-        """Let a dead letter wait again; return its lane."""
-        lane = await self.apply(partial(waiting_turns.requeue_dead_letter, item_id))
-        self.note_lane(lane)
-        return lane.session_key
+    # Changing what waits
 
     async def forget(self, before: datetime) -> int:
         """Forget what was settled before that instant; return the number of rows."""
@@ -230,7 +199,8 @@ class WaitingTurns:
         """The number of writes that this process has begun."""
         return self._context.db.writes_begun
 
-    async def _rearrange(self, session_key: str, transaction: Callable[[Change], Transaction[T]]) -> T:
+    async def rearrange(self, session_key: str, transaction: Callable[[Change], Transaction[T]]) -> T:
+        """Change what waits on a lane as people ask for it, and tell the listener."""
         whole: Callable[[Change], Transaction[tuple[T, LaneRow]]] = partial(
             _with_lane_after, session_key, transaction
         )

@@ -13,7 +13,7 @@ from gateway_sessions.runtime.queue.admission import LocalLane
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.store.open_store import OpenStore
 from gateway_sessions.runtime.user_code import check_message
-from gateway_sessions.storage.transactions.queue import outbox
+from gateway_sessions.storage.transactions.queue import outbox, waiting
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 from gateway_sessions.storage.transactions.queue.outbox import OwedReply
 from gateway_sessions.storage.transactions.queue.waiting import Overtaken
@@ -46,7 +46,7 @@ class QueueMethods(OpenStore):
         return receipt
 
     async def claim(self, session_key: str | None = None) -> Turn | None:
-        """The next turn of a lane, or of the one that has waited longest; None if none may begin now.
+        """Claim the next turn of a lane, or of the longest waiting lane; None if no turn may begin now.
 
         Use it with `async with`, and end it with `commit`. Until then nobody else writes to the session.
         """
@@ -58,34 +58,41 @@ class QueueMethods(OpenStore):
 
     async def queue_depth(self, session_key: str) -> int:
         """Return the number of turns that wait on a lane."""
-        return await self._parts.queue.queue_depth(session_key)
+        return await self._read(partial(waiting.count_waiting, session_key))
 
     async def list_queued(self, session_key: str) -> list[QueuedMessage]:
-        """All that waits or runs on a lane, in the order of its turns."""
-        return await self._parts.queue.list_queued(session_key)
+        """Return all messages that wait or run on a lane, in the order of its turns."""
+        return await self._read(partial(waiting.list_queue, session_key))
 
     async def cancel_queued(self, session_key: str, seq: int, *, by: str = "person") -> int:
-        """Take a waiting message out, with what became part of its turn; how many messages."""
-        return await self._parts.queue.cancel_queued(session_key, seq, by=by)
+        """Take a waiting message out, with what became part of its turn; return the number of messages."""
+        cancel = partial(waiting.cancel_message, session_key, seq, by)
+        return await self._parts.queue.rearrange(session_key, cancel)
 
     async def clear_queue(self, session_key: str, *, by: str = "person") -> int:
-        """Take everything out that waits; how many messages. A running turn goes on."""
-        return await self._parts.queue.clear_queue(session_key, by=by)
+        """Take all waiting messages out; return their number. A running turn goes on."""
+        clear = partial(waiting.clear_queue, session_key, by)
+        return await self._parts.queue.rearrange(session_key, clear)
 
     async def move_queued(self, session_key: str, seq: int, to: int) -> list[int]:
-        """Let a waiting turn begin as the *to*-th, counted from 1; the new order."""
-        return await self._parts.queue.move_queued(session_key, seq, to)
+        """Let a waiting turn begin as the *to*-th, counted from 1; return the new order."""
+        return await self._parts.queue.rearrange(
+            session_key, lambda _: waiting.move_turn(session_key, seq, to)
+        )
 
     async def dead_letters(self, *, limit: int = PAGE, before: int | None = None) -> list[DeadLetter]:
-        """Messages whose turns failed for good, the newest first; *before* is the last id of a page."""
-        return await self._parts.queue.dead_letters(limit, before)
+        """Return messages whose turns failed for good, newest first; *before* is the last id of a page."""
+        return await self._read(partial(waiting.dead_letters, limit, before or waiting.FIRST))
 
     async def requeue(self, item_id: int | str) -> str:
-        """Let a dead letter wait again, behind all that waits; returns its lane."""
-        return await self._parts.queue.requeue_dead_letter(parse_row_id("item_id", item_id))
+        """Let a dead letter wait again, behind all that waits; return its lane."""
+        transaction = partial(waiting.requeue_dead_letter, parse_row_id("item_id", item_id))
+        lane = await self._parts.queue.apply(transaction)
+        self._parts.queue.note_lane(lane)
+        return lane.session_key
 
     async def dead_replies(self, *, limit: int = PAGE, before: int | None = None) -> list[OwedReply]:
-        """Replies that were given up, the newest first; *before* is the last id of a page."""
+        """Return replies that were given up, newest first; *before* is the last id of a page."""
         return await self._parts.queue.read(partial(outbox.dead_replies, limit, before or outbox.FIRST))
 
     async def retry_reply(self, reply_id: int | str) -> None:
