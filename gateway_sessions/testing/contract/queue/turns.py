@@ -283,7 +283,7 @@ class TurnsContract(StoreContract):
         told: list[tuple[str, int]] = []
 
         class Listener(QueueListener):
-            def overtaken(self, session_key: str, token: int) -> None:
+            def hear_overtaken_turn(self, session_key: str, token: int) -> None:
                 told.append((session_key, token))
 
         queue_of(store).attach_listener(Listener())

@@ -139,7 +139,7 @@ class ReadyLanes(QueueListener):
     def __init__(self) -> None:
         self.lanes: list[str] = []
 
-    def ready(self, session_key: str) -> None:
+    def hear_waiting_turn(self, session_key: str) -> None:
         self.lanes.append(session_key)
 
 
