@@ -12,15 +12,12 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import FieldInfo
 
 from gateway_sessions.core.checks import plain_value
 from gateway_sessions.core.identity.keys import ACCOUNT, account_in_key
-from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
-from gateway_sessions.core.sessions.reasons import EndReason
-from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.column_decoding import DAMAGE, log_skipped_row, raise_damaged
@@ -74,49 +71,32 @@ class EntryColumns(NamedTuple):
     record: str
 
 
-class EntryRecord(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """The members of an entry that have no column, by the names of its fields."""
-
-    created_at: datetime
-    origin: SessionSource | None = None
-    display_name: str | None = None
-    chat_type: str = "dm"
-    state_reason: str | None = None
-    opened_by: EndReason | None = None
-    reset_had_activity: bool = False
-    previous_session_id: str | None = None
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    total_tokens: int = 0
-    last_prompt_tokens: int = 0
-    estimated_cost_usd: float = 0.0
-    cost_status: str = "unknown"
-    model_override: dict[str, str] | None = None
-    reset_policy: SessionResetPolicy | None = None
-    busy_mode: BusyMode | None = None
-    zone: str | None = None
-    deferred_boundary: datetime | None = None
-    extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+_COLUMNS: Final = (
+    "session_key", "session_id", "version", "updated_at", "last_interaction_at", "owner", "platform", "state",
+    "state_since", "due_at", "policy_fingerprint",
+)  # fmt: skip
+"""The fields of an entry that have a column, besides its id; the record holds all others."""
+_ALWAYS_ARCHIVED: Final = frozenset({"version", "owner", "state"})
+"""The fields that an archive holds whatever their value: earlier versions of the program ask for them."""
 
 
-class EntryArchive(EntryRecord, kw_only=True, omit_defaults=True, gc=False):
-    """A whole entry as one JSON document, without its id."""
-
-    session_key: str
-    session_id: str
-    version: int
-    updated_at: datetime
-    last_interaction_at: datetime
-    owner: str
-    platform: str | None = None
-    state: SessionState
-    state_since: datetime | None = None
-    due_at: datetime | None = None
-    policy_fingerprint: str = ""
+def _struct_of(name: str, fields: Iterable[FieldInfo]) -> type[msgspec.Struct]:
+    """Make a struct of some fields of an entry, which reads and writes them as JSON."""
+    members: list[Any] = []
+    for one in fields:
+        defaults: dict[str, Any] = {"default": one.default, "default_factory": one.default_factory}
+        given = {name: value for name, value in defaults.items() if value is not msgspec.NODEFAULT}
+        optional = bool(given) and one.name not in _ALWAYS_ARCHIVED
+        members.append((one.name, one.type, msgspec.field(**given)) if optional else (one.name, one.type))
+    return msgspec.defstruct(name, members, kw_only=True, omit_defaults=True, gc=False)
 
 
+_FIELDS: Final = {one.name: one for one in msgspec.structs.fields(SessionEntry) if one.name != "entry_id"}
+_RECORD_FIELDS: Final = [one for name, one in _FIELDS.items() if name not in _COLUMNS]
+EntryRecord: Final = _struct_of("EntryRecord", _RECORD_FIELDS)
+"""The members of an entry that have no column, by the names of its fields."""
+EntryArchive: Final = _struct_of("EntryArchive", (*_RECORD_FIELDS, *map(_FIELDS.__getitem__, _COLUMNS)))
+"""A whole entry as one JSON document, without its id."""
 _STATES: Final = {str(state): state for state in SessionState}
 _IN_RECORD: Final = EntryRecord.__struct_fields__
 _IN_ARCHIVE: Final = EntryArchive.__struct_fields__
@@ -271,7 +251,7 @@ def _fields_to_store(entry: SessionEntry, names: Iterable[str]) -> dict[str, Any
     return fields | {"origin": entry.origin.lasting if entry.origin is not None else None}
 
 
-def _encode_record(record: EntryRecord) -> str:
+def _encode_record(record: msgspec.Struct) -> str:
     return _JSON.encode(record).decode()
 
 
