@@ -27,7 +27,7 @@ from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.errors import NoStoreError, StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock, Reader, Statement, TransactionFactory
 from gateway_sessions.storage.engines.migrations import require_current_schema
-from gateway_sessions.storage.engines.protocol import Upkeep, VacuumReport
+from gateway_sessions.storage.engines.protocol import SharedDatabase, Upkeep, VacuumReport
 from gateway_sessions.storage.engines.search_column import TokenLanguage
 from gateway_sessions.storage.engines.sqlite import backup
 from gateway_sessions.storage.engines.sqlite.backup import BACKUPS, back_up, keep_newest, newest_backup
@@ -75,6 +75,11 @@ class Synchronous(StrEnum):
 class SqliteDriver:
     """Runs transactions on one SQLite file. The caller makes sure that no other process writes it."""
 
+    index_language: TokenLanguage | None = None
+    upkeep: Upkeep | None = None
+    shared: SharedDatabase | None = None
+    """None: only one process can open the file."""
+
     def __init__(
         self,
         path: Path,
@@ -83,7 +88,8 @@ class SqliteDriver:
         busy_seconds: float = BUSY_SECONDS,
         migrations: Sequence[Migration] = (),
     ) -> None:
-        self._path = path
+        self.path: Path = path
+        self.place: str = str(path)
         self._synchronous = synchronous
         self._busy_seconds = busy_seconds
         self._migrations = migrations
@@ -107,17 +113,17 @@ class SqliteDriver:
             partial(load_migrations, ENGINE)
         )
         try:
-            await in_thread(partial(prepare_database_file, self._path, APPLICATION_ID))
+            await in_thread(partial(prepare_database_file, self.path, APPLICATION_ID))
         except OSError as error:
-            raise translate_error(error, str(self._path)) from error
+            raise translate_error(error, str(self.path)) from error
         self._writer = await self._open_worker(self._writes, cleanup, read_only=False)
         self._writer.on_change, self._writer.on_news = self.on_change, self.on_news
         try:
             await self._writer.call(
-                lambda raw: prepare_file(raw, self._path, migrations, synchronous=self._synchronous)
+                lambda raw: prepare_file(raw, self.path, migrations, synchronous=self._synchronous)
             )
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-            raise translate_error(error, str(self._path)) from error
+            raise translate_error(error, str(self.path)) from error
         readers = [await self._open_worker(self._reads, cleanup, read_only=True) for _ in range(READERS)]
         cleanup.callback(self._stop_workers)
         self._serving = True
@@ -146,6 +152,14 @@ class SqliteDriver:
         """Run one changing statement, durably; return how many rows it has changed."""
         return self._enqueue(self._writes, statement)
 
+    def stem_with(self, stems: Stems) -> None:
+        """Do nothing: the search index is a file beside this one, with stems of its own."""
+
+    def begin_epoch(self, epoch: int, first_id: int) -> Iterator[int]:
+        """Return the row ids from *first_id* on. The lock of the directory keeps other owners out."""
+        del epoch
+        return itertools.count(first_id)
+
     async def call_between_batches(self, call: Callable[[sqlite3.Connection], T]) -> T:
         """Call a function with the writing connection between two batches; writers wait until it ends."""
         if not self._serving:
@@ -168,7 +182,7 @@ class SqliteDriver:
             try:
                 await worker.call(_begin_snapshot)
             except sqlite3.Error as error:
-                raise translate_error(error, str(self._path)) from error
+                raise translate_error(error, str(self.path)) from error
             yield _SnapshotReader(worker, self)
 
     async def run_in_view(self, worker: SqliteWorker, transaction: TransactionFactory[T]) -> T:
@@ -176,7 +190,7 @@ class SqliteDriver:
         try:
             return await worker.call(lambda raw: run_transaction(raw, self._queries, transaction()))
         except sqlite3.Error as error:
-            raise translate_error(error, str(self._path)) from error
+            raise translate_error(error, str(self.path)) from error
 
     def _enqueue(self, queue: Queue, work: TransactionFactory[T] | Statement) -> asyncio.Future[T]:
         if not self._serving:
@@ -189,14 +203,14 @@ class SqliteDriver:
         mode, begin = ("ro", READ) if read_only else ("rwc", WRITE)
         # A reader takes one transaction at a time: another reader can run the next one meanwhile.
         limit = 1 if read_only else MAX_TRANSACTIONS
-        worker = SqliteWorker(str(self._path), self._queries, queue, begin=begin, max_transactions=limit)
-        uri = f"file:{quote(str(self._path))}?mode={mode}"
+        worker = SqliteWorker(str(self.path), self._queries, queue, begin=begin, max_transactions=limit)
+        uri = f"file:{quote(str(self.path))}?mode={mode}"
         try:
             await worker.connect(uri, cleanup, busy_seconds=self._busy_seconds)
             if read_only:
                 await worker.call(lambda raw: raw.execute("PRAGMA query_only = ON"))
         except sqlite3.Error as error:
-            raise translate_error(error, str(self._path)) from error
+            raise translate_error(error, str(self.path)) from error
         return worker
 
     def _stop_workers(self) -> None:
@@ -233,15 +247,21 @@ class _SnapshotReader:
         return await self._driver.run_in_view(self._worker, transaction)
 
 
-class SqliteReader(SqliteDriver):
-    """Runs reading transactions. It takes no lock that the owner would wait for, and never checkpoints."""
+class SqliteReadingEngine(SqliteDriver):
+    """Reads a file that another process may own, without a lock that it would wait for or a checkpoint."""
+
+    @asynccontextmanager
+    async def owned(self, clock: Clock, *, wait: float) -> AsyncGenerator[None]:
+        """Own nothing: a reader has no home."""
+        del clock, wait
+        yield
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Open the file without a migration and begin to serve; *cleanup* closes everything again."""
         check_sqlite_version()
-        if not await in_thread(self._path.exists):
-            raise NoStoreError(str(self._path))
-        await in_thread(partial(prepare_sidecars_for_reader, self._path))
+        if not await in_thread(self.path.exists):
+            raise NoStoreError(str(self.path))
+        await in_thread(partial(prepare_sidecars_for_reader, self.path))
         cleanup.callback(self._refuse_waiting)
         self._queries = await in_thread(partial(load_queries, ENGINE))
         await in_thread(partial(load_migrations, ENGINE))
@@ -249,7 +269,7 @@ class SqliteReader(SqliteDriver):
         try:
             await readers[0].call(self._check_schema)
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise translate_error(error, str(self._path)) from error
+            raise translate_error(error, str(self.path)) from error
         cleanup.callback(self._stop_workers)
         self._serving = True
         for worker in readers:
@@ -269,11 +289,11 @@ class SqliteReader(SqliteDriver):
 
     def _check_schema(self, connection: sqlite3.Connection) -> None:
         require_current_schema(
-            str(self._path), read_schema_version(connection, self._path), load_migrations(ENGINE)
+            str(self.path), read_schema_version(connection, self.path), load_migrations(ENGINE)
         )
 
     def _refuse_change(self) -> NoReturn:
-        raise StorageError(str(self._path), "was opened for reading; ask its owner to change something")
+        raise StorageError(str(self.path), "was opened for reading; ask its owner to change something")
 
 
 BEYOND = (1 << 63) - 1
@@ -318,8 +338,6 @@ class FileUpkeep:
 class SqliteEngine(SqliteDriver):
     """Owns a database file, with the directory around it."""
 
-    index_language: TokenLanguage | None = None
-
     def __init__(
         self,
         path: Path,
@@ -333,68 +351,11 @@ class SqliteEngine(SqliteDriver):
         self._allow_network = allow_network
         self.upkeep: Upkeep | None = FileUpkeep(path, self)
 
-    def stem_with(self, stems: Stems) -> None:
-        """Do nothing: the search index is a file beside this one, with stems of its own."""
-
-    @property
-    def path(self) -> Path:
-        """Return the database file."""
-        return self._path
-
-    @property
-    def place(self) -> str:
-        """Return the database file as a text."""
-        return str(self._path)
-
     @asynccontextmanager
     async def owned(self, clock: Clock, *, wait: float) -> AsyncGenerator[None]:
         """Own the directory until the end of the block."""
-        home = self._path.parent
+        home = self.path.parent
         await in_thread(partial(prepare_home, home, allow_network=self._allow_network))
         async with own_home(home, clock, wait=wait):
-            await in_thread(partial(refuse_unfinished_repair, self._path))
+            await in_thread(partial(refuse_unfinished_repair, self.path))
             yield
-
-    @property
-    def shared(self) -> None:
-        """Return None: only one process can open the file."""
-
-    def begin_epoch(self, epoch: int, first_id: int) -> Iterator[int]:
-        """Return the row ids from *first_id* on. The lock of the directory keeps other owners out."""
-        del epoch
-        return itertools.count(first_id)
-
-
-class SqliteReadingEngine(SqliteReader):
-    """Reads a database file that another process may own."""
-
-    upkeep: Upkeep | None = None
-    index_language: TokenLanguage | None = None
-
-    def stem_with(self, stems: Stems) -> None:
-        """Do nothing: the search index is a file beside this one, with stems of its own."""
-
-    @property
-    def path(self) -> Path:
-        """Return the database file."""
-        return self._path
-
-    @property
-    def place(self) -> str:
-        """Return the database file as a text."""
-        return str(self._path)
-
-    @asynccontextmanager
-    async def owned(self, clock: Clock, *, wait: float) -> AsyncGenerator[None]:
-        """Own nothing: a reader has no home."""
-        del clock, wait
-        yield
-
-    @property
-    def shared(self) -> None:
-        """Return None: a reader is no node."""
-
-    def begin_epoch(self, epoch: int, first_id: int) -> Iterator[int]:
-        """Return ids that nobody takes: a reader makes no rows."""
-        del epoch
-        return itertools.count(first_id)
