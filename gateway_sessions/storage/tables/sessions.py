@@ -10,7 +10,7 @@ from gateway_sessions.storage.tables.sql_files import row_of
 
 @row_of("get_session")
 class StoredSession(NamedTuple):
-    """Whose a session is, and whether and how it ended."""
+    """The owner and the lane of a session, and its end, if it has ended."""
 
     session_key: str | None
     owner: str
@@ -24,7 +24,7 @@ class StoredSession(NamedTuple):
 
 @row_of("session_to_descend_from")
 class AncestorRow(NamedTuple):
-    """What another session that descends from a session takes from it."""
+    """The columns of a session that its continuation or branch takes over."""
 
     owner: str
     title: str | None

@@ -68,9 +68,9 @@ class Columns(NamedTuple):
 
 
 ROW_TYPES: Final[dict[str, Columns]] = {}
-"""What a row of each query is made into, by the name of the query."""
+"""The type that a row of each query is made into, by the name of the query."""
 RECORD_TYPES: Final[dict[str, Columns]] = {}
-"""What the parameters of each `INSERT` of many columns are made of, by the name of the statement."""
+"""The type of the parameters of each `INSERT` of many columns, by the name of the statement."""
 
 
 def row_of(*queries: str, in_front: tuple[str, ...] = ()) -> Callable[[T], T]:

@@ -126,5 +126,5 @@ def reply_lock(reply_id: int) -> str:
 
 
 def signals_lock(epoch: int) -> str:
-    """What others ask a node for."""
+    """Return the name of the lock on the signals that other nodes leave for a node."""
     return f"mail {epoch}"

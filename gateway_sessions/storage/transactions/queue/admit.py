@@ -173,22 +173,22 @@ def _find_session(
     admission: Admission, request: SessionRequest, change: Change
 ) -> Transaction[_ArrivedMessage | Duplicate | ActiveWorkUnknown | AliasesUnknown | SessionIdTaken]:
     """Find the session for a message, unless the message is a duplicate."""
-    message, sight = admission.message, None
+    message, found = admission.message, None
     if admission.lane is None:
-        sight = yield from look_up_arrival(message, request)
-        known = sight.known
+        found = yield from look_up_arrival(message, request)
+        known = found.known
     else:  # then most likely there is nothing to look at
         known = yield from find_duplicate(message.idempotency_key, request.key)
     if known is not None:
         return known
     sender = canonical_sender(message, request)
     arrival = Arrival.of(message, at=change.now, sender=sender, solo=admission.solo)
-    if sight is not None and sight.entry is not None and only_touches_session(request, change, sight.entry):
-        if sight.erasures:
-            yield from refuse_erased_sender(message, request, sight.entry.owner, sight.entry.session_id)
-        touched = sight.entry.evolve(change.now, last_interaction_at=change.now)
-        moves = (touch_statement(sight.entry, change.now, alone=False),)
-        return _ArrivedMessage(admission, arrival, touched, moves, sight.queue)
+    if found is not None and found.entry is not None and only_touches_session(request, change, found.entry):
+        if found.erasures:
+            yield from refuse_erased_sender(message, request, found.entry.owner, found.entry.session_id)
+        touched = found.entry.evolve(change.now, last_interaction_at=change.now)
+        moves = (touch_statement(found.entry, change.now, alone=False),)
+        return _ArrivedMessage(admission, arrival, touched, moves, found.queue)
     granted = yield from find_or_create_session(request, change, alone=False)
     if not isinstance(granted, GrantedSession):
         return granted

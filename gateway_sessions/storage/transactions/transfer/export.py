@@ -78,7 +78,7 @@ class ExportableSession(NamedTuple):
 
 @row_of("versions_of_messages")
 class EarlierVersion(NamedTuple):
-    """What a message said before an edit."""
+    """The content of a message before an edit."""
 
     seq: int
     content: str | None

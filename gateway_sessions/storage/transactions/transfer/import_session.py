@@ -196,7 +196,7 @@ def read_note(extra: str | None) -> dict[str, Any]:
 
 
 def with_note(extra: str | None, note: Mapping[str, Any]) -> str | None:
-    """`extra` with a note; a note that stood in the file stays inside of it."""
+    """Return `extra` with a note; a note that stood in the file stays inside of the new one."""
     if not note:
         return extra
     members = _decode_extra(extra)
@@ -205,7 +205,7 @@ def with_note(extra: str | None, note: Mapping[str, Any]) -> str | None:
 
 
 def without_note(extra: str | None) -> str | None:
-    """`extra` as it stood in the file."""
+    """Return `extra` as it stood in the file."""
     members = _decode_extra(extra)
     note = members.get(NOTE)
     if isinstance(note, dict) and NOTE in note:
