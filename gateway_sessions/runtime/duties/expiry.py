@@ -232,9 +232,9 @@ class QueueCleanup:
 
     async def next_due(self) -> datetime | None:
         """Return when the oldest of what was settled leaves the window."""
-        oldest = await self._queue.first_settled()
+        oldest = await self._queue.first_settled_at()
         return None if oldest is None else oldest + self._window
 
     async def sweep(self) -> int:
         """Remove all rows that are old enough; return their number."""
-        return await self._queue.forget(self._clock.now() - self._window)
+        return await self._queue.forget_settled(self._clock.now() - self._window)

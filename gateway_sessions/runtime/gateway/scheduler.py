@@ -104,7 +104,7 @@ class LaneScheduler:
         """The number of turns that wait to begin here."""
         if self._only is None:
             return self._queue.total_waiting
-        return sum(map(self._queue.waiting_on, self._only))
+        return sum(map(self._queue.waiting_on_lane, self._only))
 
     def lane_here(self, source: SessionSource, session_key: str, held: ExitStack) -> LocalLane:
         """Return what this process knows of a lane; *held* keeps the place of a turn that may begin there."""
@@ -345,7 +345,7 @@ class LaneScheduler:
             limit = most + len(self._succeeding) + len(passed_over)
             found = [ReadyTurn(*one) for one in await self._queue.ready_lanes(limit, full)]
         else:
-            now, waiting = self._clock.now(), await self._queue.waiting_among(self._only)
+            now, waiting = self._clock.now(), await self._queue.find_waiting_among(self._only)
             due = (one for one in waiting if one.since <= now and one.owner not in full)
             found = [ReadyTurn(one.session_key, one.owner) for one in due]
         return [
@@ -357,7 +357,7 @@ class LaneScheduler:
     async def _time_until_ready(self) -> timedelta | None:
         if self._only is None:
             return await self._queue.time_until_ready()
-        now, waiting = self._clock.now(), await self._queue.waiting_among(self._only)
+        now, waiting = self._clock.now(), await self._queue.find_waiting_among(self._only)
         return min((one.since - now for one in waiting if one.since > now), default=None)
 
     async def _begin_turns(self, ready: Sequence[ReadyTurn], passed_over: set[str]) -> bool:

@@ -402,7 +402,7 @@ class WaitingCounts(Protocol):
 
     total_waiting: int
 
-    def waiting_for(self, owner: str) -> int:
+    def waiting_of_owner(self, owner: str) -> int:
         """Return the number of turns that wait on all lanes of one owner."""
         ...
 
@@ -516,7 +516,7 @@ class Admissions:
         return self._waiting.total_waiting + self._total_coming
 
     def _room_taken_by(self, owner: str) -> int:
-        return self._waiting.waiting_for(owner) + self._coming[owner]
+        return self._waiting.waiting_of_owner(owner) + self._coming[owner]
 
     # Room for those who want it
 

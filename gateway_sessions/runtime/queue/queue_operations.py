@@ -398,7 +398,7 @@ class QueueOperations(WaitingTurns):
                 entry=self.routing.known_entry(key),
                 starter=self._make_starter(next_lane) if go_on else None,
                 next_lane=next_lane,
-                others_wait=self.is_alone and self.waiting_on(key) > 0,
+                others_wait=self.is_alone and self.waiting_on_lane(key) > 0,
                 versioned=self._listener.wants_versions,
             )
             transaction = partial(end_turn, settlement, known=known)

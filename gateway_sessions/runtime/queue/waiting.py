@@ -121,11 +121,11 @@ class WaitingTurns:
         """The number of owners whose turns wait."""
         return len(self._of_owners)
 
-    def waiting_on(self, session_key: str) -> int:
+    def waiting_on_lane(self, session_key: str) -> int:
         """Return the number of turns that wait on a lane."""
         return self._waiting.get(session_key, 0)
 
-    def waiting_for(self, owner: str) -> int:
+    def waiting_of_owner(self, owner: str) -> int:
         """Return the number of turns that wait on all lanes of one owner."""
         return self._of_owners[owner]
 
@@ -137,7 +137,7 @@ class WaitingTurns:
         """Run a transaction that changes nothing."""
         return await self._context.db.read(transaction)
 
-    async def waiting_among(self, lanes: Collection[str]) -> list[ReadyLane]:
+    async def find_waiting_among(self, lanes: Collection[str]) -> list[ReadyLane]:
         """Return those of some lanes on which turns wait that may begin now or later, the earliest first."""
         return await self.read(partial(waiting_turns.waiting_lanes_among, sorted(lanes)))
 
@@ -183,14 +183,14 @@ class WaitingTurns:
 
     # Changing what waits
 
-    async def forget(self, before: datetime) -> int:
+    async def forget_settled(self, before: datetime) -> int:
         """Forget what was settled before that instant; return the number of rows."""
         forgotten = 0
         while some := await self.apply(lambda _: waiting_turns.forget_settled(before)):
             forgotten += some
         return forgotten
 
-    async def first_settled(self) -> datetime | None:
+    async def first_settled_at(self) -> datetime | None:
         """Return when the oldest of what can be forgotten was settled; None if there is no such thing."""
         return await self._context.db.read(waiting_turns.first_settled)
 

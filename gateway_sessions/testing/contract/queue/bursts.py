@@ -342,7 +342,7 @@ class BurstContract(StoreContract):
             await commit(await begin(store, burst.lane))
             await change(store, burst)
         clock.step(timedelta(days=30))
-        assert await queue_of(store).forget(clock.now())
+        assert await queue_of(store).forget_settled(clock.now())
         for burst in SAMPLE:
             applied(await store.enqueue(burst.change))
             await look(store, burst)

@@ -90,14 +90,14 @@ class WaitingContract(StoreContract):
             await turn.commit([reply("well")], replies=[owed("well")])
         clock.step(timedelta(seconds=1))
         await accept(store, "three", rules=COLLECTING)
-        found = await queue_of(store).waiting_among([LANE, OTHER_LANE, "nothing"])
+        found = await queue_of(store).find_waiting_among([LANE, OTHER_LANE, "nothing"])
         assert [(one.session_key, one.owner) for one in found] == [
             (OTHER_LANE, "main:telegram:user:bob"),
             (LANE, "main:telegram:user:alice"),
         ]
-        assert [one.session_key for one in await queue_of(store).waiting_among([LANE])] == [LANE]
+        assert [one.session_key for one in await queue_of(store).find_waiting_among([LANE])] == [LANE]
         assert found[1].since > clock.now() > found[0].since
-        assert await queue_of(store).waiting_among([]) == []
+        assert await queue_of(store).find_waiting_among([]) == []
         now = clock.now()
         for lanes, count in (([LANE, "nothing"], 1), ([OTHER_LANE], 0), ([], 0), (None, 1)):
             found_replies, _ = await store.db.read(partial(due, now=now, lanes=lanes))
@@ -312,9 +312,9 @@ class WaitingContract(StoreContract):
         await (await begin(store)).fail("no power")
         await accept(store, "cancelled", "open")
         await store.cancel_queued(LANE, 3)
-        assert await queue_of(store).forget(clock.now()) == 0
+        assert await queue_of(store).forget_settled(clock.now()) == 0
         clock.step(timedelta(days=8))
-        assert await queue_of(store).forget(clock.now() - timedelta(days=7)) == 3
+        assert await queue_of(store).forget_settled(clock.now() - timedelta(days=7)) == 3
         assert await fates(store) == {"dead": 1, "open": 1}
         assert [one.message.text for one in await replies(store, clock)] == ["late"]
         for text in ("dead", "open"):
@@ -327,5 +327,5 @@ class WaitingContract(StoreContract):
         await asyncio.gather(*(store.enqueue(said(str(n)), rules=COLLECTING) for n in range(501)))
         await store.clear_queue(LANE)
         clock.step(timedelta(days=8))
-        assert await queue_of(store).forget(clock.now()) == 501
+        assert await queue_of(store).forget_settled(clock.now()) == 501
         assert await fates(store) == {}

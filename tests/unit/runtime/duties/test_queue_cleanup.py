@@ -29,10 +29,10 @@ class FailingLedger:
     def writes_begun(self) -> int:
         return self.asked
 
-    async def first_settled(self) -> datetime:
+    async def first_settled_at(self) -> datetime:
         return datetime(2020, 1, 1, tzinfo=UTC)
 
-    async def forget(self, _before: object) -> int:
+    async def forget_settled(self, _before: object) -> int:
         self.asked += 1
         if self.failures:
             raise self.failures.pop(0)
