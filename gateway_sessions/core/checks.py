@@ -151,10 +151,3 @@ def duration_problem(key: str, value: timedelta, *, zero: bool = False) -> KeyPr
     if value < timedelta(0) or (not value and not zero):
         return key, f"must be {'0 or more' if zero else 'more than 0'}"
     return None if value <= LONGEST else (key, "must be a century at most")
-
-
-def optional_duration_problem(key: str, value: timedelta | None) -> KeyProblem:
-    """Return the problem of a duration that may be off."""
-    if value is None or timedelta(0) < value <= LONGEST:
-        return None
-    return key, "must be 0 (off) or more, and a century at most"

@@ -99,7 +99,6 @@ def escape_headings(text: str) -> str:
 
 
 def _copyable_value(text: str) -> str:
-    """Return an id or a number in a form that is easily copied."""
     plain = escape_markup(text)
     return plain if plain == text or "`" in text else f"`{text}`"
 
@@ -132,6 +131,5 @@ def _piece_markdown(piece: Piece, *, tool: bool) -> str:
 
 
 def _quoted_block(title: str, text: str) -> str:
-    """Return a text of lesser interest as a quotation."""
     quoted = "\n".join(f"{_QUOTED}{one}".rstrip() for one in escape_headings(pretty_json(text)).split("\n"))
     return f"{_QUOTED}**{escape_markup(title)}**\n>\n{quoted}\n"

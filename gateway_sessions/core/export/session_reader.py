@@ -228,7 +228,6 @@ def _read_message(given: ExportedObject) -> ImportedMessage:
 
 
 def _read_authorship(given: ExportedObject) -> dict[str, Any]:
-    """Return the author, the lane and the people of a message."""
     people = given.members.get("people")
     if people is not None and not (isinstance(people, list) and all(isinstance(one, str) for one in people)):  # pyright: ignore[reportUnknownVariableType]  # a file
         raise unusable_part("people", "must be a list of names")
@@ -393,7 +392,6 @@ def _read_parent(given: ExportedObject) -> dict[str, Any]:
 
 
 def _read_title(given: ExportedObject) -> dict[str, Any]:
-    """Return the title, its origin and its owner."""
     title, by = given.text("title"), given.members.get("title_by")
     known = by if by in list(TitledBy) else TitledBy.PERSON
     owner = given.word("title_owner", MAX_LANE_KEY) or _read_owner(given)

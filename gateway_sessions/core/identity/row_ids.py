@@ -118,13 +118,11 @@ def _is_id_field(name: str, hint: Any) -> bool:
 
 
 def _tuple_fields(kind: Any) -> tuple[str, ...] | None:
-    """Return the fields of a named tuple; None of another kind."""
     is_tuple = isinstance(kind, type) and issubclass(kind, tuple)
     return getattr(cast("Any", kind), "_fields", None) if is_tuple else None
 
 
 def _record_fields(kind: type[Any]) -> tuple[str, ...]:
-    """Return the fields of a record; none of another kind."""
     if issubclass(kind, msgspec.Struct):
         return kind.__struct_fields__
     if dataclasses.is_dataclass(kind):

@@ -65,18 +65,6 @@ def conversation_of(messages: Iterable[StoredMessage], *, limit: int | None = No
     return replay.finish()
 
 
-def overheard_after_last_turn(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages that were observed after the last turn, and that no turn quotes yet."""
-    found: list[Message] = []
-    for one in reversed(messages):
-        if one.hidden_because is not None or one.role not in _SPEAKING:
-            continue
-        if not one.observed:
-            break
-        found.append(one)
-    return found[::-1]
-
-
 def prepend_overheard(overheard: Sequence[StoredMessage], content: Content) -> Content:
     """Return the content of a turn after a quotation of the messages observed before it."""
     if not overheard:
@@ -253,7 +241,6 @@ def _call_id(call: object) -> str | None:
 
 
 def _tool_name(call: Chat) -> str | None:
-    """Return the name of the called tool."""
     return _text_member(call.get("function"), "name") or _text_member(call, "name")
 
 

@@ -17,7 +17,6 @@ from gateway_sessions.core.transcript.model_history import (
     OVERHEARD,
     UNANSWERED,
     conversation_of,
-    overheard_after_last_turn,
     prepend_overheard,
 )
 from gateway_sessions.transcripts import Hidden
@@ -311,13 +310,8 @@ class TestOverheard:
     def test_one_endless_message_is_cut(self):
         assert len(brief(user("x" * 3 * MAX_OVERHEARD, observed=True), user())[0][1]) < MAX_OVERHEARD + 100
 
-    def test_what_no_turn_has_quoted_yet_is_known(self):
-        late = [user("a", observed=True), user("b", observed=True)]
-        hidden = user("c", observed=True, hidden_because=Hidden.RETRACTED)
-        messages = [user("old", observed=True), user(), late[0], Message("system", "x"), hidden, late[1]]
-        assert overheard_after_last_turn(messages) == late
-        assert overheard_after_last_turn(late) == late
-        assert brief(*late) == []
+    def test_what_no_turn_has_quoted_yet_is_not_shown(self):
+        assert brief(user("a", observed=True), user("b", observed=True)) == []
 
 
 class TestSteering:
