@@ -32,7 +32,7 @@ class MySQLBench(Bench):
     async def read_so_far(self) -> int:
         return sum(int(row[1]) for row in await self._link.fetch(READ))
 
-    async def study(self) -> None:
+    async def analyze_tables(self) -> None:
         await self._link.fetch("ANALYZE TABLE inbox")
 
 

@@ -40,7 +40,7 @@ class PostgresBench(Bench):
         read: int = await self._connection.fetchval(READ)
         return read
 
-    async def study(self) -> None:
+    async def analyze_tables(self) -> None:
         await self._connection.execute("ANALYZE inbox")
 
 

@@ -34,7 +34,7 @@ class SqliteBench(Bench):
     async def read_so_far(self) -> int:
         return self._steps
 
-    async def study(self) -> None:
+    async def analyze_tables(self) -> None:
         await in_thread(partial(self._connection.execute, "ANALYZE"))
 
     def _step(self) -> None:
