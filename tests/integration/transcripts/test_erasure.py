@@ -23,6 +23,7 @@ from gateway_sessions.errors import SentBeforeErasureError, StorageUnavailableEr
 from gateway_sessions.ports import TransactionFactory
 from gateway_sessions.sessions import Relation
 from gateway_sessions.storage.api import erasure as methods
+from gateway_sessions.storage.engines.sqlite.engine import FileUpkeep
 from gateway_sessions.storage.transactions.sessions import remove as transactions
 from gateway_sessions.testing import FakeClock
 from tests.raw_sql import execute_sql
@@ -220,16 +221,16 @@ async def test_a_session_that_begins_meanwhile_stays(
 ):
     async with opened(home, fake_clock) as store:
         await talk(store, dm(), "hello")
-        plain = SessionDB.vacuum
+        plain = FileUpkeep.vacuum
         back: list[str] = []
 
-        async def come_back(db: SessionDB) -> object:
+        async def come_back(upkeep: FileUpkeep) -> object:
             if not back:
                 fake_clock.step(seconds=1)
                 back.append(await talk(store, dm(), "here I am again"))
-            return await plain(db)
+            return await plain(upkeep)
 
-        monkeypatch.setattr(SessionDB, "vacuum", come_back)
+        monkeypatch.setattr(FileUpkeep, "vacuum", come_back)
         await store.erase(dm())
         assert await store.db.message_count(back[0]) == 2
         assert (await store.get_or_create_session(dm())).session_id == back[0]
