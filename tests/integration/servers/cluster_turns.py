@@ -269,11 +269,11 @@ class ClusterTurns:
             SessionDB.open(address, home=tmp_path / "a", cluster=BRISK) as a,
             SessionDB.open(address, home=tmp_path / "b", cluster=BRISK) as b,
         ):
-            assert a.membership is not None
-            stop_heartbeat(a.membership, monkeypatch)
+            assert a.ownership.membership is not None
+            stop_heartbeat(a.ownership.membership, monkeypatch)
             monkeypatch.setattr(Membership, "trusted", True)
             await asyncio.sleep(BRISK.ttl.total_seconds() + 0.2)
-            await b.write(b.census)
+            await b.write(b.ownership.living_nodes)
             with pytest.raises(NodeSilentError, match="others have its turns"):
                 await a.create_session("s", "cli")
             assert await b.get_session("s") is None
@@ -296,15 +296,17 @@ class ClusterTurns:
             SessionDB.open(address, home=tmp_path / "a", cluster=BRISK) as a,
             SessionDB.open(address, home=tmp_path / "b", cluster=BRISK) as b,
         ):
-            assert a.membership is not None
-            assert a.shared is not None
-            stop_heartbeat(a.membership, monkeypatch)
-            living = a.shared.run_heartbeat(partial(nodes.record_heartbeat, a.epoch, BRISK.ttl))
+            assert a.ownership.membership is not None
+            assert a.ownership.shared is not None
+            stop_heartbeat(a.ownership.membership, monkeypatch)
+            living = a.ownership.shared.run_heartbeat(
+                partial(nodes.record_heartbeat, a.ownership.epoch, BRISK.ttl)
+            )
             with_text = asyncio.create_task(living, name=stops)
             async with asyncio.timeout(20):
-                while a.epoch in [one.epoch for one in await b.read(nodes.all_nodes)]:
+                while a.ownership.epoch in [one.epoch for one in await b.read(nodes.all_nodes)]:
                     with suppress(StorageUnavailableError):
-                        await b.write(b.census)
+                        await b.write(b.ownership.living_nodes)
                     await asyncio.sleep(0.2)
             with_text.cancel()
 

@@ -127,5 +127,5 @@ async def wait_until(true: Callable[[], object], *, seconds: float = 40) -> None
 
 
 async def wait_until_memberships_meet(*databases: SessionDB) -> None:
-    members = [one.membership for one in databases if one.membership is not None]
+    members = [one.ownership.membership for one in databases if one.ownership.membership is not None]
     await wait_until(lambda: all(len(one.nodes) == len(databases) for one in members))
