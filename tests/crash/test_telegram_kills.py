@@ -56,7 +56,10 @@ class Sweep:
                     self.kills += 1
                     process = self.start()
             self.fake.faults.clear()
-            await self.fake.wait_until(self.all_answered, seconds=PATIENCE)
+            await self.fake.wait_until(
+                lambda: self.all_answered() or process.poll() is not None, seconds=PATIENCE
+            )
+            assert process.poll() is None, "the bot has ended by itself"
         finally:
             process.kill()
             await asyncio.to_thread(process.wait)

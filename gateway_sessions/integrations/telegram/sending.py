@@ -63,9 +63,13 @@ def calls_that_show(target: ReplyTarget, message: OutboundMessage) -> list[BotCa
 
 
 def call_that_edits(target: ReplyTarget, message_id: str, message: OutboundMessage) -> BotCall:
-    """Return the call that lets a message say something else."""
+    """Return the call that lets a message say something else; refuse what one message cannot hold."""
     place = {"chat_id": _chat_of(target), "message_id": int(message_id)}
-    return _with_text("editMessageText", place, text_parts(message)[0], "text")
+    part, *more = text_parts(message)
+    if more:
+        problem = f"the text takes {len(more) + 1} messages, so it cannot take the place of one"
+        raise DeliveryRefusedError(Platform.TELEGRAM, problem)
+    return _with_text("editMessageText", place, part, "text")
 
 
 def text_parts(message: OutboundMessage) -> tuple[Part, ...]:

@@ -267,6 +267,23 @@ async def test_an_edit_that_changes_nothing_has_succeeded(fake: FakeTelegram, ad
             await adapter.edit(ANN, "99", OutboundMessage(text="other"))
 
 
+async def test_what_grows_beyond_one_message_is_not_cut_off_in_its_place(
+    fake: FakeTelegram, adapter: TelegramAdapter
+):
+    rows = "".join(f"| {number} | [page](https://example.org/{number}) |\n" for number in range(150))
+    table = f"| The number of the row | The page that the row is about |\n|---|---|\n{rows}"
+    message = OutboundMessage(text=table[:4090].rpartition("\n")[0], format=TextFormat.MARKDOWN)
+    async with adapter.connect(Inbox()):
+        message_id = await adapter.send(ANN, OutboundMessage(text="…"), idempotency_key="k1")
+        assert message_id is not None
+        with pytest.raises(DeliveryRefusedError, match="the text takes 4 messages"):
+            await adapter.edit(ANN, message_id, message)
+        await adapter.send(ANN, message, idempotency_key="k2")
+    assert sum(text.count("The number of the row") for text in fake.texts("ann")) == message.text.count(
+        "page]("
+    )
+
+
 async def test_a_question_that_was_deleted_is_answered_all_the_same(
     fake: FakeTelegram, adapter: TelegramAdapter
 ):
