@@ -23,6 +23,9 @@ ROOT = Path(__file__).parents[2]
 DOORS = ("own", "aiogram", "python-telegram-bot")
 CHATS = 10
 PATIENCE = 180
+MOST_CALLS = 30
+"""So many calls a bot makes at most in one life, while there are kills to come."""
+MOST_PENDING = 10
 FAULTS: tuple[Fault, ...] = (RateLimit(0.1), CutConnection.AFTER, ServerFault(done=True), ServerFault())
 
 
@@ -42,15 +45,15 @@ class Sweep:
         ]
         self.draw = draw
         self.written: Counter[str] = Counter()
-        self.kills = 0
+        self.kills = self.next_kill = 0
 
     async def run(self, *, messages: int, kills: int) -> None:
         """Let people write so many messages, kill the bot so often, and wait until everything is answered."""
         process = self.start()
         try:
-            for number in range(messages):
+            while self.written.total() < messages or self.kills < kills:
                 await self.something_happens()
-                if number * kills // messages > self.kills:
+                if self.kills < kills and len(self.fake.calls) >= self.next_kill:
                     process.send_signal(signal.SIGKILL)
                     await asyncio.to_thread(process.wait)
                     self.kills += 1
@@ -65,10 +68,15 @@ class Sweep:
             await asyncio.to_thread(process.wait)
 
     def start(self) -> subprocess.Popen[bytes]:
+        """Start the bot, which will be killed after some calls, in the middle of its work."""
+        self.next_kill = len(self.fake.calls) + self.draw.randint(2, MOST_CALLS)
         return subprocess.Popen(self.arguments, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
     async def something_happens(self) -> None:
-        """Let somebody write, and sometimes something fail."""
+        """Let somebody write, and sometimes something fail; who is not answered writes no more."""
+        if self.fake.pending >= MOST_PENDING:
+            await asyncio.sleep(0.02)
+            return
         person = f"p{self.draw.randrange(CHATS)}"
         self.written[person] += 1
         self.fake.says(person, f"{self.written[person]}")
