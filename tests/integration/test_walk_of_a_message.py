@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[2] / "ARCHITECTURE.md"
 TURNINGS = 25
 MODULES = 60
 WALKS = 3
-"""Of so many walks the shortest counts: on a busy machine a heartbeat or a fill of the index falls into one."""
+"""Of so many walks the shortest counts: on a busy machine, a heartbeat may fall into one."""
 FIGURES = re.compile(r"^\| (modules|functions|calls into a layer above) \| (\d+) \|", re.MULTILINE)
 
 
