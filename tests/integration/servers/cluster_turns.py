@@ -96,7 +96,7 @@ class ClusterTurns:
     async def test_each_opening_is_a_node_of_its_own(self, address: str, tmp_path: Path):
         async with SessionDB.open(address, home=tmp_path / "a", cluster=BRISK) as a:
             async with SessionDB.open(address, home=tmp_path / "b", cluster=BRISK) as b:
-                one, other = a.membership, b.membership
+                one, other = a.ownership.membership, b.ownership.membership
                 assert one is not None
                 assert other is not None
                 await wait_until(lambda: [node.epoch for node in one.nodes] == [1, 2])
