@@ -6,7 +6,7 @@ dispatcher. Do not call `Dispatcher.start_polling` as well: it confirms updates 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -77,7 +77,7 @@ class AiogramAdapter(TelegramAdapter):
             async with super().connect(submit):
                 yield
             return
-        self.updates = sorted({*ALLOWED_UPDATES, *dispatcher.resolve_used_update_types()})
+        self.updates: Sequence[str] = sorted({*ALLOWED_UPDATES, *dispatcher.resolve_used_update_types()})
         known = {"dispatcher": dispatcher, "bots": (bot,), "bot": bot, **dispatcher.workflow_data}
         await dispatcher.emit_startup(**known)
         try:

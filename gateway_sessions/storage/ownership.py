@@ -49,7 +49,9 @@ class Ownership:
         self._on_joined = on_joined
         self._secret = os.urandom(SECRET_BYTES)
         self._first_id = 0
-        self.opening = meta.StoreOpening(0, last_change_id=0, install_secret=b"", generation=0, settled=False)
+        self.opening: meta.StoreOpening = meta.StoreOpening(
+            0, last_change_id=0, install_secret=b"", generation=0, settled=False
+        )
         self.epoch: int = 0
         """The number of this opening of the store."""
         self.shared: SharedDatabase | None = engine.shared
@@ -57,7 +59,9 @@ class Ownership:
         self.change_ids: Iterator[int] = itertools.count()
         """Rising ids for rows. Writing transactions take them, so that they rise in the order of commits."""
         self.entry_ids: Iterator[int] = itertools.count()
-        self.retry = OpeningRetry(wait, None if engine.shared is None else self._describe_blockers)
+        self.retry: OpeningRetry = OpeningRetry(
+            wait, None if engine.shared is None else self._describe_blockers
+        )
         """Repeats what a server refuses while the store is being opened."""
         self.membership: Membership | None = self._membership_in(cluster, listener)
         """This process as one node of several that have the store open; None where only one process can."""
@@ -108,7 +112,8 @@ class Ownership:
         self._on_joined(joined.opening)
 
     def _use_opening(self, opening: meta.StoreOpening) -> None:
-        self.opening, self.epoch = opening, opening.epoch
+        self.opening = opening
+        self.epoch = opening.epoch
         self.entry_ids = itertools.count(opening.epoch << EPOCH_BITS)
 
     async def _describe_blockers(self) -> str:

@@ -29,7 +29,7 @@ class GatewayListener(QueueListener):
         self._deliveries = deliveries
         self._remote_turns = turn_signals
         self._cluster = cluster
-        self.wants_versions = wants_versions
+        self.wants_versions: bool = wants_versions
 
     def hear_waiting_turn(self, session_key: str) -> None:
         """Begin the turn that waits, here or on its own node."""

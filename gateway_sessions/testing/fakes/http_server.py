@@ -84,7 +84,7 @@ class FakeHttpServer:
         self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._port = 0
-        self.url = ""
+        self.url: str = ""
         """The address of the server, without a slash at its end."""
 
     @asynccontextmanager

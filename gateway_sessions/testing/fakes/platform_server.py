@@ -37,7 +37,7 @@ class FakePlatformServer:
     """A fake of a platform, for `with` or `async with`."""
 
     def __init__(self) -> None:
-        self.faults = Faults()
+        self.faults: Faults = Faults()
         self.calls: list[PlatformCall] = []
         self._server = FakeHttpServer(self._answer)
         self._portal: BlockingPortal | None = None

@@ -11,7 +11,7 @@ class TelegramRefusalError(Exception):
     def __init__(self, code: int, description: str, parameters: dict[str, Any] | None = None) -> None:
         self.code = code
         self.description = description
-        self.parameters = parameters or {}
+        self.parameters: dict[str, Any] = parameters or {}
         super().__init__(description)
 
     def as_json(self) -> dict[str, Any]:

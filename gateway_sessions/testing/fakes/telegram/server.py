@@ -92,11 +92,11 @@ class FakeTelegram(FakePlatformServer):
     ) -> None:
         super().__init__()
         self.token = token
-        self.bot = TelegramUser(int(token.partition(":")[0]), "Helper", username, is_bot=True)
+        self.bot: TelegramUser = TelegramUser(int(token.partition(":")[0]), "Helper", username, is_bot=True)
         self.files: dict[str, bytes] = {}
         self._clock = clock or SystemClock()
-        self.chats = TelegramChats(self.bot, self._clock)
-        self.methods = BotMethods(self.chats, self.files)
+        self.chats: TelegramChats = TelegramChats(self.bot, self._clock)
+        self.methods: BotMethods = BotMethods(self.chats, self.files)
         known = ("getUpdates", "setWebhook", "deleteWebhook", "getWebhookInfo", *self.methods.table)
         self._names = {name.lower(): name for name in known}
         self._limits = limits
