@@ -1,6 +1,11 @@
 """Whoever operates a store connects to it, checks, repairs and moves it, and reads these reports."""
 
-from gateway_sessions.core.identity.shared_lane_upgrade import LanesReport, LeftLane, LinkedLane, MovedLane
+from gateway_sessions.core.identity.account_lane_assignment import (
+    LanesReport,
+    LeftLane,
+    LinkedLane,
+    MovedLane,
+)
 from gateway_sessions.core.progress import WorkProgress
 from gateway_sessions.core.sessions.erasure import ErasureReceipt, Kept
 from gateway_sessions.core.sessions.retention import PruneReport

@@ -70,7 +70,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         what="the look at what was edited: a turn that ends writes down what it began with",
-        file="storage/transactions/queue/settle.py",
+        file="storage/transactions/queue/running_turn.py",
         line="as_begun = begun is not None and not begun.recorded",
         instead="as_begun = False",
         tests=("tests/integration/gateway/queue/test_changed_messages.py",),

@@ -23,7 +23,7 @@ from gateway_sessions.runtime.duties.session_hooks import Hooks
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.transaction_runner import TransactionRunner
+from gateway_sessions.storage.transaction_runner_protocol import TransactionRunner
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "gateway_sessions" / "blocking"

@@ -15,9 +15,9 @@ from gateway_sessions.blocking._loop_thread import BlockingPart, BlockingResourc
 from gateway_sessions.config import Config
 from gateway_sessions.core.committed_changes import CommittedChange
 from gateway_sessions.core.export.transfer_reports import ImportReport, Progress
+from gateway_sessions.core.identity.account_lane_assignment import LanesReport
 from gateway_sessions.core.identity.keys import Isolation
 from gateway_sessions.core.identity.scope import Scope
-from gateway_sessions.core.identity.shared_lane_upgrade import LanesReport
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.progress import OnProgress
 from gateway_sessions.core.queue.busy_modes import BusyRules

@@ -6,11 +6,12 @@
 - ``context``: One invocation of a command: its store, its configuration, and its answer.
 - ``conversation``: A conversation at a terminal: the session that it continues, the recap before it, and
   the hint after it.
+- ``conversation_ctrl_c``: Ctrl-C in a conversation: the first one ends the turn that runs, the next one
+  leaves.
 - ``declare``: The declaration of commands: a decorator, and the options that several commands share.
 - ``demo``: The story that `gateway-sessions demo` plays, with real stores, gateways and processes.
 - ``demo_agent``: An agent without a model: it shows that a session remembers.
 - ``exit_codes``: The exit codes, and the advice for each error.
-- ``interrupts``: Ctrl-C in a conversation: the first one ends the turn that runs, the next one leaves.
 - ``lookup``: Lookup of the session, lane or owner that a typed text means.
 - ``output``: The output for people and programs: JSON, tables, pages and live views.
 - ``picker``: The list at which a person chooses a conversation.

@@ -20,7 +20,7 @@ import gateway_sessions as gs
 from gateway_sessions._process.background import in_background
 from gateway_sessions.adapters.console import Console
 from gateway_sessions.cli.context import CommandContext
-from gateway_sessions.cli.interrupts import CtrlC
+from gateway_sessions.cli.conversation_ctrl_c import CtrlC
 from gateway_sessions.cli.output.terminal import print_answer
 from gateway_sessions.cli.settings import name_of_program
 from gateway_sessions.core.display_text import visible_text

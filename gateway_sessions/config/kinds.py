@@ -235,7 +235,7 @@ class Choice(Kind, frozen=True):
         return None if value is None else str(value)
 
 
-class OpenChoice(Choice, frozen=True):
+class ProviderChoice(Choice, frozen=True):
     """One of our words, or the name of a provider that a package has installed."""
 
     def _reference_name(self) -> str:

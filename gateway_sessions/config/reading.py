@@ -67,7 +67,7 @@ def read_config_text(
     for override in environment_overrides(draft, environ, whole):
         _expand_words(whole, override)
         merge_override(draft.values, override)
-        _forget_overridden(draft, override)
+        _excuse_overridden_variables(draft, override)
     copy_to_plain_values(draft)
     return cast("T", _build_config(whole, draft, **known))
 
@@ -80,7 +80,7 @@ def read_config_mapping(record: type[T], values: Mapping[str, Any]) -> T:
     return cast("T", _build_config(whole, draft))
 
 
-def _forget_overridden(draft: Draft, override: Mapping[str, Any]) -> None:
+def _excuse_overridden_variables(draft: Draft, override: Mapping[str, Any]) -> None:
     """Forget unset variables in the file where an override sets that key anyway."""
     for path in list(draft.unresolved or ()):
         place: Any = override

@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 
 from gateway_sessions.config.core_blocks import BUSY, HOME_CHANNEL, RESET_POLICY
 from gateway_sessions.config.keys import Contradiction, Section, key, named_blocks
-from gateway_sessions.config.kinds import Choice, Count, DatabaseAddress, Duration, Flag, OpenChoice
+from gateway_sessions.config.kinds import Choice, Count, DatabaseAddress, Duration, Flag, ProviderChoice
 from gateway_sessions.core.cluster import POOL_SIZE
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.search.stems import Stemming
@@ -84,7 +84,7 @@ class SessionDBConfig(Section):
 
     section: ClassVar[str] = "sessiondb"
     provider: Provider | str = key(
-        OpenChoice(
+        ProviderChoice(
             Provider,
             kind_name="one that [a package brings](../how-to/prove-a-database.md#bring-a-database-along)",
         ),

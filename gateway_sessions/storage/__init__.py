@@ -14,15 +14,15 @@
 - ``listener``: `DatabaseListener`: hears what a database reports, and does for an erasure what only the
   store can do.
 - ``maintenance``: Checks, repairs and moves of a whole store, which an operator asks for.
-- ``ownership``: `Ownership`: this process as the owner of a store, or as one node of it, with its epoch
-  and its ids.
+- ``ownership``: `Ownership`: this process as the owner of a store, or as one node of it, with its epoch and
+  its ids.
 - ``search``: The search index of each engine, and searches whose candidates are checked against the
   messages.
-- ``sessions_json``: The writer of the snapshot: one task that writes the newest state of sessions.json
-  for all callers.
+- ``sessions_json``: The writer of the snapshot: one task that writes the newest state of sessions.json for
+  all callers.
 - ``tables``: Functions that read and write rows, table by table; transactions are composed of them.
-- ``transaction_runner``: The protocol behind the methods of `SessionDB`: run a transaction, read the
-  clock, make ids.
+- ``transaction_runner_protocol``: The protocol behind the methods of `SessionDB`: run a transaction, read
+  the clock, make ids.
 - ``transactions``: Units of work as plain generators that yield named statements, written once for all
   engines.
 - ``transfer``: Exports of sessions to files and imports from files.

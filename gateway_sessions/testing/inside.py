@@ -6,8 +6,8 @@ Neither programs nor those who run the contracts need these names, and no releas
 from gateway_sessions.core.delivery.outbound_messages import Growing
 from gateway_sessions.core.delivery.retry_policy import SendFailure, classify_failure, split_message
 from gateway_sessions.core.export.session_members import ESTABLISHED
+from gateway_sessions.core.identity.account_lane_assignment import LaneChoice
 from gateway_sessions.core.identity.keys import key_at_account, session_owner
-from gateway_sessions.core.identity.shared_lane_upgrade import LaneChoice
 from gateway_sessions.core.notices.notice_texts import GIVEN_UP, UNFINISHED, cut_off_notice
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.transcript.messages import STEERED

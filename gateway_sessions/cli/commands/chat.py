@@ -50,7 +50,7 @@ async def chat(
     """Talk to an agent at this terminal. Ctrl-C ends its turn, Ctrl-D the conversation."""
     from gateway_sessions.cli.agent_loading import open_agent
     from gateway_sessions.cli.conversation import Conversation, ResumeRequest
-    from gateway_sessions.cli.interrupts import handling_ctrl_c
+    from gateway_sessions.cli.conversation_ctrl_c import handling_ctrl_c
     from gateway_sessions.core.transcript.recap import RecapForm
 
     name = " ".join(title or ()) or None

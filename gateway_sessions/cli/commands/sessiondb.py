@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gateway_sessions.cli.context import CommandContext
-    from gateway_sessions.core.identity.shared_lane_upgrade import LanesReport
+    from gateway_sessions.core.identity.account_lane_assignment import LanesReport
     from gateway_sessions.storage.maintenance.copy_store import MigrationProgress
 
 app: Final = typer.Typer(help="Check, repair, move and upgrade the database.")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from gateway_sessions.cli.context import CommandContext
-    from gateway_sessions.cli.interrupts import CtrlC
+    from gateway_sessions.cli.conversation_ctrl_c import CtrlC
     from gateway_sessions.core.search.results import SearchResult
 
 app: Final = typer.Typer(help="Look at sessions, and change them.")
@@ -218,7 +218,7 @@ async def browse(
 ) -> None:
     """Choose a conversation, and continue it in `chat`. Typing searches. It needs a terminal."""
     from gateway_sessions.cli.agent_loading import open_agent
-    from gateway_sessions.cli.interrupts import handling_ctrl_c
+    from gateway_sessions.cli.conversation_ctrl_c import handling_ctrl_c
     from gateway_sessions.cli.picker.model import PickerOutcome
     from gateway_sessions.cli.picker.run import SessionBrowser
 

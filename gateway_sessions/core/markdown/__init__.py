@@ -4,7 +4,8 @@
   limits.
 - ``dialects``: The markup of each platform, as its documentation describes it, and its limits.
 - ``document``: A text in Markdown as a tree: blocks, and within them runs of text.
-- ``layout``: Layout of a document in the markup of a platform, as pieces that can be cut into messages.
+- ``document_to_pieces``: Layout of a document in the markup of a platform, as pieces that can be cut into
+  messages.
 - ``packing``: Packing of pieces into messages within a platform's limit: what is cut is closed, and opened
   again behind.
 - ``parser``: Parsing of Markdown (CommonMark with tables, strikethrough and lists of tasks) into a

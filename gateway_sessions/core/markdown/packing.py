@@ -111,8 +111,8 @@ class _Packing:
     def _counted(self, markup: str, shown: str) -> int:
         """Return what a piece takes of the limit."""
         if not self._dialect.counts_markup:
-            return self._dialect.unit.length(_with_prefix(shown, self._prefix))
-        return self._dialect.unit.length(_with_prefix(markup, self._prefix))
+            return self._dialect.unit.length(_with_prefix(shown, self._line_prefix))
+        return self._dialect.unit.length(_with_prefix(markup, self._line_prefix))
 
     def _cost_of_cut(self) -> int:
         cut = self._waiting_cut
@@ -131,11 +131,11 @@ class _Packing:
         return self._waiting_cut is not None and "\n" in self._waiting_cut.shown
 
     @property
-    def _prefix(self) -> str:
+    def _line_prefix(self) -> str:
         """What each line begins with: the marks of quotes, the indentation of lists."""
-        return self._prefix_within(NO_MARK)
+        return self._line_prefix_inside(NO_MARK)
 
-    def _prefix_within(self, mark: TextMark) -> str:
+    def _line_prefix_inside(self, mark: TextMark) -> str:
         prefixes = [one.mark.prefix for one in self._open]
         if mark.flush or any(one.mark.flush for one in self._open):
             prefixes = [one for one in prefixes if not one.isspace()]
@@ -165,7 +165,7 @@ class _Packing:
 
     def _write(self, markup: str, shown: str, *, within: TextMark = NO_MARK) -> None:
         self._length += self._counted(markup, shown)
-        prefix = self._prefix_within(within)
+        prefix = self._line_prefix_inside(within)
         self._markup.append(_with_prefix(markup, prefix))
         self._plain.append(_with_prefix(shown, prefix if prefix.isspace() else ""))
 

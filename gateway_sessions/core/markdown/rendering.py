@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway_sessions.core.markdown.dialect import MarkupDialect
-from gateway_sessions.core.markdown.layout import lay_out
+from gateway_sessions.core.markdown.document_to_pieces import pieces_of_document
 from gateway_sessions.core.markdown.packing import Part, pack
 from gateway_sessions.core.markdown.parser import parse_markdown
 
@@ -13,4 +13,4 @@ def render_markdown(text: str, dialect: MarkupDialect, *, limit: int | None = No
 
     *limit* is a lower limit than the platform's, in its unit.
     """
-    return pack(lay_out(parse_markdown(text), dialect), dialect, limit)
+    return pack(pieces_of_document(parse_markdown(text), dialect), dialect, limit)

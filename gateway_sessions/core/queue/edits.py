@@ -132,7 +132,7 @@ def messages_of(row: Message) -> list[PlatformMessage] | None:
     ]
 
 
-def plan_rewording(row: Message, rewording: Rewording) -> RowChange:
+def plan_transcript_edit(row: Message, rewording: Rewording) -> RowChange:
     """Return the change that an edit or a deletion makes to a row."""
     messages = messages_of(row)
     if messages is None:

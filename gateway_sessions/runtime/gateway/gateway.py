@@ -153,11 +153,11 @@ class Gateway(Resource):
         lanes = self._parts.lanes
         lanes.stop_beginning()
         limit = self.config.gateway.drain_timeout if within is None else within
-        in_time = await lanes.wait_until_calm(limit, self._is_at_rest)
+        in_time = await lanes.wait_until_met(limit, self._is_at_rest)
         why = StopReason.HANDOVER if self.store.drain_requested.is_set() else StopReason.SHUTDOWN
         for running in list(lanes.running.values()):
             running.stop(why)
-        await lanes.wait_until_calm(TO_STOP, lambda: not lanes.running)
+        await lanes.wait_until_met(TO_STOP, lambda: not lanes.running)
         if not in_time:
             await self._send_last_words()
         return in_time

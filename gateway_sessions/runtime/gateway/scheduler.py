@@ -277,14 +277,14 @@ class LaneScheduler:
             self._news = asyncio.Event()
         await self._news.wait()
 
-    async def wait_until_calm(self, limit: timedelta, calm: Callable[[], bool]) -> bool:
-        """Wait until *calm* returns True; return False if that took longer than *limit*."""
+    async def wait_until_met(self, limit: timedelta, condition: Callable[[], bool]) -> bool:
+        """Wait until *condition* returns True; return False if that took longer than *limit*."""
         in_time = False
         async with anyio.create_task_group() as tasks:
 
             async def wait() -> None:
                 nonlocal in_time
-                while not calm():
+                while not condition():
                     await self.wait_for_an_end()
                 in_time = True
                 tasks.cancel_scope.cancel()

@@ -110,10 +110,10 @@ class TurnSignals:
         failed = failure_reporter(
             logger, "signals could not be read", {"action": "signals_failed"}, logging.WARNING
         )
-        await self._wait_for_signals(None)
-        await repeat_sweep(self.sweep, self._wait_for_signals, failed=failed)
+        await self._wait_until_woken(None)
+        await repeat_sweep(self.sweep, self._wait_until_woken, failed=failed)
 
-    async def _wait_for_signals(self, _: int | None) -> None:
+    async def _wait_until_woken(self, _: int | None) -> None:
         await self._alarm.wait(None)
         self._alarm.reset()
 

@@ -406,7 +406,7 @@ class WaitingCounts(Protocol):
         """Return the number of turns that wait on all lanes of one owner."""
         ...
 
-    def room_for(self, most: int, of_owner: str | None = None) -> int:
+    def limit_of_this_node(self, limit: int, owner: str | None = None) -> int:
         """Return how many turns this node may let wait."""
         ...
 
@@ -497,8 +497,8 @@ class Admissions:
         if crowded := self._owners.is_crowded_for(owner, now):  # nobody asks for these counts else
             wanting, having = len(self._owners), waiting.owners_waiting
         room = OwnerRoom(
-            most=waiting.room_for(limits.max_waiting),
-            most_of_owner=waiting.room_for(limits.max_waiting_per_owner, owner),
+            most=waiting.limit_of_this_node(limits.max_waiting),
+            most_of_owner=waiting.limit_of_this_node(limits.max_waiting_per_owner, owner),
             taken=self._room_taken,
             of_owner=self._room_taken_by(owner) + self._line.count_in_line(owner),
             owners=max(wanting, having),
@@ -536,7 +536,7 @@ class Admissions:
         if not self._room_line:
             return
         now = asyncio.get_running_loop().time()
-        if self._room_taken >= self._waiting.room_for(self._limits.max_waiting):
+        if self._room_taken >= self._waiting.limit_of_this_node(self._limits.max_waiting):
             self._owners.note_refusal(now)
             return
         while (owner := self._next_owner_for_room(now)) is not None:

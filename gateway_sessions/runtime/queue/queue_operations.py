@@ -53,7 +53,7 @@ from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.lanes import KnownLane, LaneRow, load_lane
 from gateway_sessions.storage.transactions.queue import admit as admissions
 from gateway_sessions.storage.transactions.queue import claim as claims
-from gateway_sessions.storage.transactions.queue import recover, settle, undo_and_retry, waiting
+from gateway_sessions.storage.transactions.queue import recover, running_turn, undo_and_retry, waiting
 from gateway_sessions.storage.transactions.queue.admit import (
     Admission,
     Admitted,
@@ -68,7 +68,7 @@ from gateway_sessions.storage.transactions.queue.claim import (
 )
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.storage.transactions.queue.recover import CutOffRules, CutOffTurn
-from gateway_sessions.storage.transactions.queue.settle import (
+from gateway_sessions.storage.transactions.queue.running_turn import (
     KnownBeforeEnd,
     SettledTurn,
     TurnChangedError,
@@ -439,7 +439,7 @@ class QueueOperations(WaitingTurns):
             session_key, claimed = begun()
             if claimed is None:
                 return load_lane(session_key)
-            return settle.give_back_turn(claimed.held, None, change, counted=False)
+            return running_turn.give_back_turn(claimed.held, None, change, counted=False)
 
         with suppress(StorageError, FencedError):
             self.note_lane(await self.apply(look))
@@ -499,7 +499,9 @@ class QueueOperations(WaitingTurns):
         held = TurnLease(session_key=session_key, epoch=self._context.db.ownership.epoch, token=token)
         with suppress(FencedError):
             self.note_lane(
-                await self.apply(lambda change: settle.give_back_turn(held, None, change, counted=False))
+                await self.apply(
+                    lambda change: running_turn.give_back_turn(held, None, change, counted=False)
+                )
             )
 
     async def cut_turn_short(

@@ -32,11 +32,11 @@ from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.user_code import is_task_cancelled
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.lanes import LaneRow
-from gateway_sessions.storage.transactions.queue import settle as transactions
+from gateway_sessions.storage.transactions.queue import running_turn as transactions
 from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, TranscriptVersion
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.storage.transactions.queue.recover import CutOffTurn
-from gateway_sessions.storage.transactions.queue.settle import SettledTurn, TurnSettlement
+from gateway_sessions.storage.transactions.queue.running_turn import SettledTurn, TurnSettlement
 from gateway_sessions.storage.transactions.queue.turn_rows import TurnLease
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from gateway_sessions.runtime.queue.listener import DEAF, QueueListener
 from gateway_sessions.storage.tables import statements
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.lanes import LaneRow, load_lane
-from gateway_sessions.storage.transactions.queue import clock_set_back, settle
+from gateway_sessions.storage.transactions.queue import clock_set_back, running_turn
 from gateway_sessions.storage.transactions.queue import waiting as waiting_turns
 from gateway_sessions.storage.transactions.queue.waiting import (
     Overtaken,
@@ -102,14 +102,14 @@ class WaitingTurns:
         for one in reversed(await self.read(partial(waiting_turns.waiting_events, REMEMBERED_EVENTS))):
             self.known_events.remember(*one)
 
-    def room_for(self, most: int, of_owner: str | None = None) -> int:
-        """Return how many of *most* turns may wait, as far as this node knows what others take in."""
+    def limit_of_this_node(self, limit: int, owner: str | None = None) -> int:
+        """Return this node's part of a limit on waiting turns, as far as it knows what others take in."""
         membership, counted = self._context.db.ownership.membership, self._counted
         if membership is None or counted is None:
-            return most
+            return limit
         nodes = sum(not one.silent for one in membership.nodes)
-        before = counted.total if of_owner is None else counted.of_owners[of_owner]
-        return before + node_share(most - before, nodes, leads=membership.leads)
+        before = counted.total if owner is None else counted.of_owners[owner]
+        return before + node_share(limit - before, nodes, leads=membership.leads)
 
     @property
     def lanes_waiting(self) -> KeysView[str]:
@@ -177,7 +177,7 @@ class WaitingTurns:
     async def stop_turn(self, session_key: str, *, by: str) -> Overtaken:
         """End the lane's turn and empty its queue."""
         _, overtaken = await self.overtake(
-            session_key, partial(settle.clear_interruption, session_key), by=by
+            session_key, partial(running_turn.clear_interruption, session_key), by=by
         )
         return overtaken
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
-from gateway_sessions.core.identity.shared_lane_upgrade import (
+from gateway_sessions.core.identity.account_lane_assignment import (
     LaneChoice,
     LanesReport,
     choose_accounts,

@@ -25,7 +25,7 @@ from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.hermes.database import HermesDatabase, Row
 from gateway_sessions.storage.hermes.home import HermesHome, HermesLanes, SessionReader, read_lanes
-from gateway_sessions.storage.hermes.rows import PROVENANCE, safe_id
+from gateway_sessions.storage.hermes.rows_to_sessions import PROVENANCE, safe_id
 from gateway_sessions.storage.tables.change import Actor
 from gateway_sessions.storage.transactions.transfer import import_entries as transactions
 from gateway_sessions.storage.transactions.transfer.import_entries import KnownSession, LaneState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from gateway_sessions.core.storable_text import StorableEncoder, check_word
-from gateway_sessions.storage.transaction_runner import TransactionRunner
+from gateway_sessions.storage.transaction_runner_protocol import TransactionRunner
 from gateway_sessions.storage.transactions.upkeep import metadata
 
 

@@ -17,7 +17,7 @@ from gateway_sessions.core.progress import OnProgress, WorkProgress
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.sessions.retention import GroupMember, PruneReport, RetentionBounds, SessionGroup
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.storage.transaction_runner import TransactionRunner
+from gateway_sessions.storage.transaction_runner_protocol import TransactionRunner
 from gateway_sessions.storage.transactions.sessions import remove as transactions
 from gateway_sessions.storage.transactions.sessions.remove import PrunableKind
 from gateway_sessions.storage.transactions.transfer import export

@@ -17,7 +17,7 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.search.protocol import IndexReport, SearchIndex
 from gateway_sessions.storage.search.search import Search
 from gateway_sessions.storage.search.stemming import StoreStems
-from gateway_sessions.storage.transaction_runner import TransactionRunner
+from gateway_sessions.storage.transaction_runner_protocol import TransactionRunner
 from gateway_sessions.storage.transactions.search.hits import Order
 
 Choice = TypeVar("Choice", bound=StrEnum)

@@ -19,7 +19,7 @@ from gateway_sessions.core.storable_text import StorableEncoder, check_choice
 from gateway_sessions.core.transcript.messages import NO_EXTRA, Message, message_from
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.tables import lineage as tables_lineage
-from gateway_sessions.storage.transaction_runner import TransactionRunner
+from gateway_sessions.storage.transaction_runner_protocol import TransactionRunner
 from gateway_sessions.storage.transactions.sessions import lists as session_lists
 from gateway_sessions.storage.transactions.sessions import session_rows, split
 from gateway_sessions.storage.transactions.sessions import titles as transactions

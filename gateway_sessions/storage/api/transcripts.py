@@ -25,7 +25,7 @@ from gateway_sessions.core.transcript.messages import (
 )
 from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.transaction_runner import TransactionRunner
+from gateway_sessions.storage.transaction_runner_protocol import TransactionRunner
 from gateway_sessions.storage.transactions.transcripts import message_windows, messages, rewind, rewrite
 from gateway_sessions.storage.transactions.transcripts import messages as transactions
 from gateway_sessions.storage.transactions.transcripts.message_windows import Anchor

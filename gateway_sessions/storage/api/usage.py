@@ -21,7 +21,7 @@ from gateway_sessions.core.usage.usage_events import (
     make_usage,
 )
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.storage.transaction_runner import TransactionRunner
+from gateway_sessions.storage.transaction_runner_protocol import TransactionRunner
 from gateway_sessions.storage.transactions.transcripts import usage
 from gateway_sessions.storage.transactions.transcripts.usage import InsightQuery
 

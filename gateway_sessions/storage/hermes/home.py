@@ -28,7 +28,7 @@ from gateway_sessions.errors import InvalidInputError, InvalidSnapshotError, Sto
 from gateway_sessions.storage.engines.sqlite.errors import translate_error
 from gateway_sessions.storage.files.atomic_file import read_whole_file
 from gateway_sessions.storage.hermes.database import HermesDatabase, MessageCount, Row
-from gateway_sessions.storage.hermes.rows import (
+from gateway_sessions.storage.hermes.rows_to_sessions import (
     Lineage,
     continuation_among,
     exported_session,

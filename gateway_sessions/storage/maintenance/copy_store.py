@@ -214,7 +214,7 @@ class _StoreCopy:
             raise MigrationError(target.place, _OCCUPIED)
         self._counts = await self._source.read(copy_store.count_rows)
         if stage is not Stage.DONE:
-            await target.write(partial(copy_store.begin_move, identity))
+            await target.write(partial(copy_store.mark_as_half_moved, identity))
             there = await target.read(copy_store.count_rows)
             for table in BEGINNINGS:
                 await self._copy_table(table, target, there[table])
@@ -225,7 +225,7 @@ class _StoreCopy:
             if target.upkeep is not None:
                 await target.upkeep.optimise()
             await self._refuse_newcomers(identity)
-            await target.write(partial(copy_store.finish_move, identity))
+            await target.write(partial(copy_store.mark_as_moved, identity))
         return self._make_report(target.place, stage)
 
     async def _refuse_newcomers(self, identity: str) -> None:

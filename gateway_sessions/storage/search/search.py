@@ -22,7 +22,7 @@ from gateway_sessions.ports import Reader, Transaction
 from gateway_sessions.storage.transactions.search import hits as search_hits
 from gateway_sessions.storage.transactions.search import scan as message_scan
 from gateway_sessions.storage.transactions.search.hits import Order
-from gateway_sessions.storage.transactions.search.scan import BEYOND, Candidate, ScanResult
+from gateway_sessions.storage.transactions.search.scan import BEYOND, ScanResult, SearchMatch
 
 STEP: Final = 500
 """The number of messages that are scanned in one transaction; then other readers and the loop have a turn."""
@@ -47,12 +47,12 @@ ScanStep: TypeAlias = Callable[[int, int], Transaction[ScanResult]]
 class SearchProgress:
     """Holds the matches that a search has found so far, and what it had to leave out."""
 
-    candidates: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
+    matches: dict[int, SearchMatch] = field(default_factory=dict[int, SearchMatch])
     problem: str | None = None
 
-    def add_matches(self, candidates: list[Candidate]) -> None:
+    def add_matches(self, matches: list[SearchMatch]) -> None:
         """Add these matches."""
-        self.candidates.update((one.message_id, one) for one in candidates)
+        self.matches.update((one.message_id, one) for one in matches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ async def check_candidates(
     """Check candidates of the index in the database, until there are enough matches."""
     step = STEP if sure else FEW
     for at in range(0, len(message_ids), step):
-        if len(progress.candidates) >= enough:
+        if len(progress.matches) >= enough:
             return
         transaction = partial(
             message_scan.check_candidates,
@@ -119,7 +119,7 @@ async def scan_newer_than_index(
 ) -> None:
     """Go on behind the *newest* messages after an id, until there are enough matches."""
     enough = request.enough_of_newest
-    if len(progress.candidates) < enough:
+    if len(progress.matches) < enough:
         await scan_newest_first(truth, progress, _scan_after(after, request), newest=newest, enough=enough)
 
 
@@ -139,7 +139,7 @@ async def scan_newest_first(
         last = await truth.read(partial(look, before, size))
         looked += size
         progress.add_matches(last.candidates)
-        if last.last is None or len(progress.candidates) >= enough:
+        if last.last is None or len(progress.matches) >= enough:
             return
     progress.problem = (
         f"only the {MOST_SCANNED} newest messages that the index does not help with were looked at"
@@ -194,7 +194,7 @@ class Search:
         """Return a page of the messages that match and may be shown."""
         request = SearchRequest(wanted, shown, order, max(WINDOW, offset + limit))
         progress, wanted, near = await self._search_with_near_words(request, wanted)
-        found = list(progress.candidates.values())
+        found = list(progress.matches.values())
         hits = await self._truth.read(partial(search_hits.load_hits, found, wanted, order, offset, limit))
         return SearchResult(
             hits=tuple(hits),
@@ -212,7 +212,7 @@ class Search:
         progress, wanted, near = await self._search_with_near_words(
             SearchRequest(wanted, shown, order, WINDOW), wanted
         )
-        found = list(progress.candidates.values())
+        found = list(progress.matches.values())
         sessions = await self._truth.read(
             partial(search_hits.load_session_matches, found, wanted, order, limit)
         )
@@ -241,7 +241,7 @@ class Search:
         widened = Words(wanted.query.widened(near), wanted.stems)
         more = await self._search_once(replace(request, wanted=widened))
         progress.problem = progress.problem or more.problem
-        others = [one for at, one in more.candidates.items() if at not in progress.candidates]
+        others = [one for at, one in more.matches.items() if at not in progress.matches]
         progress.add_matches([structs.replace(one, near=True) for one in others])
         return progress, widened, tuple(dict.fromkeys(chain.from_iterable(near.values())))
 
@@ -256,7 +256,7 @@ class Search:
         looked = await self._search_once(
             replace(request, wanted=vocabulary, order=Order.NEWEST, enough=MOST_SCANNED_FOR_WORDS)
         )
-        partly = looked.problem is not None or len(looked.candidates) >= MOST_SCANNED_FOR_WORDS
+        partly = looked.problem is not None or len(looked.matches) >= MOST_SCANNED_FOR_WORDS
         return vocabulary.near.found, NOT_ALL_WORDS if partly or vocabulary.near.is_full else None
 
     async def _search_once(self, request: SearchRequest) -> SearchProgress:

@@ -99,7 +99,7 @@ async def _check_page_by_page(
 ) -> None:
     """Read very many candidates in their order, until there are enough matches."""
     checked, at = 0, -1 if request.order is Order.OLDEST else BEYOND
-    while len(progress.candidates) < request.enough:
+    while len(progress.matches) < request.enough:
         rows = await truth.read(partial(_page_of_candidates, query.text, request.order, at))
         await _check_rows(truth, progress, rows, request, query)
         checked += len(rows)
@@ -120,7 +120,7 @@ async def _check_rows(
 ) -> None:
     """Check candidates in the database, in their order, until there are enough matches."""
     for start in range(0, len(rows), PAGE):
-        if len(progress.candidates) >= request.enough:
+        if len(progress.matches) >= request.enough:
             return
         page = rows[start : start + PAGE]
         sure = [row[0] for row in page if query.is_exact and not row[1]]

@@ -113,7 +113,7 @@ async def _search_by_index(
         known = [one for one in found.message_ids if one not in stale]
         await check_candidates(truth, progress, known, request, enough=request.enough_of_newest)
         checked += len(found.message_ids)
-        if found.last_document is None or len(progress.candidates) >= request.enough:
+        if found.last_document is None or len(progress.matches) >= request.enough:
             break
         if checked >= request.most_checked:
             progress.problem = request.early_end_notice(checked)

@@ -22,7 +22,7 @@ from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.transaction_runner import TransactionRunner
+from gateway_sessions.storage.transaction_runner_protocol import TransactionRunner
 from gateway_sessions.storage.transactions.transfer import import_session
 from gateway_sessions.storage.transactions.transfer.import_session import (
     DryRun,

@@ -23,7 +23,7 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.runtime.observability.event_stream import EventKind, GatewayEvent
-from gateway_sessions.storage.transactions.queue import settle
+from gateway_sessions.storage.transactions.queue import running_turn
 from gateway_sessions.storage.transactions.sessions.session_transitions import log_statement
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, ScriptedAgents, answers, fails, waits_at
@@ -131,7 +131,7 @@ async def test_a_turn_whose_lane_was_given_away_behind_its_back_is_told_as_fence
     async def agent(turn: TurnContext) -> str:
         running = harness.gateway.running_turn(turn.session_key)
         assert running is not None
-        give_back = partial(settle.give_back_turn, running.turn.lease, None, counted=False)
+        give_back = partial(running_turn.give_back_turn, running.turn.lease, None, counted=False)
         await queue_of(harness.store).apply(lambda change: give_back(change=change))
         return "late"
 

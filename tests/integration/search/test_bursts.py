@@ -124,7 +124,7 @@ async def test_a_burst_of_ten_thousand_is_looked_at_in_few_goes_and_all_of_it(
         assert isinstance(kept, SqliteSearchIndex)
         progress = await search_index_and_rest(truth, kept, request)
         assert progress is not None
-        assert (len(progress.candidates), progress.problem) == (expected, None)
+        assert (len(progress.matches), progress.problem) == (expected, None)
         assert truth.reads <= 8
 
 
@@ -141,7 +141,7 @@ async def test_where_a_third_of_a_burst_matches_it_is_looked_at_in_few_goes_as_w
         progress = await scan_messages(
             truth, SearchRequest(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000)
         )
-        assert 2_000 <= len(progress.candidates) <= 2_000 + search.STEP
+        assert 2_000 <= len(progress.matches) <= 2_000 + search.STEP
         assert truth.reads == 5
 
 
@@ -188,5 +188,5 @@ async def test_long_messages_are_looked_at_few_at_a_time(tmp_path: Path, not_ind
         progress = await scan_messages(
             truth, SearchRequest(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000)
         )
-        assert (len(progress.candidates), progress.problem) == (1, None)
+        assert (len(progress.matches), progress.problem) == (1, None)
         assert truth.reads == 2_000 // search.STEP + 1

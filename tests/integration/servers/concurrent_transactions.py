@@ -23,10 +23,10 @@ from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.engines.server.driver import ServerConnection, ServerDriver
 from gateway_sessions.storage.tables import meta, nodes
 from gateway_sessions.storage.tables.change import Actor, Change
-from gateway_sessions.storage.transactions.queue import admit, claim, settle
+from gateway_sessions.storage.transactions.queue import admit, claim, running_turn
 from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted
 from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, TurnStarter
-from gateway_sessions.storage.transactions.queue.settle import TurnSettlement
+from gateway_sessions.storage.transactions.queue.running_turn import TurnSettlement
 from gateway_sessions.storage.transactions.sessions import find_or_create, session_rows, split, titles
 from gateway_sessions.storage.transactions.sessions.session_rows import NewSession
 from gateway_sessions.storage.transactions.sessions.split import Descent
@@ -132,7 +132,7 @@ class ConcurrentTransactions:
                     continue
                 said = [Message("assistant", "yes")]
                 settlement = TurnSettlement(held=claimed.held, outcome=Outcome.TURNED, messages=said)
-                await first.write(partial(settle.end_turn, settlement, change_of(first)))
+                await first.write(partial(running_turn.end_turn, settlement, change_of(first)))
                 ended.append(claimed.items[0].seq)
 
         async with asyncio.TaskGroup() as tasks:
@@ -151,7 +151,9 @@ class ConcurrentTransactions:
         settlement = TurnSettlement(
             held=claimed.held, outcome=Outcome.TURNED, messages=[Message("assistant", "yes")]
         )
-        ended = await run_at_once(drivers, lambda driver, _: settle.end_turn(settlement, change_of(driver)))
+        ended = await run_at_once(
+            drivers, lambda driver, _: running_turn.end_turn(settlement, change_of(driver))
+        )
         assert sum(isinstance(one, FencedError) for one in ended) == MANY - 1
 
     async def test_a_session_counts_without_gaps(self, drivers: list[ServerDriver]):

@@ -22,10 +22,10 @@ from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.lanes import LaneRow, load_lane, place_of_seq, put_lane
-from gateway_sessions.storage.transactions.queue import admit, claim, edits, settle
+from gateway_sessions.storage.transactions.queue import admit, claim, edits, running_turn
 from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted
 from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, TurnStarter
-from gateway_sessions.storage.transactions.queue.settle import KnownBeforeEnd, TurnSettlement
+from gateway_sessions.storage.transactions.queue.running_turn import KnownBeforeEnd, TurnSettlement
 from gateway_sessions.storage.transactions.sessions import find_or_create
 from gateway_sessions.storage.transactions.upkeep import consistency
 
@@ -144,13 +144,13 @@ async def a_turn(bench: Bench, lane: Lane) -> int:
     _, admitted = await bench.measure_reads(lane.admitting("one more"))
     claimed, began = await bench.measure_reads(lane.claiming())
     assert claimed is not None
-    appended = (await bench.measure_reads(settle.append_messages(claimed.held, SAID, bench.change)))[1]
+    appended = (await bench.measure_reads(running_turn.append_messages(claimed.held, SAID, bench.change)))[1]
     settlement = TurnSettlement(held=claimed.held, outcome=Outcome.TURNED, messages=SAID)
     known = KnownBeforeEnd(starter=bench.starter)
-    settled, ended = await bench.measure_reads(settle.end_turn(settlement, bench.change, known))
+    settled, ended = await bench.measure_reads(running_turn.end_turn(settlement, bench.change, known))
     assert settled.next is not None
     settlement = TurnSettlement(held=settled.next.held, outcome=Outcome.TURNED, messages=SAID)
-    settled, paused = await bench.measure_reads(settle.end_turn(settlement, bench.change))
+    settled, paused = await bench.measure_reads(running_turn.end_turn(settlement, bench.change))
     assert settled.next is None
     return admitted + began + appended + ended + paused
 
@@ -160,21 +160,23 @@ async def a_turn_of_two(bench: Bench, lane: Lane) -> int:
     first = await _claimed(bench, lane)
     settlement = TurnSettlement(held=first.held, outcome=Outcome.TURNED, messages=SAID, begun=first)
     settled, one = await bench.measure_reads(
-        settle.end_turn(settlement, bench.change, KnownBeforeEnd(starter=bench.starter))
+        running_turn.end_turn(settlement, bench.change, KnownBeforeEnd(starter=bench.starter))
     )
     assert settled.next is not None
     assert [item.seq for item in settled.next.items] == [2, 3]
     settlement = TurnSettlement(
         held=settled.next.held, outcome=Outcome.TURNED, messages=SAID, begun=settled.next
     )
-    _, two = await bench.measure_reads(settle.end_turn(settlement, bench.change))
+    _, two = await bench.measure_reads(running_turn.end_turn(settlement, bench.change))
     return one + two
 
 
 async def a_turn_that_is_tried_again(bench: Bench, lane: Lane) -> int:
     """It waits again in its place, and is the next one."""
     claimed = await _claimed(bench, lane)
-    _, cost = await bench.measure_reads(settle.give_back_turn(claimed.held, None, bench.change, counted=True))
+    _, cost = await bench.measure_reads(
+        running_turn.give_back_turn(claimed.held, None, bench.change, counted=True)
+    )
     again = await _claimed(bench, lane)
     assert again.attempt == 2
     assert again.items == claimed.items
@@ -186,7 +188,7 @@ async def a_turn_that_is_given_up(bench: Bench, lane: Lane) -> int:
     claimed = await _claimed(bench, lane)
     await _steer(bench, lane, claimed)
     settlement = TurnSettlement(held=claimed.held, outcome=Outcome.DEAD, problem="no luck")
-    settled, cost = await bench.measure_reads(settle.end_turn(settlement, bench.change))
+    settled, cost = await bench.measure_reads(running_turn.end_turn(settlement, bench.change))
     assert settled.waiting == claimed.waiting + 1
     return cost
 
@@ -251,7 +253,7 @@ async def _steer(bench: Bench, lane: Lane, claimed: ClaimedTurn) -> int:
     admitted = await bench.run(lane.admitting("mind this"))
     assert isinstance(admitted, Admitted)
     steered, cost = await bench.measure_reads(
-        settle.steer_message(claimed.held, admitted.receipt.seq, bench.change)
+        running_turn.steer_message(claimed.held, admitted.receipt.seq, bench.change)
     )
     assert steered is not None
     return cost

@@ -34,7 +34,7 @@ from gateway_sessions.core.queue.state_machine import (
     advance_item,
 )
 from gateway_sessions.storage.transactions.queue.admit import RunningTurnFacts
-from gateway_sessions.storage.transactions.queue.settle import STOPPED
+from gateway_sessions.storage.transactions.queue.running_turn import STOPPED
 
 STOPPED_TEXT = STOPPED.text
 BEHIND_ALL = 2.0**-10

@@ -28,7 +28,7 @@ from gateway_sessions.storage.transactions.queue import waiting
 from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted, MessageRefusedError, admit
 from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, TurnStarter, claim
 from gateway_sessions.storage.transactions.queue.outbox import Owed
-from gateway_sessions.storage.transactions.queue.settle import (
+from gateway_sessions.storage.transactions.queue.running_turn import (
     KnownBeforeEnd,
     TurnSettlement,
     end_turn,

@@ -46,8 +46,8 @@ from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS
 from gateway_sessions.storage.engines.search_column import FULLTEXT, TokenLanguage
 from gateway_sessions.storage.engines.server.blockers import Blocker, describe_blockers
 from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, ServerDriver, ServerLimits
-from gateway_sessions.storage.engines.server.engine import ReadingServerEngine, SharedServerEngine
 from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
+from gateway_sessions.storage.engines.server.opened_engines import ReadingServerEngine, SharedServerEngine
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables.sql_files import Migration, Query
 

@@ -32,8 +32,8 @@ from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS
 from gateway_sessions.storage.engines.search_column import TSVECTOR, TokenLanguage
 from gateway_sessions.storage.engines.server.batching import GroupingDriver
 from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, ServerLimits
-from gateway_sessions.storage.engines.server.engine import ReadingServerEngine, SharedServerEngine
 from gateway_sessions.storage.engines.server.executor import Compose
+from gateway_sessions.storage.engines.server.opened_engines import ReadingServerEngine, SharedServerEngine
 from gateway_sessions.storage.tables.sql_files import Migration
 
 if TYPE_CHECKING:

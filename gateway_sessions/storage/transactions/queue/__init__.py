@@ -10,8 +10,8 @@
   session, and its queue.
 - ``outbox``: The outbox: replies are owed in the transaction of their turn, then sent, retried or given up.
 - ``recover``: Recovery of turns, commands and replies that a process left behind when it ended.
-- ``settle``: A running turn: its conversation, appended messages, steering, and its end or return to the
-  queue.
+- ``running_turn``: A running turn: its conversation, appended messages, steering, and its end or return to
+  the queue.
 - ``slash_commands``: Transactions of slash commands: settle a command with its answers; `/new`, `/branch`
   and `/compress`.
 - ``turn_rows``: The transcript rows of a turn: each message has one visible row, however often the turn is

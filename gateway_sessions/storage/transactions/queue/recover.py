@@ -48,7 +48,7 @@ from gateway_sessions.storage.transactions.queue.outbox import (
     owe_replies,
     unfinished_notices,
 )
-from gateway_sessions.storage.transactions.queue.settle import clear_entry_interruption
+from gateway_sessions.storage.transactions.queue.running_turn import clear_entry_interruption
 from gateway_sessions.storage.transactions.queue.turn_rows import (
     TurnLease,
     bury_turn,

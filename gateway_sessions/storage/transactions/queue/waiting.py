@@ -38,7 +38,7 @@ from gateway_sessions.storage.tables.lanes import (
 )
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.tables.statements import move_items, move_statement
-from gateway_sessions.storage.transactions.queue import settle, turn_rows
+from gateway_sessions.storage.transactions.queue import running_turn, turn_rows
 from gateway_sessions.storage.transactions.queue.admit import remove_waiting_turn
 from gateway_sessions.storage.transactions.queue.outbox import owe_notices_of_waiting, owe_unfinished_notices
 
@@ -138,7 +138,7 @@ def stop_all_work(change: Change, session_key: str, by: str) -> Transaction[Over
         return Overtaken(None)
     moment, token, ended = to_micros(change.now), lane.lease_token, 0
     if lane.running:
-        yield from settle.record_stopped_turn(lane, change)
+        yield from running_turn.record_stopped_turn(lane, change)
         stopped = (str(Outcome.INTERRUPTED), moment, by, None, session_key, token)
         ((ended,),) = yield move_statement("settle_turn", ItemEvent.STOPPED, params=stopped)
     was_running = lane.running

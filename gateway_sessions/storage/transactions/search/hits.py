@@ -29,7 +29,7 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 from gateway_sessions.storage.tables.column_decoding import DAMAGE, raise_damaged
 from gateway_sessions.storage.tables.sql_files import row_of
-from gateway_sessions.storage.transactions.search.scan import Candidate
+from gateway_sessions.storage.transactions.search.scan import SearchMatch
 
 CONTEXT_CHARACTERS: Final = 200
 """The number of characters that a hit shows of itself and of each neighbour."""
@@ -78,7 +78,7 @@ class Order(StrEnum):
 class MessagePlace(NamedTuple):
     """A candidate with its score; None where the order is by time."""
 
-    candidate: Candidate
+    candidate: SearchMatch
     score: float | None
 
 
@@ -92,7 +92,7 @@ class _Group:
 
 
 def load_hits(
-    found: Sequence[Candidate], wanted: Criterion, order: Order, offset: int, limit: int
+    found: Sequence[SearchMatch], wanted: Criterion, order: Order, offset: int, limit: int
 ) -> Transaction[list[SearchHit]]:
     """Return the hits of one page."""
     page = list(islice(_ordered(found, order), offset, offset + limit))
@@ -100,7 +100,7 @@ def load_hits(
 
 
 def load_session_matches(
-    found: Sequence[Candidate], wanted: Criterion, order: Order, limit: int
+    found: Sequence[SearchMatch], wanted: Criterion, order: Order, limit: int
 ) -> Transaction[list[SessionMatch]]:
     """Return the conversations of the best hits, each with its best hit."""
     groups: dict[str, _Group] = {}
@@ -128,14 +128,14 @@ def load_session_matches(
     ]
 
 
-def _conversation_root(candidate: Candidate) -> Transaction[str]:
+def _conversation_root(candidate: SearchMatch) -> Transaction[str]:
     """Return the session in which a conversation began; a reset begins a new conversation."""
     if candidate.alone or candidate.relation in {None, Relation.SUCCESSION}:
         return candidate.session_id
     return (yield from lineage.root(candidate.session_id))
 
 
-def _ordered(found: Sequence[Candidate], order: Order) -> Iterator[MessagePlace]:
+def _ordered(found: Sequence[SearchMatch], order: Order) -> Iterator[MessagePlace]:
     if order is Order.BEST:
         scored = _rank_near_below_exact(found, bm25_scores([one.features for one in found]))
         exact = [not one.near for one in found]
@@ -148,7 +148,7 @@ def _ordered(found: Sequence[Candidate], order: Order) -> Iterator[MessagePlace]
             yield MessagePlace(one, None)
 
 
-def _rank_near_below_exact(found: Sequence[Candidate], scored: Sequence[float]) -> Sequence[float]:
+def _rank_near_below_exact(found: Sequence[SearchMatch], scored: Sequence[float]) -> Sequence[float]:
     """Return the scores, with those of near misses below all others."""
     if not any(one.near for one in found):
         return scored

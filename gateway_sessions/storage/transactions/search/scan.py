@@ -105,7 +105,7 @@ class ScanLimits:
     last_change: int
 
 
-class Candidate(msgspec.Struct, frozen=True, gc=False):
+class SearchMatch(msgspec.Struct, frozen=True, gc=False):
     """A message that matches and may be shown."""
 
     message_id: int
@@ -123,7 +123,7 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
 class ScanResult:
     """The matches of a scan of messages."""
 
-    candidates: list[Candidate]
+    candidates: list[SearchMatch]
     last: int | None
     """The id of the oldest message that was read; None: there are no older ones."""
     light: bool = False
@@ -136,7 +136,7 @@ class ScanResult:
 class ChangedMessages:
     """The messages that changed since the index read them."""
 
-    candidates: list[Candidate]
+    candidates: list[SearchMatch]
     stale: frozenset[int]
     """The ids of messages of which the index has an old version."""
     complete: bool
@@ -232,7 +232,7 @@ def scan_messages(
     rows = [TextRow._make(row) for row in (yield Statement("texts_between", (after, before, size)))]
     texts = [searched_text(one.content, one.tool_name, one.tool_calls) for one in rows]
     near = [rows[at].message_id for at in _promising_texts(texts, wanted)]
-    found: list[Candidate] = []
+    found: list[SearchMatch] = []
     if near:
         ids = msgspec.json.encode(near).decode()
         found = _matching_rows(
@@ -258,7 +258,7 @@ def _last_id(rows: Sequence[TextRow | CandidateRow], size: int) -> int | None:
 
 def check_candidates(
     message_ids: Sequence[int], wanted: Criterion | Vocabulary, shown: SearchFilter, *, sure: bool = True
-) -> Transaction[list[Candidate]]:
+) -> Transaction[list[SearchMatch]]:
     """Return those of the messages that match and may be shown; *sure*, the index has checked the words."""
     ids = msgspec.json.encode(message_ids).decode()
     if not sure or not isinstance(wanted, Words):
@@ -275,7 +275,7 @@ def _messages_by_id(message_ids: Iterable[int]) -> Transaction[list[IndexedMessa
     return [IndexedMessage._make(row) for row in (yield Statement("messages_to_index_again", which))]
 
 
-def _matching_rows(rows: Rows, wanted: Criterion | Vocabulary, shown: SearchFilter) -> list[Candidate]:
+def _matching_rows(rows: Rows, wanted: Criterion | Vocabulary, shown: SearchFilter) -> list[SearchMatch]:
     messages = [CandidateRow._make(row) for row in rows]
     near = [messages[at] for at in _promising_texts([searched_text(*one.fields) for one in messages], wanted)]
     found = [
@@ -310,10 +310,10 @@ def _batches_of_texts(texts: Sequence[str]) -> Iterator[list[int]]:
     yield from filter(None, alike.values())
 
 
-def _candidates(found: Sequence[ShownRow], wanted: Criterion | Vocabulary) -> list[Candidate]:
+def _candidates(found: Sequence[ShownRow], wanted: Criterion | Vocabulary) -> list[SearchMatch]:
     texts = [row.content or row.tool_name or row.tool_calls or "" for row, _ in found]
     return [
-        Candidate(row.message_id, row.session_id, row.relation, row.sent_at, features, alone)
+        SearchMatch(row.message_id, row.session_id, row.relation, row.sent_at, features, alone)
         for (row, alone), features in zip(found, wanted.features(texts), strict=True)
     ]
 

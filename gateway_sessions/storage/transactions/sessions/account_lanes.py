@@ -8,8 +8,7 @@ from typing import Final
 
 import msgspec
 
-from gateway_sessions.core.identity.keys import key_at_account, owner_at_account
-from gateway_sessions.core.identity.shared_lane_upgrade import (
+from gateway_sessions.core.identity.account_lane_assignment import (
     AccountUse,
     LaneChoice,
     LanesReport,
@@ -17,6 +16,7 @@ from gateway_sessions.core.identity.shared_lane_upgrade import (
     LinkedLane,
     MovedLane,
 )
+from gateway_sessions.core.identity.keys import key_at_account, owner_at_account
 from gateway_sessions.core.queue.inbound import SEPARATOR
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta

@@ -14,7 +14,7 @@ from gateway_sessions.core.queue.edits import (
     Effect,
     Rewording,
     has_message_id,
-    plan_rewording,
+    plan_transcript_edit,
     replace_text_by_hand,
 )
 from gateway_sessions.core.storable_text import StorableEncoder
@@ -182,7 +182,7 @@ def _apply_rewording(
     row: Message, rewording: Rewording, now: datetime, ids: Iterator[int]
 ) -> Transaction[Effect]:
     """Carry out an edit or a deletion on a row."""
-    effect, becomes = plan_rewording(row, rewording)
+    effect, becomes = plan_transcript_edit(row, rewording)
     if effect is Effect.HIDDEN:
         yield from _hide_row(row, ids)
     elif effect is Effect.CHANGED:

@@ -177,12 +177,12 @@ def load_move_state() -> Transaction[MoveState]:
     )
 
 
-def begin_move(identity: str) -> Transaction[None]:
+def mark_as_half_moved(identity: str) -> Transaction[None]:
     """Mark the database so that no process can open it until the whole store has come."""
     yield from meta.set_fact(meta.MOVING, identity)
 
 
-def finish_move(identity: str) -> Transaction[None]:
+def mark_as_moved(identity: str) -> Transaction[None]:
     """Remove the marks of the move: the store is complete and can be opened."""
     for table in BEGINNINGS:
         yield Statement("forget_meta", (f"{NOTE}{table}",))

@@ -156,7 +156,7 @@ class MessagesContract(DatabaseContract):
                 await call
         assert await contents(db, session, limit=0) == []
 
-    async def test_thousands_of_messages_are_one_request(self, db: SessionDB, session: str) -> None:
+    async def test_one_call_takes_thousands_of_messages(self, db: SessionDB, session: str) -> None:
         await db.append_messages(session, ({"role": "user", "content": str(n)} for n in range(2000)))
         assert await contents(db, session) == [str(n) for n in range(2000)]
 

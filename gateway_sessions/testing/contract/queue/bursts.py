@@ -163,7 +163,7 @@ class BurstContract(StoreContract):
     """Tests edits and deletions of single messages of bursts, at any time, once and again."""
 
     @many
-    async def test_before_the_turn(self, store: SessionStore, clock: FakeClock) -> None:
+    async def test_a_change_before_the_turn(self, store: SessionStore, clock: FakeClock) -> None:
         await say(store, BURSTS, clock)
         for burst in BURSTS:
             await change(store, burst)
@@ -171,7 +171,7 @@ class BurstContract(StoreContract):
         await nobody_finds_what_was_changed(store)
 
     @many
-    async def test_during_the_turn(self, store: SessionStore, clock: FakeClock) -> None:
+    async def test_a_change_during_the_turn(self, store: SessionStore, clock: FakeClock) -> None:
         await say(store, BURSTS, clock)
         for number, burst in enumerate(BURSTS):
             turn = await begin(store, burst.lane)
@@ -183,7 +183,7 @@ class BurstContract(StoreContract):
         await nobody_finds_what_was_changed(store)
 
     @many
-    async def test_after_the_turn(self, store: SessionStore, clock: FakeClock) -> None:
+    async def test_a_change_after_the_turn(self, store: SessionStore, clock: FakeClock) -> None:
         await say(store, BURSTS, clock)
         for burst in BURSTS:
             await commit(await begin(store, burst.lane))
@@ -193,7 +193,7 @@ class BurstContract(StoreContract):
 
     @many
     @pytest.mark.parametrize("when", ["waits", "was cut off", "was cut off with rows", "was answered"])
-    async def test_after_a_restart(self, open_store: OpenStore, clock: FakeClock, when: str) -> None:
+    async def test_a_change_after_a_restart(self, open_store: OpenStore, clock: FakeClock, when: str) -> None:
         async with open_store() as store:
             await say(store, BURSTS, clock)
             for burst in BURSTS if when != "waits" else ():
@@ -215,7 +215,7 @@ class BurstContract(StoreContract):
                 assert isinstance(await store.enqueue(burst.change), Duplicate)
 
     @pytest.mark.parametrize("change_when", ["it ran", "it had failed"])
-    async def test_of_a_turn_that_failed(
+    async def test_a_change_of_a_turn_that_failed(
         self, store: SessionStore, clock: FakeClock, change_when: str
     ) -> None:
         await say(store, SAMPLE, clock)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.identity.keys import key_at_account
-from gateway_sessions.core.identity.shared_lane_upgrade import (
+from gateway_sessions.core.identity.account_lane_assignment import (
     AccountUse,
     LaneChoice,
     choose_accounts,
     fallback_accounts,
 )
+from gateway_sessions.core.identity.keys import key_at_account
 
 ANN = "agent:main:telegram:dm:ann"
 BOB = "agent:main:telegram:dm:bob"

@@ -18,7 +18,7 @@ from gateway_sessions.core.queue.edits import (
     has_message_id,
     is_older,
     messages_of,
-    plan_rewording,
+    plan_transcript_edit,
     replace_text_by_hand,
 )
 from gateway_sessions.core.queue.inbound import (
@@ -61,7 +61,7 @@ def ids_of(row: Message) -> list[str | None]:
 @pytest.mark.parametrize(("size", "which"), [(size, at) for size in range(2, 9) for at in range(size)])
 def test_an_edit_changes_one_message_of_a_burst(size: int, which: int):
     texts = [f"text {number}" for number in range(size)]
-    effect, row = plan_rewording(burst(*texts), edit(f"m{which + 1}", "other"))
+    effect, row = plan_transcript_edit(burst(*texts), edit(f"m{which + 1}", "other"))
     texts[which] = "other"
     assert (effect, row.content) == (Effect.CHANGED, "\n".join(texts))
     assert ids_of(row) == [f"m{number + 1}" for number in range(size)]
@@ -71,46 +71,46 @@ def test_an_edit_changes_one_message_of_a_burst(size: int, which: int):
 @pytest.mark.parametrize(("size", "which"), [(size, at) for size in range(2, 9) for at in range(size)])
 def test_a_deletion_takes_one_message_out_and_keeps_nothing_but_its_id(size: int, which: int):
     texts = [f"text {number}" for number in range(size)]
-    effect, row = plan_rewording(burst(*texts), deletion(f"m{which + 1}"))
+    effect, row = plan_transcript_edit(burst(*texts), deletion(f"m{which + 1}"))
     gone = texts.pop(which)
     assert (effect, row.content) == (Effect.CHANGED, "\n".join(texts))
     assert f"m{which + 1}" not in ids_of(row)
     assert gone not in msgspec.json.encode(row.platform_messages).decode()
-    assert plan_rewording(row, deletion(f"m{which + 1}")) == (Effect.STANDS, row)
-    assert plan_rewording(row, edit(f"m{which + 1}", "back")) == (Effect.NONE, row)
+    assert plan_transcript_edit(row, deletion(f"m{which + 1}")) == (Effect.STANDS, row)
+    assert plan_transcript_edit(row, edit(f"m{which + 1}", "back")) == (Effect.NONE, row)
 
 
 def test_a_row_is_hidden_once_all_of_its_messages_are_deleted():
     row = burst("a", "b", "c")
     for name in ("m2", "m1"):
-        effect, row = plan_rewording(row, deletion(name))
+        effect, row = plan_transcript_edit(row, deletion(name))
         assert effect is Effect.CHANGED
     assert row.content == "c"
-    assert plan_rewording(row, deletion("m3")) == (Effect.HIDDEN, row)
+    assert plan_transcript_edit(row, deletion("m3")) == (Effect.HIDDEN, row)
 
 
 def test_a_row_of_one_message_is_that_message():
     row = make_user_row([said("m1", "a")])
     assert row.platform_messages is None
-    assert plan_rewording(row, deletion("m1")) == (Effect.HIDDEN, row)
-    assert plan_rewording(row, edit("m1", "b")) == (Effect.CHANGED, row.altered(content="b"))
-    assert plan_rewording(row, edit("m2", "b")) == (Effect.NONE, row)
+    assert plan_transcript_edit(row, deletion("m1")) == (Effect.HIDDEN, row)
+    assert plan_transcript_edit(row, edit("m1", "b")) == (Effect.CHANGED, row.altered(content="b"))
+    assert plan_transcript_edit(row, edit("m2", "b")) == (Effect.NONE, row)
     hidden = row.altered(hidden_because=Hidden.RETRACTED)
-    assert plan_rewording(hidden, deletion("m1")) == (Effect.STANDS, hidden)
-    assert plan_rewording(hidden, edit("m1", "b")) == (Effect.NONE, hidden)
+    assert plan_transcript_edit(hidden, deletion("m1")) == (Effect.STANDS, hidden)
+    assert plan_transcript_edit(hidden, edit("m1", "b")) == (Effect.NONE, hidden)
 
 
 def test_a_row_without_a_platform_is_no_message_of_one():
     for row in (Message("user", "a"), Message("user", None), Message("assistant", "a")):
         assert messages_of(row) == []
-        assert plan_rewording(row, edit("", "b")) == (Effect.NONE, row)
+        assert plan_transcript_edit(row, edit("", "b")) == (Effect.NONE, row)
 
 
 @pytest.mark.parametrize("texts", [("a",), ("a", "b")])
 def test_an_older_edit_changes_nothing_whenever_it_comes(texts: tuple[str, ...]):
     for first, second in product(range(4), repeat=2):
-        row = plan_rewording(burst(*texts), edit("m1", "first", first)).row
-        effect, after = plan_rewording(row, edit("m1", "second", second))
+        row = plan_transcript_edit(burst(*texts), edit("m1", "first", first)).row
+        effect, after = plan_transcript_edit(row, edit("m1", "second", second))
         if is_older(second, first):
             assert (effect, after) == (Effect.STANDS, row)
         else:
@@ -127,20 +127,23 @@ def test_without_a_number_the_edit_that_comes_last_counts():
 
 def test_an_edit_that_changes_nothing_stands():
     for row in (burst("a"), burst("a", "b")):
-        assert plan_rewording(row, edit("m1", "a")) == (Effect.STANDS, row)
+        assert plan_transcript_edit(row, edit("m1", "a")) == (Effect.STANDS, row)
 
 
 def test_what_came_with_a_message_stays_unless_the_edit_brings_something():
     row = make_user_row([said("m1", "look", attachments=(PHOTO,)), said("m2", "and?")])
     assert row.content == [{"type": "text", "text": "look\nand?"}, PART]
-    changed = plan_rewording(row, edit("m1", "see")).row
+    changed = plan_transcript_edit(row, edit("m1", "see")).row
     assert changed.content == [{"type": "text", "text": "see\nand?"}, PART]
     other = PART | {"url": "https://example.org/2.png"}
     new = Rewording(message_id="m1", content=[{"type": "text", "text": "see"}, other])
-    assert plan_rewording(changed, new).row.content == [{"type": "text", "text": "see\nand?"}, other]
-    assert plan_rewording(changed, deletion("m1")).row.content == "and?"
+    assert plan_transcript_edit(changed, new).row.content == [{"type": "text", "text": "see\nand?"}, other]
+    assert plan_transcript_edit(changed, deletion("m1")).row.content == "and?"
     alone = make_user_row([said("m1", "look", attachments=(PHOTO,))])
-    assert plan_rewording(alone, edit("m1", "see")).row.content == [{"type": "text", "text": "see"}, PART]
+    assert plan_transcript_edit(alone, edit("m1", "see")).row.content == [
+        {"type": "text", "text": "see"},
+        PART,
+    ]
 
 
 @pytest.mark.parametrize("text", ["hello", "[Bob] hello", "one\n[Bob] two", ""])
@@ -158,25 +161,25 @@ def test_a_model_is_told_an_edited_row_as_if_it_had_always_said_so(
         row = make_user_row([first, *others], shared=shared)
         for new in ("other", "[Eve] other\n[Bob] more"):
             after = make_user_row([msgspec.structs.replace(first, text=new), *others], shared=shared)
-            effect, changed = plan_rewording(row, edit("m1", new))
+            effect, changed = plan_transcript_edit(row, edit("m1", new))
             assert (effect, changed) == (Effect.CHANGED, after)
         if others:
-            gone = plan_rewording(row, deletion("m1")).row
+            gone = plan_transcript_edit(row, deletion("m1")).row
             left = make_user_row(others, shared=shared)
             assert (gone.content, gone.api_content) == (left.content, left.api_content)
 
 
 def test_what_a_program_told_a_model_in_words_of_its_own_is_not_told_of_an_edited_row():
     row = Message("user", "helo", platform_message_id="m1", api_content="say helo")
-    assert plan_rewording(row, edit("m1", "hello")).row.api_content is None
+    assert plan_transcript_edit(row, edit("m1", "hello")).row.api_content is None
 
 
 def test_rows_of_earlier_versions_are_told_apart_if_every_message_is_one_line():
     def earlier(row: Message) -> Message:
         return row.altered(platform_messages=[])
 
-    assert plan_rewording(earlier(burst("a", "b", "c")), edit("m2", "x")).row.content == "a\nx\nc"
-    assert plan_rewording(earlier(burst("a", "b", "c")), deletion("m1")).row.content == "b\nc"
+    assert plan_transcript_edit(earlier(burst("a", "b", "c")), edit("m2", "x")).row.content == "a\nx\nc"
+    assert plan_transcript_edit(earlier(burst("a", "b", "c")), deletion("m1")).row.content == "b\nc"
 
 
 @pytest.mark.parametrize(
@@ -185,11 +188,11 @@ def test_rows_of_earlier_versions_are_told_apart_if_every_message_is_one_line():
 def test_of_messages_that_cannot_be_told_apart_none_is_edited_and_all_are_deleted(row: Message):
     row = row.altered(platform_messages=[])
     assert messages_of(row) is None
-    assert plan_rewording(row, edit("m1", "x")) == (Effect.NONE, row)
-    assert plan_rewording(row, deletion("m3")) == (Effect.NONE, row)
-    assert plan_rewording(row, deletion("m2")) == (Effect.HIDDEN, row)
+    assert plan_transcript_edit(row, edit("m1", "x")) == (Effect.NONE, row)
+    assert plan_transcript_edit(row, deletion("m3")) == (Effect.NONE, row)
+    assert plan_transcript_edit(row, deletion("m2")) == (Effect.HIDDEN, row)
     hidden = row.altered(hidden_because=Hidden.RETRACTED)
-    assert plan_rewording(hidden, deletion("m2")) == (Effect.STANDS, hidden)
+    assert plan_transcript_edit(hidden, deletion("m2")) == (Effect.STANDS, hidden)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +201,7 @@ def test_of_messages_that_cannot_be_told_apart_none_is_edited_and_all_are_delete
 def test_what_a_row_keeps_of_its_messages_is_believed_only_if_it_comes_to_what_the_row_says(kept: list[Any]):
     """A program that does not know the column may have written the row since."""
     row = burst("a", "b").altered(platform_messages=kept)
-    assert plan_rewording(row, edit("m2", "x")).row.content == "a\nx"
+    assert plan_transcript_edit(row, edit("m2", "x")).row.content == "a\nx"
 
 
 def test_a_program_may_say_what_one_message_of_a_row_says():
@@ -212,7 +215,7 @@ def test_a_program_may_say_what_one_message_of_a_row_says():
 
 
 def test_a_row_holds_the_messages_that_it_was_made_of_and_those_that_were_deleted():
-    row = plan_rewording(burst("a", "b"), deletion("m1")).row
+    row = plan_transcript_edit(burst("a", "b"), deletion("m1")).row
     assert [has_message_id(row, name) for name in ("m1", "m2", "m3")] == [True, True, False]
 
 
@@ -253,7 +256,7 @@ def test_after_any_changes_a_row_says_what_its_platform_shows(
     row, hidden = burst(*texts, shared=shared), False
     truth = _Said({f"m{number}": text for number, text in enumerate(texts, 1)})
     for change in changes:
-        effect, after = plan_rewording(row, change)
+        effect, after = plan_transcript_edit(row, change)
         truth.change(change)
         assert (effect is Effect.NONE) <= (change.message_id not in truth.texts)
         hidden |= effect is Effect.HIDDEN

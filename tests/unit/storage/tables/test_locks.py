@@ -21,7 +21,7 @@ from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.tables import lanes
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.statements import lane_lock, reply_lock, session_lock
-from gateway_sessions.storage.transactions.queue import admit, claim, outbox, settle, waiting
+from gateway_sessions.storage.transactions.queue import admit, claim, outbox, running_turn, waiting
 from gateway_sessions.storage.transactions.sessions import find_or_create, lane_changes
 from gateway_sessions.storage.transactions.transcripts import messages
 
@@ -41,7 +41,7 @@ KNOWN = SessionEntry(
     session_key="k", session_id="s", created_at=EPOCH, updated_at=EPOCH, last_interaction_at=EPOCH
 )
 STARTER = claim.TurnStarter(epoch=1, new_session_id="n", flags=FLAGS)
-HELD = settle.TurnLease(session_key="k", epoch=1, token=1)
+HELD = running_turn.TurnLease(session_key="k", epoch=1, token=1)
 SAID = [Message("user", "hello")]
 REPLY = outbox.OwedReply(
     reply_id=7,
@@ -78,14 +78,16 @@ BESIDE_OTHERS: dict[str, tuple[Callable[[], Transaction[Any]], str]] = {
         lane_lock("k"),
     ),
     "a claim": (partial(claim.claim, STARTER, "k", CHANGE), lane_lock("k")),
-    "what an agent says": (partial(settle.append_messages, HELD, SAID, CHANGE), lane_lock("k")),
-    "what it owes": (partial(settle.owe_during_turn, HELD, (), CHANGE), lane_lock("k")),
+    "what an agent says": (partial(running_turn.append_messages, HELD, SAID, CHANGE), lane_lock("k")),
+    "what it owes": (partial(running_turn.owe_during_turn, HELD, (), CHANGE), lane_lock("k")),
     "the end of a turn": (
-        partial(settle.end_turn, settle.TurnSettlement(held=HELD, outcome=Outcome.TURNED), CHANGE),
+        partial(
+            running_turn.end_turn, running_turn.TurnSettlement(held=HELD, outcome=Outcome.TURNED), CHANGE
+        ),
         lane_lock("k"),
     ),
     "one that failed": (
-        partial(settle.end_turn, settle.TurnSettlement(held=HELD, outcome=Outcome.DEAD), CHANGE),
+        partial(running_turn.end_turn, running_turn.TurnSettlement(held=HELD, outcome=Outcome.DEAD), CHANGE),
         lane_lock("k"),
     ),
     "a message on a lane that is known": (
@@ -93,7 +95,7 @@ BESIDE_OTHERS: dict[str, tuple[Callable[[], Transaction[Any]], str]] = {
         lane_lock("k"),
     ),
     "a turn that is given back": (
-        partial(settle.give_back_turn, HELD, None, CHANGE, counted=True),
+        partial(running_turn.give_back_turn, HELD, None, CHANGE, counted=True),
         lane_lock("k"),
     ),
     "an answer": (

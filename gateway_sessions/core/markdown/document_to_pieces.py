@@ -36,7 +36,7 @@ _BOXES: Final = {True: "☑ ", False: "☐ ", None: ""}
 _CELL: Final = " | "
 
 
-def lay_out(blocks: Iterable[Block], dialect: MarkupDialect) -> list[Piece]:
+def pieces_of_document(blocks: Iterable[Block], dialect: MarkupDialect) -> list[Piece]:
     """Return the pieces of a document in the markup of a dialect."""
     layout = _Layout(dialect)
     layout.add_blocks(blocks)
