@@ -4,7 +4,7 @@ from gateway_sessions.core.identity.keys import Isolation, is_shared_multi_user_
 from gateway_sessions.core.sessions.record import Relation, SessionRecord, SessionSummary
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.core.sessions.reset_policy import PRESETS, Require, next_reset, reset_due
-from gateway_sessions.core.transcript.system_prompt import (
+from gateway_sessions.core.transcript.session_context_prompt import (
     HomeChannel,
     SessionContext,
     build_session_context_prompt,

@@ -25,7 +25,7 @@ import yaml
 from gateway_sessions.config.keys import Block, ConfigKey, NamedBlocks
 from gateway_sessions.config.kinds import Flag
 from gateway_sessions.config.model import ALL_KEYS, Config
-from gateway_sessions.core.transcript.system_prompt import HomeChannel
+from gateway_sessions.core.transcript.session_context_prompt import HomeChannel
 
 PAGE: Final = Path(__file__).with_name("config.md")
 EXAMPLE: Final = Path(__file__).parents[2] / "config.example.yaml"

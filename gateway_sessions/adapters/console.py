@@ -173,7 +173,7 @@ class _LineReader:
         while not self._whole:
             if self._over:
                 return None
-            self._split_into_lines(await _read_available(self._descriptor))
+            self._split_into_lines(await _wait_and_read(self._descriptor))
         return self._whole.popleft().removesuffix("\r")
 
     def _split_into_lines(self, data: bytes) -> None:
@@ -184,7 +184,7 @@ class _LineReader:
         self._whole.extend(whole)
 
 
-async def _read_available(descriptor: int) -> bytes:
+async def _wait_and_read(descriptor: int) -> bytes:
     """Return the next bytes; none at the end, or if the terminal is gone."""
     try:
         await _wait_readable(descriptor)

@@ -5,6 +5,7 @@
   so far.
 - ``environment_names``: The names of environment variables that override the configuration file;
   `overrides` reads their values.
+- ``environment_overrides``: Values that environment variables set.
 - ``gateway_sections``: The sections of a configuration that only a gateway or the command line reads.
 - ``keys``: The declaration of keys: each one stands on the field of the record that holds its value.
 - ``kinds``: The kinds of values: each reads a value of a file, checks it, writes it, and names itself in
@@ -14,7 +15,6 @@
   ones.
 - ``model``: `Config`: the whole configuration as one frozen record.
 - ``origins``: The origin of each value: the line, the variable or the session that has set it.
-- ``overrides``: Values that environment variables set.
 - ``reading``: Reading of a configuration into records, which reports all problems at the end.
 - ``sections``: The sections of a configuration that a store reads.
 - ``yaml_source``: Reading of YAML text into plain values, with the line of every key.

@@ -27,10 +27,10 @@ from gateway_sessions.config.kinds import (
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.core.identity.source import check_identifier
 from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
-from gateway_sessions.core.sessions.boundaries import check_cron
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.reset_policy import PRESETS, Require, ResetMode, SessionResetPolicy
-from gateway_sessions.core.transcript.system_prompt import HomeChannel
+from gateway_sessions.core.sessions.reset_times import check_cron
+from gateway_sessions.core.transcript.session_context_prompt import HomeChannel
 from gateway_sessions.core.usage.budgets import ALL, BudgetLimit, Budgets, UnknownPrices
 
 _LAST_HOUR: Final = 23

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from gateway_sessions.config.zones import similar_zone
 from gateway_sessions.core.checks import MAX_CONFIGURED_COUNT, duration_problem
-from gateway_sessions.core.display_text import mask_addresses
-from gateway_sessions.core.sessions.boundaries import zone_named
+from gateway_sessions.core.display_text import mask_url_secrets
+from gateway_sessions.core.sessions.reset_times import zone_named
 from gateway_sessions.core.usage.budgets import BudgetLimit
 from gateway_sessions.errors import InvalidInputError, InvalidPolicyError, InvalidSourceError
 
@@ -89,7 +89,7 @@ class Kind(Struct, frozen=True, kw_only=True):
 
     def mask_secrets(self, text: str) -> str:
         """Return the text of a value without secrets."""
-        return "***" if self.secret else mask_addresses(text)
+        return "***" if self.secret else mask_url_secrets(text)
 
     @property
     def suffix(self) -> str:

@@ -11,11 +11,11 @@ from typing import Any, Final, TypeAlias, cast
 
 from gateway_sessions.config.core_blocks import RESET_POLICY
 from gateway_sessions.config.draft import Draft, KeyPath, copy_to_plain_values, dotted_path
+from gateway_sessions.config.environment_overrides import environment_overrides, merge_override
 from gateway_sessions.config.keys import Block, NamedBlocks, kind_below
 from gateway_sessions.config.kinds import Kind
 from gateway_sessions.config.loading import read_file_text
 from gateway_sessions.config.model import ALL_KEYS, Config
-from gateway_sessions.config.overrides import environment_overrides, merge_override
 from gateway_sessions.config.yaml_source import read_yaml
 from gateway_sessions.core.sessions.policy_rules import PolicyLevel, ResolvedPolicy
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy, deciding_fields

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from gateway_sessions.config.core_blocks import HOME_CHANNEL, RESET_POLICY
 from gateway_sessions.config.draft import Draft, KeyPath, copy_to_plain_values, dotted_path
+from gateway_sessions.config.environment_overrides import environment_overrides, merge_override
 from gateway_sessions.config.keys import (
     Block,
     ConfigKey,
@@ -20,7 +21,6 @@ from gateway_sessions.config.keys import (
     value_paths,
 )
 from gateway_sessions.config.kinds import Choice, Kind, ValueProblem, closest_choice
-from gateway_sessions.config.overrides import environment_overrides, merge_override
 from gateway_sessions.config.yaml_source import read_yaml
 from gateway_sessions.core.sessions.policy_rules import TERMINAL
 from gateway_sessions.core.sessions.reset_policy import PRESETS, Require, ResetMode, SessionResetPolicy

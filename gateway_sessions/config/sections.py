@@ -22,7 +22,7 @@ from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.search.stems import Stemming
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 from gateway_sessions.core.sessions_json.entries import Dialect
-from gateway_sessions.core.transcript.system_prompt import HomeChannel
+from gateway_sessions.core.transcript.session_context_prompt import HomeChannel
 
 _SQLITE_URL: Final = "sqlite:///"
 _PASSWORD_IN_AUTHORITY = re.compile(r"(?<=://)([^:/?#]*):.*@")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import available_timezones
 
-from gateway_sessions.core.sessions.boundaries import zone_named
+from gateway_sessions.core.sessions.reset_times import zone_named
 from gateway_sessions.errors import InvalidPolicyError
 
 _ETC: Final = Path("/etc")

@@ -17,7 +17,7 @@ import msgspec
 from gateway_sessions import errors
 from gateway_sessions.core.checks import plain_value
 from gateway_sessions.core.identity.row_ids import has_id_fields, ids_to_numbers, ids_to_text
-from gateway_sessions.core.sessions.boundaries import zone_named
+from gateway_sessions.core.sessions.reset_times import zone_named
 from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError
 
 PROTOCOL: Final = 1

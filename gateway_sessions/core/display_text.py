@@ -114,7 +114,7 @@ do."""
 _SECRET_OPTION = re.compile(r"((?:pass\w*|pwd|secret|token|key)\s*=\s*)[^&\s]+", re.IGNORECASE)
 
 
-def mask_addresses(text: str) -> str:
+def mask_url_secrets(text: str) -> str:
     """Return the text with every address in it masked: only host and path are shown."""
     return _SECRET_OPTION.sub(
         rf"\1{HIDDEN}", _ADDRESS.sub(lambda found: found[1] + _masked_address(found[2]), text)

@@ -11,8 +11,8 @@ from cachetools import LRUCache
 from gateway_sessions.config import Config
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.transcript import system_prompt as prompts
-from gateway_sessions.core.transcript.system_prompt import SessionContext
+from gateway_sessions.core.transcript import session_context_prompt as prompts
+from gateway_sessions.core.transcript.session_context_prompt import SessionContext
 from gateway_sessions.errors import StorageError
 from gateway_sessions.storage.database import SessionDB
 

@@ -38,6 +38,6 @@ class DatabaseListener:
         del platform
         return user_id
 
-    async def rewrite_files(self) -> FilesBeside:
+    async def purge_erased_from_files(self) -> FilesBeside:
         """Rewrite the files of the store besides the database, once the rows of an erasure are gone."""
         return FilesBeside()

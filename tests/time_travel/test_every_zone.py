@@ -17,8 +17,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gateway_sessions.core.sessions.boundaries import first_instant, next_cron_boundary, next_daily_boundary
 from gateway_sessions.core.sessions.reset_policy import ResetMode, SessionResetPolicy, reset_due
+from gateway_sessions.core.sessions.reset_times import first_instant, next_cron_boundary, next_daily_boundary
 
 TICK = timedelta(microseconds=1)
 HOUR = timedelta(hours=1)

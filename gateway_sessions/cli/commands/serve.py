@@ -31,7 +31,7 @@ async def serve(
 ) -> None:
     """Run a gateway from its configuration. A signal or Ctrl-C ends it after the running turns."""
     from gateway_sessions.cli.agent_loading import open_agent
-    from gateway_sessions.cli.service import Service, logging_to_stderr, wait_for_addresses
+    from gateway_sessions.cli.served_gateway import ServedGateway, logging_to_stderr, wait_for_addresses
     from gateway_sessions.config.misspellings import misspelt_names
 
     if context.as_json:
@@ -40,7 +40,7 @@ async def serve(
     home, config = context.home_and_config_to_serve()
     context.note_misspellings(misspelt_names(context.own_config_path))
     store = context.open_owned(may_be_new=True, upkeep=True, wait=wait)
-    service = Service(context, config.serve, store)
+    service = ServedGateway(context, config.serve, store)
     async with open_agent(agent, context) as arguments:
         with logging_to_stderr():
             await wait_for_addresses(config.serve, home, wait=wait)

@@ -262,7 +262,7 @@ def normalize_whatsapp_id(value: str) -> str:
     return digits if digits.isdecimal() and digits.isascii() else bare
 
 
-def aliased_ids(source: SessionSource) -> tuple[str, ...]:
+def ids_to_resolve(source: SessionSource) -> tuple[str, ...]:
     """Return the identifiers of this source that may be one of several for the same person."""
     if source.platform != Platform.WHATSAPP:
         return ()

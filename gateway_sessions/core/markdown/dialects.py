@@ -250,6 +250,9 @@ DISCORD: Final = MarkupDialect(
     box_is_bullet=False,
 )
 
+NESTED_BULLETS: Final = ("- ", "* ", "+ ")
+"""Different by depth: three of one kind on one line are a divider in Markdown."""
+
 COMMONMARK: Final = MarkupDialect(
     name="commonmark",
     limit=12_000,
@@ -263,7 +266,7 @@ COMMONMARK: Final = MarkupDialect(
     link=_markdown_link,
     headings=tuple(TextMark("#" * level + " ") for level in range(1, 7)),
     code_block=_any_fence,
-    bullets=("- ",),
+    bullets=NESTED_BULLETS,
     box_is_bullet=False,
     line_break="  \n",
     divider="***",
@@ -284,7 +287,7 @@ TEAMS: Final = MarkupDialect(
     link=_markdown_link,
     headings=tuple(TextMark("#" * level + " ") for level in range(1, 4)),
     code_block=_any_fence,
-    bullets=("- ",),
+    bullets=NESTED_BULLETS,
     box_is_bullet=False,
     line_break="  \n",
     divider="***",

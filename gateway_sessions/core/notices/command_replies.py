@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from gateway_sessions.core.notices.human_units import ago_in_words, counted, duration_in_words, zone_of
-from gateway_sessions.core.queue.commands import shown_in_quotes
 from gateway_sessions.core.queue.items import QueuedMessage
+from gateway_sessions.core.queue.slash_commands import shown_in_quotes
 from gateway_sessions.core.sessions.record import SessionSummary
 
 MAX_LISTED: Final = 20

@@ -2,7 +2,6 @@
 
 - ``agent_validity``: The test whether a warm agent may answer a turn: same session, transcript version and
   settings.
-- ``boundaries``: Daily and cron boundaries as instants, across daylight saving time and skipped dates.
 - ``busy_mode``: `BusyMode`: what a message does to a lane on which a turn runs.
 - ``entry``: `SessionEntry`: the record of a lane's current session, its state, and checks of its fields.
 - ``erasure``: Values of an erasure: its subject, the tombstone that stays, and the receipt of what was
@@ -16,6 +15,7 @@
 - ``recovery``: Decisions after an unclean end: which cut-off sessions resume, which are suspended, when to
   wait.
 - ``reset_policy``: Reset policies: when a session is due for a reset, and what defers a reset that is due.
+- ``reset_times``: Daily and cron boundaries as instants, across daylight saving time and skipped dates.
 - ``retention``: The plan of a prune: which sessions are too old or too many, the oldest first.
 - ``simulation``: The resets that another policy would have made on a lane, computed from when people wrote.
 - ``state_machine``: The state machine of a session as a table, and the plan of what a message or the

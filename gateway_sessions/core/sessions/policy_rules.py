@@ -12,8 +12,8 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from gateway_sessions.core.identity.source import Platform
-from gateway_sessions.core.sessions.boundaries import zone_named
 from gateway_sessions.core.sessions.reset_policy import PRESETS, SessionResetPolicy
+from gateway_sessions.core.sessions.reset_times import zone_named
 
 # More than the conversations of a busy gateway differ in; the cache is emptied when it is full.
 _MAX_RESOLVED: Final = 4096

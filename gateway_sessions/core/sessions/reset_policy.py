@@ -16,13 +16,13 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from gateway_sessions.core.instants import RESOLUTION, as_utc
-from gateway_sessions.core.sessions.boundaries import (
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.reset_times import (
     check_cron,
     next_cron_boundary,
     next_daily_boundary,
     zone_named,
 )
-from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.errors import InvalidPolicyError
 
 _MAX_HOURS: Final = 24 * 3653  # ten years

@@ -26,7 +26,6 @@ from gateway_sessions.core.checks import UNSAFE_CHARACTERS
 from gateway_sessions.core.damaged_json import decode_json_text, unusable_part
 from gateway_sessions.core.identity.source import SessionSource, storable_name
 from gateway_sessions.core.instants import as_utc
-from gateway_sessions.core.sessions.boundaries import zone_named
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.entry import (
     SessionEntry,
@@ -36,6 +35,7 @@ from gateway_sessions.core.sessions.entry import (
 )
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
+from gateway_sessions.core.sessions.reset_times import zone_named
 
 T = TypeVar("T")
 

@@ -5,6 +5,6 @@
 - ``model_history``: The conversation that a provider accepts, made of a transcript that may break off
   anywhere.
 - ``recap``: The last exchanges of a conversation in brief, for people who resume it.
-- ``system_prompt``: The block of a system prompt that tells an agent where it talks and where it can
-  deliver.
+- ``session_context_prompt``: The block of a system prompt that tells an agent where it talks and where it
+  can deliver.
 """

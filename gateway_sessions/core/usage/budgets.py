@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway_sessions.core.checks import is_whole_number
-from gateway_sessions.core.sessions.boundaries import first_instant, next_daily_boundary
+from gateway_sessions.core.sessions.reset_times import first_instant, next_daily_boundary
 from gateway_sessions.core.usage.usage_events import (
     MAX_COUNT,
     UsageSum,

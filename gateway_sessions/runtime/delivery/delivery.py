@@ -36,7 +36,7 @@ from gateway_sessions.core.delivery.retry_policy import (
     requested_pause,
     split_message,
 )
-from gateway_sessions.core.queue.commands import spelled_with_underscores
+from gateway_sessions.core.queue.slash_commands import spelled_with_underscores
 from gateway_sessions.errors import (
     CancelledItselfError,
     GatewaySessionsError,

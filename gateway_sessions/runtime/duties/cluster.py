@@ -199,7 +199,7 @@ class Cluster:
 
     async def _count_once(self) -> None:
         if self._lanes.other_nodes():
-            await self._queue.count_waiting()
+            await self._queue.refresh_counts()
             if self.membership.leads:
                 self._on_lead()
 

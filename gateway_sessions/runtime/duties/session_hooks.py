@@ -171,7 +171,7 @@ class Hooks:
         """
         while True:
             registered = dict(self._hooks)
-            hooks = {name: self._capacity_of_hook(name, one.limits) for name, one in registered.items()}
+            hooks = {name: self._free_room_of_hook(name, one.limits) for name, one in registered.items()}
             free = [one for one in hooks.values() if one.room > 0]
             tries = await self._db.read(partial(transactions.next_try_times, free))
             now = self._clock.now()
@@ -204,7 +204,7 @@ class Hooks:
         self._running[capacity.hook].update(call.idempotency_key for call in claimed.calls)
         return claimed.calls
 
-    def _capacity_of_hook(self, name: str, limits: HooksConfig) -> HookCapacity:
+    def _free_room_of_hook(self, name: str, limits: HooksConfig) -> HookCapacity:
         running = self._running[name]
         return HookCapacity(hook=name, room=limits.concurrency - len(running), running=tuple(running))
 

@@ -12,7 +12,7 @@ from gateway_sessions.core.sessions.policy_rules import PolicyBook
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import AgentSource
 from gateway_sessions.runtime.delivery.delivery import Delivery, Patience, Pauses
-from gateway_sessions.runtime.delivery.notices import Hints, ReceiptNotices
+from gateway_sessions.runtime.delivery.receipt_notices import Hints, ReceiptNotices
 from gateway_sessions.runtime.gateway.budget_gate import BudgetGate
 from gateway_sessions.runtime.gateway.commands.executor import CommandExecutor
 from gateway_sessions.runtime.gateway.commands.protocol import CommandHost

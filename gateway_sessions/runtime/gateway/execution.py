@@ -50,7 +50,7 @@ from gateway_sessions.runtime.agents.cache import (
 from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, run_turn
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnControl, TurnPorts, control_of
 from gateway_sessions.runtime.delivery.delivery import Delivery, ExpectedReplies, expecting_replies
-from gateway_sessions.runtime.delivery.notices import Hints
+from gateway_sessions.runtime.delivery.receipt_notices import Hints
 from gateway_sessions.runtime.gateway.running_turn import PUT_OFF, RunningTurn, StopReason, TurnAdmission
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.gateway.streaming import GrowingTurn, Streaming

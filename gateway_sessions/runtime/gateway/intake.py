@@ -16,7 +16,7 @@ from gateway_sessions.core.queue.inbound import (
     Receipt,
     RejectReason,
 )
-from gateway_sessions.runtime.delivery.notices import ReceiptNotices
+from gateway_sessions.runtime.delivery.receipt_notices import ReceiptNotices
 from gateway_sessions.runtime.gateway.commands.executor import CommandExecutor
 from gateway_sessions.runtime.gateway.commands.protocol import CommandSet
 from gateway_sessions.runtime.gateway.observers import Observers

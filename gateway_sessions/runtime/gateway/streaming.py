@@ -20,7 +20,7 @@ from gateway_sessions.core.delivery.outbound_messages import GROWING, Growing, O
 from gateway_sessions.core.notices.notice_texts import UNFINISHED
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.delivery.delivery import Delivery
-from gateway_sessions.runtime.delivery.notices import Hints
+from gateway_sessions.runtime.delivery.receipt_notices import Hints
 from gateway_sessions.runtime.queue.turn import Turn
 
 

@@ -13,7 +13,7 @@ from gateway_sessions.core.delivery.outbound_messages import ReplyTarget
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.turn_context import TurnContext, control_of
 from gateway_sessions.runtime.alarm import NEVER, Alarm
-from gateway_sessions.runtime.delivery.notices import Hints
+from gateway_sessions.runtime.delivery.receipt_notices import Hints
 from gateway_sessions.runtime.duty import repeat_sweep
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
 

@@ -75,7 +75,7 @@ from gateway_sessions.storage.transactions.queue.running_turn import (
     TurnSettlement,
     end_turn,
 )
-from gateway_sessions.storage.transactions.queue.turn_rows import TurnLease
+from gateway_sessions.storage.transactions.queue.turn_transcript import TurnLease
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     AliasesUnknown,
     SessionRequest,
@@ -509,7 +509,7 @@ class QueueOperations(WaitingTurns):
     ) -> CutOffTurn:
         """Give a turn back that a drain had no time for, which was a try."""
         end = CutOffRules(limit=self._context.restart_limit, reason=reason, by="drain", notices=notices)
-        cut = await self.apply(partial(recover.give_back_undrained, held, end))
+        cut = await self.apply(partial(recover.cut_off_turn_at_drain_end, held, end))
         if cut.entry is not None:
             self.routing.remember_entry(cut.entry)
         await self.refresh_restart_records()

@@ -16,7 +16,13 @@ from datetime import datetime
 from functools import partial
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, aliased_ids, session_key, session_owner
+from gateway_sessions.core.identity.keys import (
+    NO_ALIASES,
+    Isolation,
+    ids_to_resolve,
+    session_key,
+    session_owner,
+)
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.entry import SessionEntry
@@ -243,4 +249,4 @@ class Routing:
         resolve = self.alias_of
         if resolve is None:
             return NO_ALIASES
-        return {one: await resolve(source.platform, one) for one in aliased_ids(source)}
+        return {one: await resolve(source.platform, one) for one in ids_to_resolve(source)}

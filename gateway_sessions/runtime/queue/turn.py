@@ -37,7 +37,7 @@ from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, Trans
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.storage.transactions.queue.recover import CutOffTurn
 from gateway_sessions.storage.transactions.queue.running_turn import SettledTurn, TurnSettlement
-from gateway_sessions.storage.transactions.queue.turn_rows import TurnLease
+from gateway_sessions.storage.transactions.queue.turn_transcript import TurnLease
 
 T = TypeVar("T")
 

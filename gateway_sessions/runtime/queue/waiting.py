@@ -84,7 +84,7 @@ class WaitingTurns:
         """Let a gateway hear from now on what becomes of the queue, in the place of an earlier one."""
         self._listener = listener
 
-    async def count_waiting(self) -> None:
+    async def refresh_counts(self) -> None:
         """Count the waiting turns in the database."""
         if self._context.db.ownership.membership is None:
             # In line with all that changes it, so that nothing newer is forgotten.

@@ -71,7 +71,7 @@ class AccountMethods(OpenStore):
             report = report.joined_with(await apply(Actor.OPERATOR, give))
         if choices:
             self._cache.clear()
-            await self._parts.queue.count_waiting()
+            await self._parts.queue.refresh_counts()
         return report
 
     def _report_lanes(self, report: LanesReport) -> None:

@@ -65,6 +65,6 @@ class DatabaseNews(DatabaseListener):
         """Return the one id that all ids of a person share, where one is known."""
         return user_id if self._aliases is None else await self._aliases(platform, user_id)
 
-    async def rewrite_files(self) -> FilesBeside:
+    async def purge_erased_from_files(self) -> FilesBeside:
         """Rewrite the files of the store besides the database."""
         return await self._rewrite_files()

@@ -32,7 +32,7 @@ class FilesRewriter:
         parts = self._parts
         self._cache.clear()
         self._agents.evict_all()  # whatever was made from rows that are gone must go as well
-        await parts.queue.count_waiting()
+        await parts.queue.refresh_counts()
         if parts.snapshot is not None:
             await parts.snapshot.flush()
         await parts.restart.refresh()

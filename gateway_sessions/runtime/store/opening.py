@@ -122,7 +122,7 @@ class StoreAssembly:
             on_lead = _follow_nothing if snapshot is None else db.generation.count_change_elsewhere
             cluster = Cluster(lanes, shared, restart, queue, on_look=hooks.wake, on_lead=on_lead)
             news.attach_cluster(cluster)
-        await queue.count_waiting()
+        await queue.refresh_counts()
         parts = StoreParts(
             context=context,
             routing=routing,

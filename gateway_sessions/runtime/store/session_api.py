@@ -12,7 +12,6 @@ from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import check_duration
 from gateway_sessions.core.notices.notice_texts import reset_note
-from gateway_sessions.core.sessions.boundaries import zone_named
 from gateway_sessions.core.sessions.entry import (
     SessionEntry,
     check_one_line_reason,
@@ -21,7 +20,8 @@ from gateway_sessions.core.sessions.entry import (
 )
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
-from gateway_sessions.core.transcript.system_prompt import build_session_context_prompt
+from gateway_sessions.core.sessions.reset_times import zone_named
+from gateway_sessions.core.transcript.session_context_prompt import build_session_context_prompt
 from gateway_sessions.errors import InvalidInputError, UnidentifiedSourceError
 from gateway_sessions.runtime.observability.explain import Explanation, Rules, explain_lane
 from gateway_sessions.runtime.session_prompt import build_session_context

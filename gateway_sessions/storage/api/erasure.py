@@ -146,7 +146,7 @@ class Eraser:
             rows = begun + await self._erase_rows(ErasureSubject.named(plan.owner), plan, progress)
         progress(WorkProgress(doing="Removing copies"))
         async with self.copying:
-            beside = await self._listener.rewrite_files()
+            beside = await self._listener.purge_erased_from_files()
             copies = [*await in_thread(partial(copies_of, self._db.path)), *beside.copies]
             if not plan.keep_copies:
                 await in_thread(partial(remove_files, copies))

@@ -8,8 +8,8 @@ from typing import Unpack
 
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.instants import check_duration, parse_instant
-from gateway_sessions.core.sessions.boundaries import zone_named
 from gateway_sessions.core.sessions.entry import check_session_id
+from gateway_sessions.core.sessions.reset_times import zone_named
 from gateway_sessions.core.usage.budgets import Spent, day_around
 from gateway_sessions.core.usage.insights import Insights
 from gateway_sessions.core.usage.usage_events import (

@@ -225,7 +225,7 @@ class _StoreCopy:
             if target.upkeep is not None:
                 await target.upkeep.optimise()
             await self._refuse_newcomers(identity)
-            await target.write(partial(copy_store.mark_as_moved, identity))
+            await target.write(partial(copy_store.finish_move, identity))
         return self._make_report(target.place, stage)
 
     async def _refuse_newcomers(self, identity: str) -> None:

@@ -253,7 +253,7 @@ class IndexFile:
             self._reader = self._writer = None
 
     def _open_to_write(self, identity: str, start: IndexPosition) -> None:
-        self._check_or_create()
+        self._prepare_to_write()
         self._writer = self._connect("rwc")
         state = self._read_facts(self._writer)
         self._configure(self._writer)
@@ -264,7 +264,7 @@ class IndexFile:
         self._reader = self._connect("ro")
         self._inode = self.path.stat().st_ino
 
-    def _check_or_create(self) -> None:
+    def _prepare_to_write(self) -> None:
         try:
             prepare_database_file(self.path, APPLICATION_ID)
         except UnsupportedStorageError as error:  # a link, or no file at all

@@ -14,7 +14,7 @@ from gateway_sessions.config.keys import Block, value_paths
 from gateway_sessions.config.kinds import Count, Duration
 from gateway_sessions.config.model import ALL_KEYS
 from gateway_sessions.config.origins import default_values
-from gateway_sessions.core.transcript.system_prompt import HomeChannel
+from gateway_sessions.core.transcript.session_context_prompt import HomeChannel
 from gateway_sessions.errors import GatewaySessionsError
 
 ROOT = Path(__file__).parents[3]

@@ -28,7 +28,7 @@ from gateway_sessions.adapters.webhook import Signer
 from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.demo_agent import answer
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.cli.service import Service
+from gateway_sessions.cli.served_gateway import ServedGateway
 from gateway_sessions.cli.settings import Settings
 from gateway_sessions.config import ServeConfig
 from tests.integration.command_line.conftest import Gsess
@@ -218,7 +218,7 @@ async def test_it_ends_as_quietly_while_it_begins():
             closed.append(True)
 
     context = Notes(settings=Settings(), command="serve")
-    await Service(context, ServeConfig(console=True), slow()).run(agent=answer)
+    await ServedGateway(context, ServeConfig(console=True), slow()).run(agent=answer)
     assert (closed, context.notes) == ([True], ["Ended before it was ready."])
     asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
 

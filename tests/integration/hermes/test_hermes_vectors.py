@@ -24,8 +24,8 @@ from gateway_sessions.config import AgentConfig, Durability, SessionDBConfig
 from gateway_sessions.core.identity.hermes_keys import hermes_key
 from gateway_sessions.core.identity.keys import (
     Isolation,
-    aliased_ids,
     identity_key,
+    ids_to_resolve,
     normalize_whatsapp_id,
     session_key,
 )
@@ -120,7 +120,7 @@ class TestKeys:
             for given, canonical in vector["canonical"].items():
                 assert canonical in (None, canonical_id([folder], normalize_whatsapp_id(given)))
             source = source_of(vector["source"])
-            aliases = {one: canonical_id([folder], one) for one in aliased_ids(source)}
+            aliases = {one: canonical_id([folder], one) for one in ids_to_resolve(source)}
             yield vector, vector.get("key", vector.get("error")), build_session_key(source, aliases=aliases)
 
     def test_without_an_identifier_the_key_is_theirs(self):

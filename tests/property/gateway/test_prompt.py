@@ -12,7 +12,7 @@ from gateway_sessions.core.display_text import MAX_SHOWN, inline_name, prefix_wi
 from gateway_sessions.core.identity.pseudonyms import Pseudonyms
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.titles import MAX_TITLE, clean_title, next_title, split_numbered_title
-from gateway_sessions.core.transcript.system_prompt import (
+from gateway_sessions.core.transcript.session_context_prompt import (
     HomeChannel,
     build_session_context,
     build_session_context_prompt,

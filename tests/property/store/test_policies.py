@@ -13,7 +13,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.sessions.boundaries import first_instant, next_cron_boundary, next_daily_boundary
 from gateway_sessions.core.sessions.policy_rules import PolicyBook
 from gateway_sessions.core.sessions.reset_policy import (
     PRESETS,
@@ -28,6 +27,7 @@ from gateway_sessions.core.sessions.reset_policy import (
     plan_reset,
     reset_due,
 )
+from gateway_sessions.core.sessions.reset_times import first_instant, next_cron_boundary, next_daily_boundary
 from gateway_sessions.errors import InvalidPolicyError
 
 TICK = timedelta(microseconds=1)

@@ -28,7 +28,7 @@ from gateway_sessions.config import (
 from gateway_sessions.core.sessions.policy_rules import PolicyLevel
 from gateway_sessions.core.sessions.reset_policy import PRESETS, Require, ResetMode, SessionResetPolicy
 from gateway_sessions.core.sessions_json.entries import Dialect
-from gateway_sessions.core.transcript.system_prompt import HomeChannel
+from gateway_sessions.core.transcript.session_context_prompt import HomeChannel
 from gateway_sessions.errors import ConfigError, ConfigProblem, InvalidPolicyError
 from tests.unit.config.config_texts import parse, problems_of
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.display_text import mask_addresses
+from gateway_sessions.core.display_text import mask_url_secrets
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ from gateway_sessions.core.display_text import mask_addresses
     ],
 )
 def test_what_is_shown_of_an_address(text: str, shown: str):
-    assert mask_addresses(text) == shown
+    assert mask_url_secrets(text) == shown
 
 
 secrets = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=6).map("QQ{}QQ".format)
@@ -48,4 +48,4 @@ FORMS = (
 
 @given(secret=secrets, form=st.sampled_from(FORMS))
 def test_no_password_and_no_option_is_shown(secret: str, form: str):
-    assert "QQ" not in mask_addresses(form.replace("{}", secret))
+    assert "QQ" not in mask_url_secrets(form.replace("{}", secret))

@@ -16,7 +16,7 @@ from gateway_sessions.core.notices.command_replies import (
     stopped_work_text,
 )
 from gateway_sessions.core.notices.human_units import counted
-from gateway_sessions.core.queue.commands import parse_model_name, shown_in_quotes, strip_brackets
+from gateway_sessions.core.queue.slash_commands import parse_model_name, shown_in_quotes, strip_brackets
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.record import SessionSummary
 from gateway_sessions.core.sessions.titles import clean_title

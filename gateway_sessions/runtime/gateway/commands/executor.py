@@ -28,9 +28,9 @@ from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.notices.command_replies import NOT_ALLOWED, TOOK_TOO_LONG, WENT_WRONG
 from gateway_sessions.core.notices.notice_texts import acknowledgement_notice
 from gateway_sessions.core.queue.busy_modes import BusyBook
-from gateway_sessions.core.queue.commands import error_sentence
 from gateway_sessions.core.queue.inbound import Accepted, Disposition, InboundMessage, Receipt, Rejected
 from gateway_sessions.core.queue.items import ItemKind, Outcome
+from gateway_sessions.core.queue.slash_commands import error_sentence
 from gateway_sessions.errors import (
     GatewaySessionsError,
     InvalidInputError,

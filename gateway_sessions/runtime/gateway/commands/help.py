@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway_sessions.core.notices.command_replies import GREETING, help_for_command, help_list
-from gateway_sessions.core.queue.commands import shown_in_quotes, strip_brackets
+from gateway_sessions.core.queue.slash_commands import shown_in_quotes, strip_brackets
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 
 

@@ -24,8 +24,8 @@ from gateway_sessions.core.identity.keys import is_room_owner
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.notices.command_replies import CommandHelp
-from gateway_sessions.core.queue.commands import check_command_name
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, Receipt
+from gateway_sessions.core.queue.slash_commands import check_command_name
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.runtime.agents.cache import AgentCache

@@ -13,7 +13,8 @@ from gateway_sessions.core.notices.command_replies import (
     status_answer,
 )
 from gateway_sessions.core.notices.human_units import counted
-from gateway_sessions.core.queue.commands import (
+from gateway_sessions.core.queue.inbound import Rejected
+from gateway_sessions.core.queue.slash_commands import (
     QueueAction,
     QueueRequest,
     message_to_queue,
@@ -22,7 +23,6 @@ from gateway_sessions.core.queue.commands import (
     shown_in_quotes,
     texts_and_attachments_in,
 )
-from gateway_sessions.core.queue.inbound import Rejected
 from gateway_sessions.errors import InvalidInputError, NothingToUndoError
 from gateway_sessions.runtime.agents.turn_context import control_of
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall

@@ -14,8 +14,8 @@
   the queue.
 - ``slash_commands``: Transactions of slash commands: settle a command with its answers; `/new`, `/branch`
   and `/compress`.
-- ``turn_rows``: The transcript rows of a turn: each message has one visible row, however often the turn is
-  tried.
+- ``turn_transcript``: The transcript rows of a turn: each message has one visible row, however often the
+  turn is tried.
 - ``undo_and_retry``: Take turns back for `/undo`, and let answered or failed turns wait again for `/retry`.
 - ``waiting``: List, cancel, move and clear waiting turns, requeue dead letters, and stop all work on a
   lane.

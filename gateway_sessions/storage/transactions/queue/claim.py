@@ -31,10 +31,10 @@ from gateway_sessions.storage.tables.lanes import (
 )
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.tables.statements import move_items
-from gateway_sessions.storage.transactions.queue import turn_rows
+from gateway_sessions.storage.transactions.queue import turn_transcript
 from gateway_sessions.storage.transactions.queue.lane_and_queue_lookup import look_up_queue
 from gateway_sessions.storage.transactions.queue.outbox import decode_growing
-from gateway_sessions.storage.transactions.queue.turn_rows import TurnLease
+from gateway_sessions.storage.transactions.queue.turn_transcript import TurnLease
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     GrantedSession,
     SessionIdTaken,
@@ -179,10 +179,10 @@ def _lease_and_claim(
     )
     session_id = granted.entry.session_id
     written = found[0].transcript_id is not None
-    begun_before = written and (yield from turn_rows.are_rows_visible_in(found, session_id))
-    recorded = begun_before and not (yield from turn_rows.is_other_turn_behind(found))
+    begun_before = written and (yield from turn_transcript.are_rows_visible_in(found, session_id))
+    recorded = begun_before and not (yield from turn_transcript.is_other_turn_behind(found))
     if written and not recorded:
-        yield from turn_rows.withdraw_rows(found)
+        yield from turn_transcript.withdraw_rows(found)
     if not leased:
         lane.lease(starter.epoch, to_micros(change.now))
         yield from put_lane(lane)

@@ -40,14 +40,14 @@ from gateway_sessions.storage.tables.lanes import (
     put_lane,
 )
 from gateway_sessions.storage.tables.statements import move_items, move_statement
-from gateway_sessions.storage.transactions.queue import turn_rows
+from gateway_sessions.storage.transactions.queue import turn_transcript
 from gateway_sessions.storage.transactions.queue.admit import (
     MessageRefusedError,
     canonical_sender,
     find_duplicate,
     refuse_erased_sender,
 )
-from gateway_sessions.storage.transactions.queue.turn_rows import TurnLease
+from gateway_sessions.storage.transactions.queue.turn_transcript import TurnLease
 from gateway_sessions.storage.transactions.queue.waiting import (
     TurnMessage,
     leave_turn,
@@ -160,7 +160,7 @@ def _edit_queued_message(
     if said is None:
         yield from _delete_turn_message(turn, part, by, change)
     else:
-        yield from _edit_turn_message(turn, part, said, change)
+        yield from _edit_begun_message(turn, part, said, change)
     if running:
         yield from _count_edit(session_key)
     return EditResult(session_key, seq, running=running)
@@ -221,7 +221,7 @@ def _load_turn(lane: LaneRow, part: TurnMessage, token: int | None) -> Transacti
         rows = yield Statement("dead_turn", (key, part.head, part.head))
         return _TurnMessages(key, None, list(map(item_from_row, rows)))
     held = TurnLease(session_key=key, epoch=lane.lease_epoch or 0, token=token)
-    return _TurnMessages(key, held, (yield from turn_rows.turn_items(held)))
+    return _TurnMessages(key, held, (yield from turn_transcript.turn_items(held)))
 
 
 def _edit_waiting_message(
@@ -234,7 +234,7 @@ def _edit_waiting_message(
     yield from _rewrite_payload(lane.session_key, part, said, items)
 
 
-def _edit_turn_message(
+def _edit_begun_message(
     turn: _TurnMessages, part: TurnMessage, said: InboundMessage, change: Change
 ) -> Transaction[None]:
     payload = yield from _rewrite_payload(turn.session_key, part, said, turn.items)
@@ -243,7 +243,7 @@ def _edit_turn_message(
         yield from _append_turn_messages(turn, change)
         return
     told = [one._replace(payload=payload) if one is item else one for one in turn.messages_in_row_of(item)]
-    yield from turn_rows.rewrite_row(turn.session_key, item.transcript_id, told, change, keep=True)
+    yield from turn_transcript.rewrite_row(turn.session_key, item.transcript_id, told, change, keep=True)
 
 
 def _delete_turn_message(
@@ -257,7 +257,7 @@ def _delete_turn_message(
     if item.transcript_id is None:
         return
     left = [one for one in turn.messages_in_row_of(item) if one is not item]
-    yield from turn_rows.rewrite_row(turn.session_key, item.transcript_id, left, change, keep=False)
+    yield from turn_transcript.rewrite_row(turn.session_key, item.transcript_id, left, change, keep=False)
 
 
 def _rewrite_payload(
@@ -288,4 +288,4 @@ def _append_turn_messages(turn: _TurnMessages, change: Change) -> Transaction[No
     """
     entry = yield from load(turn.session_key)
     if turn.held is not None and entry is not None:
-        yield from turn_rows.append_turn_rows(turn.held, entry.session_id, (), change)
+        yield from turn_transcript.append_turn_rows(turn.held, entry.session_id, (), change)

@@ -39,7 +39,7 @@ from gateway_sessions.storage.tables.lanes import (
 from gateway_sessions.storage.tables.nodes import LivingQuery
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.tables.statements import move_items, move_statement
-from gateway_sessions.storage.transactions.queue import turn_rows
+from gateway_sessions.storage.transactions.queue import turn_transcript
 from gateway_sessions.storage.transactions.queue.admit import settle_noted_statement
 from gateway_sessions.storage.transactions.queue.edits import reapply_edit
 from gateway_sessions.storage.transactions.queue.outbox import (
@@ -49,7 +49,7 @@ from gateway_sessions.storage.transactions.queue.outbox import (
     unfinished_notices,
 )
 from gateway_sessions.storage.transactions.queue.running_turn import clear_entry_interruption
-from gateway_sessions.storage.transactions.queue.turn_rows import (
+from gateway_sessions.storage.transactions.queue.turn_transcript import (
     TurnLease,
     bury_turn,
     requeue_turn,
@@ -126,7 +126,7 @@ def take_over_lanes(
     return found
 
 
-def give_back_undrained(held: TurnLease, end: CutOffRules, change: Change) -> Transaction[CutOffTurn]:
+def cut_off_turn_at_drain_end(held: TurnLease, end: CutOffRules, change: Change) -> Transaction[CutOffTurn]:
     """Give back a turn that has not ended within the time of a drain; the try counts, as after a crash.
 
     If it did not count, a turn that never ends would be tried for ever by processes that always end in order.
@@ -308,7 +308,7 @@ def _bury_if_stale(change: Change, session_key: str) -> Transaction[list[StaleTu
     said = _decode_readable(session_key, items)
     if not said or len(said) < len(items):
         return []
-    yield from turn_rows.append_waiting_rows(session_key, items, entry.session_id, change)
+    yield from turn_transcript.append_waiting_rows(session_key, items, entry.session_id, change)
     because = (to_micros(change.now), "recovery", TOO_OLD)
     given_up = [(*because, one.item_id) for one in items]
     yield from move_items("bury_item", ItemEvent.GIVEN_UP, given_up)

@@ -38,7 +38,7 @@ from gateway_sessions.storage.tables.lanes import (
     update_ready_at,
 )
 from gateway_sessions.storage.tables.statements import move_items, move_statement
-from gateway_sessions.storage.transactions.queue import turn_rows
+from gateway_sessions.storage.transactions.queue import turn_transcript
 from gateway_sessions.storage.transactions.queue.claim import (
     NO_VERSION,
     ClaimedTurn,
@@ -49,7 +49,11 @@ from gateway_sessions.storage.transactions.queue.claim import (
     transcript_version,
 )
 from gateway_sessions.storage.transactions.queue.outbox import Owed, note_growing_statement, owe_replies
-from gateway_sessions.storage.transactions.queue.turn_rows import MessageAuthor, TurnLease, turn_items
+from gateway_sessions.storage.transactions.queue.turn_transcript import (
+    MessageAuthor,
+    TurnLease,
+    turn_items,
+)
 from gateway_sessions.storage.transactions.sessions.find_or_create import only_touches_at_end, touch_statement
 from gateway_sessions.storage.transactions.sessions.lane_changes import (
     settle_answered_turn,
@@ -123,7 +127,7 @@ def append_messages(held: TurnLease, messages: Sequence[Message], change: Change
     """Add messages to the transcript while the turn runs, behind the messages of the turn."""
     yield from require_held_lane(held.session_key, held.epoch, held.token)
     session_id = yield from _current_session(held)
-    return (yield from turn_rows.append_turn_rows(held, session_id, messages, change))
+    return (yield from turn_transcript.append_turn_rows(held, session_id, messages, change))
 
 
 def note_growing_reply(held: TurnLease, growing: Growing) -> Transaction[None]:
@@ -145,7 +149,7 @@ def owe_during_turn(
 
 def turn_conversation(held: TurnLease, session_id: str, limit: int | None) -> Transaction[list[Chat]]:
     """Return the conversation in the form that a model gets, with the messages of the turn at its end."""
-    pending = yield from turn_rows.missing_rows(held)
+    pending = yield from turn_transcript.missing_rows(held)
     return (
         yield from conversations.load_conversation(
             session_id, limit, include_ancestors=False, pending=pending
@@ -160,7 +164,7 @@ def record_stopped_turn(lane: LaneRow, change: Change) -> Transaction[None]:
     if entry is None:
         return
     try:
-        yield from turn_rows.append_turn_rows(held, entry.session_id, [STOPPED], change, noted=False)
+        yield from turn_transcript.append_turn_rows(held, entry.session_id, [STOPPED], change, noted=False)
     except StorageCorruptError:
         # A message that cannot be read must not keep people from stopping its turn.
         return
@@ -186,14 +190,16 @@ def steer_message(held: TurnLease, seq: int, change: Change) -> Transaction[Stee
         return None
     # An earlier try may have appended it elsewhere in the transcript, in one row with others.
     together = yield from items_of_waiting_turn(held.session_key, item_id, seq)
-    yield from turn_rows.withdraw_rows(together)
+    yield from turn_transcript.withdraw_rows(together)
     others = [one for one in together if one.item_id != item_id]
     if (yield from promote_next_message(item_id, others)) is None:
         lane.waiting -= 1
         yield from put_lane(lane)
     yield from move_items("steer_item", ItemEvent.STEERED, [(held.token, held.token, item_id)])
     item = next(one for one in (yield from turn_items(held)) if one.seq == seq)
-    return SteeredMessage(lane, (yield from turn_rows.append_steered_row(held, session_id, item, change)))
+    return SteeredMessage(
+        lane, (yield from turn_transcript.append_steered_row(held, session_id, item, change))
+    )
 
 
 def end_turn(
@@ -263,7 +269,7 @@ def _write_to_session(
     yield from uses.record_turn_usage(session_id, settlement.usages, change.now)
     if settlement.usages:  # an entry counts tokens as well
         entry = (yield from load(held.session_key, entry)) or entry
-    return (yield from _settle_entry(settlement, entry, session_id, change)), ids
+    return (yield from _advance_session_entry(settlement, entry, session_id, change)), ids
 
 
 def _touch_known_entry(
@@ -271,7 +277,7 @@ def _touch_known_entry(
 ) -> Transaction[SessionEntry | None]:
     """Return the entry after the turn if it is as known and only its clocks move; else None.
 
-    The quick way beside `load` and `_settle_entry`: see `KnownLane` for what shows its gain and holds both
+    The quick way beside `load` and `_advance_session_entry`: see `KnownLane` for what shows its gain and holds both
     equal.
     """
     if entry is None or settlement.usages or settlement.internal:
@@ -291,7 +297,7 @@ def give_back_turn(
 ) -> Transaction[LaneRow]:
     """Let the turn wait again in its old place, because it did not come to an end."""
     lane = yield from require_held_lane(held.session_key, held.epoch, held.token)
-    again, tried = yield from turn_rows.requeue_turn(held, to_micros(retry_at or change.now))
+    again, tried = yield from turn_transcript.requeue_turn(held, to_micros(retry_at or change.now))
     lane.waiting += again
     lane.revoke_lease()
     if tried:
@@ -324,27 +330,29 @@ def _write_transcript_rows(
     """Write the turn's rows in the transcript; return the ids of its last messages."""
     held, outcome = settlement.held, settlement.outcome
     if outcome is Outcome.ROLLED_BACK:
-        yield from turn_rows.hide_turn_rows(held, session_id, change.ids)
+        yield from turn_transcript.hide_turn_rows(held, session_id, change.ids)
         return []
     noted, begun, messages = outcome is Outcome.DEAD, settlement.begun, settlement.messages
     # A failed turn is read again here, because `bury_turn` does not check that its messages are still those.
     if begun is None or begun.recorded or outcome is Outcome.DEAD:
-        return (yield from turn_rows.append_turn_rows(held, session_id, messages, change, noted=noted))
+        return (yield from turn_transcript.append_turn_rows(held, session_id, messages, change, noted=noted))
     items = begun.items if len(begun.items) == 1 else sorted(begun.items, key=lambda one: one.seq)
     first = items[0]
     spoken = [one.message for one in items]
     said = [
-        turn_rows.row_of_messages(
+        turn_transcript.row_of_messages(
             spoken, MessageAuthor(held.session_key, first.owner, first.author), first.admitted_at
         )
     ]
-    return (yield from turn_rows.append_known_rows(said, held, session_id, messages, change, noted=noted))
+    return (
+        yield from turn_transcript.append_known_rows(said, held, session_id, messages, change, noted=noted)
+    )
 
 
 def _settle_items(settlement: TurnSettlement, lane: LaneRow, change: Change) -> Transaction[None]:
     held = settlement.held
     if settlement.outcome is Outcome.DEAD:
-        lane.waiting += yield from turn_rows.bury_turn(held, settlement.by, settlement.problem, change)
+        lane.waiting += yield from turn_transcript.bury_turn(held, settlement.by, settlement.problem, change)
         return
     event = TURN_EVENTS[settlement.outcome]
     settled = (str(settlement.outcome), to_micros(change.now), settlement.by, settlement.problem)
@@ -360,7 +368,7 @@ def _settle_items(settlement: TurnSettlement, lane: LaneRow, change: Change) -> 
         raise TurnChangedError(held.session_key)
 
 
-def _settle_entry(
+def _advance_session_entry(
     settlement: TurnSettlement, entry: SessionEntry, session_id: str, change: Change
 ) -> Transaction[SessionEntry]:
     """Move the entry's clocks and clear its mark of an interruption: no turn waits to be resumed."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.queue.commands import retried_messages
 from gateway_sessions.core.queue.inbound import InboundMessage, encode_message
+from gateway_sessions.core.queue.slash_commands import retried_messages
 from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.transcript.messages import STEERED, Message, Rewind

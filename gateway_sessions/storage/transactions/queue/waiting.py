@@ -38,7 +38,7 @@ from gateway_sessions.storage.tables.lanes import (
 )
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.tables.statements import move_items, move_statement
-from gateway_sessions.storage.transactions.queue import running_turn, turn_rows
+from gateway_sessions.storage.transactions.queue import running_turn, turn_transcript
 from gateway_sessions.storage.transactions.queue.admit import remove_waiting_turn
 from gateway_sessions.storage.transactions.queue.outbox import owe_notices_of_waiting, owe_unfinished_notices
 
@@ -244,7 +244,7 @@ def requeue_dead_letter(item_id: int, change: Change) -> Transaction[LaneRow]:
     head = seq if merged_into is None else merged_into
     lane = yield from load_lane(session_key)
     items = yield Statement("dead_turn", (session_key, head, head))
-    yield from turn_rows.withdraw_rows(map(item_from_row, items))
+    yield from turn_transcript.withdraw_rows(map(item_from_row, items))
     place = yield from place_behind_all(lane)
     revived = (place, to_micros(change.now), session_key, head, head)
     yield move_statement("revive", ItemEvent.REQUEUED, params=revived)
@@ -377,7 +377,7 @@ def withdraw_turn_rows(session_key: str, part: TurnMessage) -> Transaction[list[
     if part.head != part.seq:
         head_id = (yield from find_waiting_turn(session_key, part.head)) or 0
     items = yield from items_of_waiting_turn(session_key, head_id, part.head)
-    yield from turn_rows.withdraw_rows(items)
+    yield from turn_transcript.withdraw_rows(items)
     return items
 
 

@@ -12,8 +12,8 @@ import msgspec
 from gateway_sessions.core.identity.keys import (
     NO_ALIASES,
     Isolation,
-    aliased_ids,
     identity_key,
+    ids_to_resolve,
     same_conversation,
     session_owner,
 )
@@ -223,7 +223,7 @@ def _find_lane_and_entry(
 def _owner_with_unknown_aliases(holder: SessionEntry, request: SessionRequest) -> SessionSource | None:
     """Return the plain key's owner if only the owner's aliases tell whether the message is theirs."""
     owner = holder.origin
-    if owner is None or not request.aliases or request.aliases.keys() >= set(aliased_ids(owner)):
+    if owner is None or not request.aliases or request.aliases.keys() >= set(ids_to_resolve(owner)):
         return None
     return None if _same_origin(holder, request) else owner
 

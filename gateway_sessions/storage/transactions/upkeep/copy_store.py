@@ -182,7 +182,7 @@ def mark_as_half_moved(identity: str) -> Transaction[None]:
     yield from meta.set_fact(meta.MOVING, identity)
 
 
-def mark_as_moved(identity: str) -> Transaction[None]:
+def finish_move(identity: str) -> Transaction[None]:
     """Remove the marks of the move: the store is complete and can be opened."""
     for table in BEGINNINGS:
         yield Statement("forget_meta", (f"{NOTE}{table}",))

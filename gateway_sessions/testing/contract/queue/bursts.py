@@ -163,7 +163,7 @@ class BurstContract(StoreContract):
     """Tests edits and deletions of single messages of bursts, at any time, once and again."""
 
     @many
-    async def test_a_change_before_the_turn(self, store: SessionStore, clock: FakeClock) -> None:
+    async def test_a_change_before_the_turn_counts(self, store: SessionStore, clock: FakeClock) -> None:
         await say(store, BURSTS, clock)
         for burst in BURSTS:
             await change(store, burst)
@@ -183,7 +183,7 @@ class BurstContract(StoreContract):
         await nobody_finds_what_was_changed(store)
 
     @many
-    async def test_a_change_after_the_turn(self, store: SessionStore, clock: FakeClock) -> None:
+    async def test_a_change_after_the_turn_counts(self, store: SessionStore, clock: FakeClock) -> None:
         await say(store, BURSTS, clock)
         for burst in BURSTS:
             await commit(await begin(store, burst.lane))

@@ -13,8 +13,8 @@ from gateway_sessions import Command, CommandCall
 from gateway_sessions.config.gateway_sections import UnknownCommands
 from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities
 from gateway_sessions.core.notices.command_replies import GREETING
-from gateway_sessions.core.queue.commands import spelled_with_underscores
 from gateway_sessions.core.queue.inbound import Accepted, Disposition, Rejected, RejectReason
+from gateway_sessions.core.queue.slash_commands import spelled_with_underscores
 from gateway_sessions.runtime.gateway.commands.protocol import CommandSet
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, waits_at

@@ -11,11 +11,11 @@ from gateway_sessions.core.identity.keys import (
     Isolation,
     Sharing,
     account_in_key,
-    aliased_ids,
     build_session_key,
     decode_part,
     encode_part,
     identity_key,
+    ids_to_resolve,
     is_room_owner,
     is_shared_multi_user_session,
     normalize_whatsapp_id,
@@ -267,13 +267,13 @@ class TestWhatsApp:
         assert session_key(grouped, FLAGS, aliases) == "agent:main:whatsapp:group:120@g.us:1555"
 
     def test_only_the_ids_of_people_have_aliases(self):
-        assert aliased_ids(source("whatsapp", chat_id="1@lid", user_id="2@lid")) == ("1", "2")
-        assert aliased_ids(source("whatsapp", "group", "1@g.us", user_id="2@lid", user_id_alt="3@lid")) == (
-            "3",
-        )
-        assert aliased_ids(source("whatsapp", chat_id="1@lid", user_id="1@s.whatsapp.net")) == ("1",)
-        assert aliased_ids(source("whatsapp", chat_id="@lid")) == ()
-        assert aliased_ids(source("telegram", chat_id="1", user_id="2")) == ()
+        assert ids_to_resolve(source("whatsapp", chat_id="1@lid", user_id="2@lid")) == ("1", "2")
+        assert ids_to_resolve(
+            source("whatsapp", "group", "1@g.us", user_id="2@lid", user_id_alt="3@lid")
+        ) == ("3",)
+        assert ids_to_resolve(source("whatsapp", chat_id="1@lid", user_id="1@s.whatsapp.net")) == ("1",)
+        assert ids_to_resolve(source("whatsapp", chat_id="@lid")) == ()
+        assert ids_to_resolve(source("telegram", chat_id="1", user_id="2")) == ()
 
     def test_an_id_of_which_nothing_is_left_stands_for_itself(self):
         """Else all such chats would be one lane without an identifier."""

@@ -19,7 +19,9 @@ from gateway_sessions import (
 )
 from gateway_sessions.core.notices import command_replies as answers
 from gateway_sessions.core.notices import human_units
-from gateway_sessions.core.queue.commands import (
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, make_user_row
+from gateway_sessions.core.queue.items import QueuedMessage
+from gateway_sessions.core.queue.slash_commands import (
     QueueAction,
     QueueRequest,
     check_command_name,
@@ -32,8 +34,6 @@ from gateway_sessions.core.queue.commands import (
     strip_brackets,
     texts_and_attachments_in,
 )
-from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, make_user_row
-from gateway_sessions.core.queue.items import QueuedMessage
 from gateway_sessions.core.sessions.record import SessionSummary
 from gateway_sessions.errors import (
     AmbiguousSessionError,

@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 import pytest
 from freezegun import freeze_time
 
-from gateway_sessions.core.sessions.boundaries import (
+from gateway_sessions.core.sessions.reset_times import (
     check_cron,
     first_instant,
     next_cron_boundary,

@@ -7,7 +7,7 @@ import pytest
 from gateway_sessions.core.identity.pseudonyms import Pseudonyms
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.transcript.system_prompt import (
+from gateway_sessions.core.transcript.session_context_prompt import (
     HomeChannel,
     SessionContext,
     build_session_context,

@@ -464,7 +464,7 @@ async def test_how_much_waits_is_known_after_everything_that_changes_it(home: Pa
         )
         assert queue_of(store).total_waiting == await store.queue_depth(LANE)
         assert queue_of(store).waiting_on_lane(LANE) == await store.queue_depth(LANE)
-        await queue_of(store).count_waiting()
+        await queue_of(store).refresh_counts()
         assert list(queue_of(store).lanes_waiting) == [LANE]
 
 

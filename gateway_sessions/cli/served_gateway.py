@@ -1,4 +1,4 @@
-"""`Service`: the gateway of `serve`, with its adapters, its health endpoint and its log."""
+"""`ServedGateway`: the gateway of `serve`, with its adapters, its health endpoint and its log."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DATABASE_SECONDS: Final = 2.0
 _JSON: Final = {"content-type": "application/json", "cache-control": "no-store"}
 
 
-class Service:
+class ServedGateway:
     """A gateway, the store that is opened for it, and a health endpoint."""
 
     def __init__(
