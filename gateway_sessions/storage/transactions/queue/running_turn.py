@@ -277,8 +277,8 @@ def _touch_known_entry(
 ) -> Transaction[SessionEntry | None]:
     """Return the entry after the turn if it is as known and only its clocks move; else None.
 
-    The quick way beside `load` and `_advance_session_entry`: see `KnownLane` for what shows its gain and holds both
-    equal.
+    The quick way beside `load` and `_advance_session_entry`: `KnownLane` names what shows its gain and holds
+    both equal.
     """
     if entry is None or settlement.usages or settlement.internal:
         return None
