@@ -89,7 +89,6 @@ class SqliteDriver:
         migrations: Sequence[Migration] = (),
     ) -> None:
         self.path: Path = path
-        self.place: str = str(path)
         self._synchronous = synchronous
         self._busy_seconds = busy_seconds
         self._migrations = migrations
@@ -102,6 +101,11 @@ class SqliteDriver:
         """Called after a commit that has changed what sessions.json shows."""
         self.on_news: Callable[[Sequence[CommittedChange]], None] = lambda _: None
         """Called with the changes of each commit, in order, before the callers of its transactions wake."""
+
+    @property
+    def place(self) -> str:
+        """The database file as a text; an engine of another package may say something else."""
+        return str(self.path)
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Open the file, migrate it and begin to serve; *cleanup* closes everything again."""
