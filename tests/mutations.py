@@ -80,7 +80,7 @@ MUTATIONS: Final = (
         file="storage/sql/store/fragments.sql",
         line="outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')",
         instead="outcome IS NULL AND kind IN ('message', 'internal')",
-        tests=("tests/unit/storage/tables/test_moves.py",),
+        tests=("tests/unit/storage/tables/test_statements.py",),
     ),
     Mutation(
         what="the name of a move: a message that joins a turn is said to lead one",
