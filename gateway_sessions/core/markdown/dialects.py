@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from typing import Final
 
 from gateway_sessions.core.delivery.outbound_messages import LengthUnit
@@ -274,23 +275,14 @@ COMMONMARK: Final = MarkupDialect(
 )
 """Markdown itself, in one spelling: for platforms that take it, such as Slack's block for it."""
 
-TEAMS: Final = MarkupDialect(
+TEAMS: Final = replace(
+    COMMONMARK,
     name="teams",
     limit=20_000,
     unit=LengthUnit.BYTES,
-    escape=_escape_markdown,
+    headings=COMMONMARK.headings[:3],
     escape_code=_without_fences,
-    strong=TextMark("**", "**"),
-    emphasis=TextMark("*", "*"),
-    strike=TextMark("~~", "~~"),
-    code=_any_code_mark,
-    link=_markdown_link,
-    headings=tuple(TextMark("#" * level + " ") for level in range(1, 4)),
-    code_block=_any_fence,
-    bullets=NESTED_BULLETS,
-    box_is_bullet=False,
-    line_break="  \n",
-    divider="***",
+    table=TableStyle.ALIGNED,
 )
 """The Markdown of Teams, which has no tables; a message of 28 KB also holds who it is from and for."""
 
