@@ -11,6 +11,6 @@
   from them.
 - ``retry``: Retries after passing faults of the database, with pauses that grow, and counts of what they
   spoilt.
-- ``streams``: How all servers and clients of the package accept and close connections.
+- ``streams``: All servers and clients of the package accept and close connections by these functions.
 - ``waits``: Marks of waits, by which a test clock tells a task that rests from one that works.
 """

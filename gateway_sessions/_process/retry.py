@@ -63,7 +63,7 @@ async def retry(
 
 
 PASSING_FAULTS: Final = (StorageUnavailableError, StorageFullError)
-"""What may be better in a moment."""
+"""These errors may pass by themselves, so that a later try succeeds."""
 _LASTING: Final = (NoStoreError, MissingRightError, SchemaTooOldError)
 """The few of them that nothing but an operator ends."""
 MOST_TRIES: Final = 100

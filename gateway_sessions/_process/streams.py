@@ -1,4 +1,4 @@
-"""How all servers and clients of the package accept and close connections."""
+"""All servers and clients of the package accept and close connections by these functions."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class WaitMark(Enum):
-    """What a wait says of its task, whatever is awaited within."""
+    """A wait tells by this mark whether its task rests or works, whatever is awaited within."""
 
     RESTS = auto()
     """It lasts as long as a resource is open, until somebody wants something of that."""

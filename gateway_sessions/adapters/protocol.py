@@ -42,7 +42,7 @@ class Adapter(Protocol):
 
     @property
     def capabilities(self) -> AdapterCapabilities:
-        """What the adapter can do; this never changes while it lives."""
+        """The abilities of the adapter; they never change while it lives."""
         ...
 
     def connect(self, submit: Submit) -> AbstractAsyncContextManager[None]:

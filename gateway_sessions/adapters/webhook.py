@@ -98,7 +98,7 @@ class WebhookSettings:
     path: str = "/messages"
     max_body: int = MAX_BODY
     receiver_deduplicates: bool = False
-    """Whether the receiver shows replies with the same `webhook-id` once, so that repeats need no mark."""
+    """True: the receiver shows replies with the same `webhook-id` once, so that repeats need no mark."""
     unreadable: str | Path | None = None
     """A folder for unreadable messages; some senders send nothing else until a message is accepted.
 

@@ -77,7 +77,7 @@ class OpenAIAgent:
             asyncio.Lock()
         )  # turns that begin at once share one client, and so one pool of connections
         self._can_count_tokens = True
-        """Whether the endpoint accepts the request to count tokens."""
+        """False once the endpoint has refused a request to count tokens."""
 
     def __repr__(self) -> str:
         return f"<agent of {self._endpoint.host}>"

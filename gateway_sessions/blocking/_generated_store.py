@@ -133,7 +133,7 @@ class BlockingTurn(BlockingScope[Turn]):
 
     @property
     def recorded(self) -> bool:
-        """Whether an earlier try has put the messages of the turn into the transcript, and perhaps more."""
+        """Return True if an earlier try has put the turn's messages into the transcript, and perhaps more."""
         return self._call_on_loop(lambda: self._target.recorded)
 
     @property
@@ -627,7 +627,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         return self._call_on_loop(lambda: self._target.key_for(source))
 
     def should_notify(self, entry: SessionEntry) -> bool:
-        """Whether people should be told that this session replaced one that nobody asked to end."""
+        """Return True if people should be told that this session replaced one that nobody asked to end."""
         return self._call_on_loop(lambda: self._target.should_notify(entry))
 
     def scope_of(self, source: SessionSource) -> Scope:

@@ -75,7 +75,7 @@ class _Call(Generic[T]):
     def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
         self._work = work
         self.wanted = True
-        """Whether somebody waits for the call; otherwise it does not begin."""
+        """False once nobody waits for the call, which then does not begin."""
         self._scope: CancelScope | None = None
         self._over = False
 

@@ -55,7 +55,7 @@ class Refusal:
 
     @property
     def refuses_counting(self) -> bool:
-        """Whether the endpoint refuses only the counting of tokens."""
+        """Return True if the endpoint refuses only the counting of tokens."""
         return self._is_bad_request and COUNTING.encode() in self.body
 
     @property

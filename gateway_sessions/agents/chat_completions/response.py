@@ -40,7 +40,7 @@ class Answer:
         self._begun = False
         self.finish_reason: str | None = None
         self.is_over: bool = False
-        """Whether the endpoint has ended its answer, even if the connection stays open."""
+        """True once the endpoint has ended its answer, even if the connection stays open."""
 
     @property
     def reasoning(self) -> str | None:
@@ -73,7 +73,7 @@ class Answer:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the model has sent a text and a reason for its end."""
+        """Return True if the model has sent a text and a reason for its end."""
         return self.finish_reason is not None and self._said > 0
 
     def check_complete(self) -> None:

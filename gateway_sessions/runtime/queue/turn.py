@@ -139,7 +139,7 @@ class Turn:
 
     @property
     def recorded(self) -> bool:
-        """Whether an earlier try has put the messages of the turn into the transcript, and perhaps more."""
+        """Return True if an earlier try has put the turn's messages into the transcript, and perhaps more."""
         return self._claimed.begun_before
 
     @property

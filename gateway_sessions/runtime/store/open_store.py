@@ -109,7 +109,7 @@ class OpenStore(Resource):
         return session_key(source, self._isolation, NO_ALIASES)
 
     def should_notify(self, entry: SessionEntry) -> bool:
-        """Whether people should be told that this session replaced one that nobody asked to end."""
+        """Return True if people should be told that this session replaced one that nobody asked to end."""
         return is_notice_due(entry, self._parts.context.policy_of(entry).policy)
 
     async def scope_of(self, source: SessionSource) -> Scope:
