@@ -7,4 +7,5 @@
 - ``platform_server``: What all fakes of platforms share: a thread with a loop of its own, a port, planned
   faults, a log of calls.
 - ``telegram``: A Bot API server that behaves like Telegram, with its people, rules and faults.
+- ``websocket``: The server's side of a WebSocket, for fakes of platforms that speak through one.
 """

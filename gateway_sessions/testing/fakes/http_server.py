@@ -69,11 +69,21 @@ class FakeResponse:
         return cls(status, json.dumps(value).encode(), {**kind, **(headers or {})})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradedConnection:
+    """A handler returns this to speak another protocol from now on, until `speak` returns."""
+
+    headers: Mapping[str, str]
+    """The headers of the answer that switches the protocol."""
+    speak: Callable[[asyncio.StreamReader, asyncio.StreamWriter, bytes], Awaitable[None]]
+    """This function gets both directions of the connection, and what was read of the new protocol already."""
+
+
 class ConnectionCutError(Exception):
     """A handler raises this to end the connection without an answer."""
 
 
-RequestHandler: TypeAlias = Callable[[FakeRequest], Awaitable[FakeResponse]]
+RequestHandler: TypeAlias = Callable[[FakeRequest], Awaitable[FakeResponse | UpgradedConnection]]
 
 
 class FakeHttpServer:
@@ -129,12 +139,17 @@ class FakeHttpServer:
     async def _answer_requests(self, connection: _Connection) -> None:
         while (request := await connection.receive()) is not None:
             response = await self._response(connection, request)
+            if isinstance(response, UpgradedConnection):
+                await connection.upgrade(response)
+                return
             if response is None or not await connection.send(response):
                 return
 
-    async def _response(self, connection: _Connection, request: FakeRequest) -> FakeResponse | None:
+    async def _response(
+        self, connection: _Connection, request: FakeRequest
+    ) -> FakeResponse | UpgradedConnection | None:
         """Return the answer to a request; None if the connection ends instead, here or at the client."""
-        response: FakeResponse | None = None
+        response: FakeResponse | UpgradedConnection | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(connection.cancel_when_closed, tasks.cancel_scope)
             with suppress(ConnectionCutError):
@@ -193,6 +208,15 @@ class _Connection:
             return False
         self._protocol.start_next_cycle()
         return True
+
+    async def upgrade(self, upgraded: UpgradedConnection) -> None:
+        """Switch the protocol, and speak the other one to its end."""
+        headers = [(name.encode(), value.encode()) for name, value in upgraded.headers.items()]
+        self._write(
+            h11.InformationalResponse(status_code=101, reason=b"Switching Protocols", headers=headers)
+        )
+        read_already, _ = self._protocol.trailing_data
+        await upgraded.speak(self._reader, self._writer, read_already)
 
     def _write(self, event: h11.Event) -> None:
         self._writer.write(self._protocol.send(event) or b"")

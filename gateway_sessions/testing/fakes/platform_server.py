@@ -16,7 +16,12 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from gateway_sessions.testing.fakes.faults import Faults
-from gateway_sessions.testing.fakes.http_server import FakeHttpServer, FakeRequest, FakeResponse
+from gateway_sessions.testing.fakes.http_server import (
+    FakeHttpServer,
+    FakeRequest,
+    FakeResponse,
+    UpgradedConnection,
+)
 
 LOOK_SECONDS: Final = 0.005
 """The pause between two looks of a test at what a fake has seen."""
@@ -94,6 +99,6 @@ class FakePlatformServer:
         """Return what runs as long as the fake does."""
         return []
 
-    async def _answer(self, request: FakeRequest) -> FakeResponse:
+    async def _answer(self, request: FakeRequest) -> FakeResponse | UpgradedConnection:
         """Answer a request; this runs in the fake's thread."""
         raise NotImplementedError
