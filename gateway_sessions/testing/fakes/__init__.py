@@ -4,6 +4,7 @@
   often.
 - ``http_server``: An HTTP server on loopback for fakes of platforms: it keeps connections open, and can cut
   them.
+- ``matrix``: A homeserver that behaves like those of Matrix, with its people, rules and faults.
 - ``platform_server``: What all fakes of platforms share: a thread with a loop of its own, a port, planned
   faults, a log of calls.
 - ``telegram``: A Bot API server that behaves like Telegram, with its people, rules and faults.
