@@ -7,6 +7,7 @@
 - ``matrix``: A homeserver that behaves like those of Matrix, with its people, rules and faults.
 - ``platform_server``: What all fakes of platforms share: a thread with a loop of its own, a port, planned
   faults, a log of calls.
+- ``slack``: A Slack that behaves like the real one, with its people, rules and faults, and one app.
 - ``telegram``: A Bot API server that behaves like Telegram, with its people, rules and faults.
 - ``websocket``: The server's side of a WebSocket, for fakes of platforms that speak through one.
 """
