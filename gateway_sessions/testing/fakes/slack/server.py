@@ -51,7 +51,7 @@ class SlackLimits:
 
 
 @dataclass(slots=True)
-class _AskedPause:
+class _PauseOfMethod:
     """How long a method was asked to be left alone in a channel."""
 
     until: float
@@ -86,7 +86,7 @@ class FakeSlack(FakePlatformServer):
         self.methods: SlackMethods = SlackMethods(self.workspace, lambda: self.url, self.people.tell)
         self._limits = limits
         self._sent_at: dict[str, float] = {}
-        self._pauses: dict[str, _AskedPause] = {}
+        self._pauses: dict[str, _PauseOfMethod] = {}
         self._sockets_opened = 0
 
     def _duties(self) -> list[Callable[[], Awaitable[object]]]:
@@ -244,7 +244,7 @@ class FakeSlack(FakePlatformServer):
     # Pace
 
     def _asked_to_wait(self, place: str, seconds: float) -> SlackRefusalError:
-        self._pauses[place] = _AskedPause(time.monotonic() + seconds, seconds)
+        self._pauses[place] = _PauseOfMethod(time.monotonic() + seconds, seconds)
         return ratelimited(math.ceil(seconds))
 
     def _check_pace(self, method: str, parameters: Mapping[str, Any]) -> None:
