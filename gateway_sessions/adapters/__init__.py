@@ -6,6 +6,7 @@
 - ``set_aside``: `put_aside`: keeps an unreadable update in a file, so that it does not block all others.
 - ``webhook``: `Webhook`: the adapter for any program that posts signed messages and receives signed
   replies.
+- ``webhooks``: Webhooks of platforms: one engine, and for each platform a part of pure functions.
 """
 
 from gateway_sessions._process.background import in_background

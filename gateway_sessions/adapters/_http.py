@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 import h11
@@ -49,6 +49,9 @@ _AMBIGUOUS: Final = re.compile(
 )
 """Bytes in the head of a request that h11 reads in one way and other readers in another."""
 
+MAX_QUERY: Final = 100
+"""The most parameters of a query: those of challenges and signatures are fewer than ten."""
+
 
 class HttpError(Exception):
     """The received bytes are no valid HTTP, or exceed a limit; a server answers with `status`."""
@@ -72,6 +75,15 @@ class Request:
     def path(self) -> str:
         """The target without a query."""
         return self.target.partition("?")[0]
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The parameters of the query, the last of each name; nothing of a query that has too many."""
+        query = self.target.partition("?")[2]
+        try:
+            return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_QUERY))
+        except ValueError:
+            return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,14 +349,18 @@ class Url:
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
-async def post(url: Url, headers: Mapping[str, str], body: bytes, *, tls: ssl.SSLContext | None) -> Response:
+async def post(
+    url: Url, headers: Mapping[str, str], body: bytes, *, tls: ssl.SSLContext | None, method: str = "POST"
+) -> Response:
     """Send a body and return the answer.
 
     After `NotConnectedError`, nothing was sent; after any other error, nobody knows whether it has arrived.
     """
     protocol = _new_protocol(h11.CLIENT)
     request = h11.Request(
-        method=b"POST", target=url.target, headers=_headers_to_send({"host": url.authority, **headers}, body)
+        method=method.encode("ascii"),
+        target=url.target,
+        headers=_headers_to_send({"host": url.authority, **headers}, body),
     )
     events = (request, h11.Data(data=body), h11.EndOfMessage())
     sent = b"".join(protocol.send(event) for event in events)

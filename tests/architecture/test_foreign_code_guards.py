@@ -15,6 +15,12 @@ GUARDS: dict[tuple[str, str], str] = {
     ("_process/background.py", "in_background.run"): "raised again, where the block ends",
     ("adapters/console.py", "Console._submit_line"): "told to the person at the terminal, and logged",
     ("adapters/webhook.py", "Webhook._submit_message"): "the sender is asked to try again, and it is logged",
+    (
+        "adapters/webhooks/adapter.py",
+        "WebhookAdapter._take_status",
+    ): "logged; the platform has done its part",
+    ("adapters/webhooks/engine.py", "WebhookEngine.answer"): "the platform delivers again, and it is logged",
+    ("adapters/webhooks/engine.py", "WebhookEngine._events_of"): "logged; the webhook is put aside",
     ("integrations/telegram/adapter.py", "TelegramAdapter._introduce"): "raised again, as what it means",
     (
         "integrations/telegram/adapter.py",

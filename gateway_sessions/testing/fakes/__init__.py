@@ -10,4 +10,6 @@
 - ``slack``: A Slack that behaves like the real one, with its people, rules and faults, and one app.
 - ``telegram``: A Bot API server that behaves like Telegram, with its people, rules and faults.
 - ``websocket``: The server's side of a WebSocket, for fakes of platforms that speak through one.
+- ``webhook_platform``: `FakeWebhookPlatform`: what fakes of platforms share that call a webhook and have an
+  API over HTTP.
 """
