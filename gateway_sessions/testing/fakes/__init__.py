@@ -1,5 +1,6 @@
 """Servers on loopback that behave like platforms, also at their worst, for any client library.
 
+- ``discord``: A Discord on loopback: a gateway and the REST API, with people, rules and faults.
 - ``faults``: Faults that a test plans: what a platform answers instead of doing what it was asked, and how
   often.
 - ``http_server``: An HTTP server on loopback for fakes of platforms: it keeps connections open, and can cut
