@@ -184,6 +184,13 @@ class WebhookAdapter:
         """Make a call of the platform's API with the account's token, and return the JSON of its answer."""
         return (await self._sender.call(call)).json
 
+    async def download(self, call: ApiCall, *, most: int) -> bytes:
+        """Return a file of up to *most* bytes, fetched with the account's token where the call needs it.
+
+        `InvalidInputError` if it is larger or not there.
+        """
+        return await self._client.download(await self._sender.authorized(call), most=most)
+
 
 def _as_plain(value: object) -> object:
     """Return a value that no encoder knows in a form for a file."""

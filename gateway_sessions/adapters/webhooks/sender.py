@@ -83,6 +83,16 @@ class ApiSender:
         """Make a call as it is, without a token and out of pace, and return any answer."""
         return await self._client.answer_to(call)
 
+    async def authorized(self, call: ApiCall) -> ApiCall:
+        """Return a call with what proves who we are; `AdapterUnavailableError` if that cannot be had."""
+        for _ in range(MOST_NEEDED):
+            authorized = self._platform.authorize(call, self._clock.now())
+            if isinstance(authorized, ApiCall):
+                return authorized
+            await self._learn(call, authorized)
+        problem = f"{call.name or 'a call'} cannot be authorized"
+        raise AdapterUnavailableError(self._platform.name, problem)
+
     async def _make_with_following(self, call: ApiCall, progress: _Progress, key: str) -> None:
         next_call: ApiCall | None = progress.following or call
         while next_call is not None:
@@ -107,21 +117,12 @@ class ApiSender:
         raise self._error_of(call, outcome)
 
     async def _attempt(self, call: ApiCall) -> tuple[CallOutcome, PlatformAnswer]:
-        authorized = await self._authorized(call)
+        authorized = await self.authorized(call)
         wait = await self._limiter.reserve(call.chat, shows=call.shows)
         if wait is not None:
             raise RateLimitedError(self._platform.name, wait)
         answer = await self._client.answer_to(authorized)
         return self._platform.outcome(call, answer, self._clock.now()), answer
-
-    async def _authorized(self, call: ApiCall) -> ApiCall:
-        for _ in range(MOST_NEEDED):
-            authorized = self._platform.authorize(call, self._clock.now())
-            if isinstance(authorized, ApiCall):
-                return authorized
-            await self._learn(call, authorized)
-        problem = f"{call.name or 'a call'} cannot be authorized"
-        raise AdapterUnavailableError(self._platform.name, problem)
 
     async def _learn(self, call: ApiCall, needed: CallNeeded) -> None:
         async with self._authorizing:  # calls that start together need one token
