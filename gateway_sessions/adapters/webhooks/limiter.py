@@ -62,7 +62,9 @@ class SendingLimiter:
         if begin - now > PATIENCE:
             return (begin - now).total_seconds()
         for place, interval in places:  # before the wait: whoever comes meanwhile stands behind this one
-            place.free_at = begin + interval
+            if interval:
+                # Each place counts for itself: a chat that waits must not hold up the account.
+                place.free_at = max(now, place.free_at or now) + interval
         if begin > now:
             await self._clock.sleep((begin - now).total_seconds())
         return None
