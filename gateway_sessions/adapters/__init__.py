@@ -2,6 +2,7 @@
 
 - ``_http``: HTTP/1.1 for the webhook and the health endpoint, with one request on each connection.
 - ``console``: `Console`: the adapter for one person at a terminal or a pipe, where each line is a message.
+- ``memory``: `ProcessMemory`: the memory of an adapter that no gateway has given a durable one.
 - ``protocol``: `Adapter`: the protocol between a gateway and the adapter of one account of a platform.
 - ``set_aside``: `put_aside`: keeps an unreadable update in a file, so that it does not block all others.
 - ``webhook``: `Webhook`: the adapter for any program that posts signed messages and receives signed
@@ -10,15 +11,17 @@
 """
 
 from gateway_sessions._process.background import in_background
-from gateway_sessions.adapters.protocol import Adapter, Submit
-from gateway_sessions.adapters.set_aside import put_aside
-from gateway_sessions.core.delivery.outbound_messages import (
-    AdapterCapabilities,
-    LengthUnit,
-    OutboundMessage,
-    ReplyTarget,
-    TextFormat,
+from gateway_sessions.adapters.memory import ProcessMemory
+from gateway_sessions.adapters.protocol import (
+    Adapter,
+    AdapterMemory,
+    FindingAdapter,
+    RememberingAdapter,
+    Submit,
 )
+from gateway_sessions.adapters.set_aside import put_aside
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
+from gateway_sessions.core.delivery.outbound_messages import Button, OutboundMessage, ReplyTarget, TextFormat
 from gateway_sessions.core.queue.inbound import (
     Attachment,
     AttachmentKind,
@@ -26,16 +29,23 @@ from gateway_sessions.core.queue.inbound import (
     MessageKind,
     ReplyTo,
 )
+from gateway_sessions.core.text_length import LengthUnit
 
 __all__ = [
     "Adapter",
     "AdapterCapabilities",
+    "AdapterMemory",
     "Attachment",
     "AttachmentKind",
+    "Button",
+    "FindingAdapter",
     "InboundMessage",
     "LengthUnit",
     "MessageKind",
     "OutboundMessage",
+    "ProcessMemory",
+    "ReceiveClass",
+    "RememberingAdapter",
     "ReplyTarget",
     "ReplyTo",
     "Submit",

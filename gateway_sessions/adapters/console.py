@@ -21,13 +21,8 @@ import anyio
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.waits import rests_while_waiting
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.delivery.outbound_messages import (
-    GROWING,
-    AdapterCapabilities,
-    OutboundMessage,
-    ReplyTarget,
-    describe_attachment,
-)
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, describe_attachment
+from gateway_sessions.core.delivery.outbound_messages import GROWING, OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, InboundMessage
 from gateway_sessions.errors import AdapterError, DeliveryRefusedError

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.inbound import InboundMessage, Receipt
 
 Submit: TypeAlias = Callable[[InboundMessage], Awaitable[Receipt]]
@@ -20,6 +21,21 @@ Submit: TypeAlias = Callable[[InboundMessage], Awaitable[Receipt]]
 When it returns, the message is durable and may be acknowledged to the platform, or it was rejected. If it
 raises, the message was not accepted: the platform must deliver it again with the same id.
 """
+
+
+class AdapterMemory(Protocol):
+    """Short texts that an adapter keeps by name, such as the place up to which it has fetched messages.
+
+    A gateway keeps them in its store, so that they are there after a restart, and on every node.
+    """
+
+    async def get(self, name: str) -> str | None:
+        """Return the text that was kept under that name; None if there is none."""
+        ...
+
+    async def put(self, name: str, value: str | None) -> None:
+        """Keep a text, durably when this returns; None forgets it."""
+        ...
 
 
 class Adapter(Protocol):
@@ -73,4 +89,26 @@ class Adapter(Protocol):
 
     async def typing(self, target: ReplyTarget) -> None:
         """Show for a few seconds that an answer is being made; this hint may be lost."""
+        ...
+
+
+@runtime_checkable
+class FindingAdapter(Protocol):
+    """What an adapter whose capabilities say `finds` has beside the methods of `Adapter`."""
+
+    async def find(self, target: ReplyTarget, *, idempotency_key: str) -> str | None:
+        """Return the id of the message that was sent with that key; None: it certainly was not sent.
+
+        The gateway asks before it sends a message again whose first send had no answer. Raise
+        `DeliveryRefusedError` if this can never be found out: the message is sent again with a mark.
+        """
+        ...
+
+
+@runtime_checkable
+class RememberingAdapter(Protocol):
+    """What an adapter has that must know after a restart how far it has come."""
+
+    def remember_in(self, memory: AdapterMemory) -> None:
+        """Use this memory from now on. The gateway calls this once, before `connect`."""
         ...

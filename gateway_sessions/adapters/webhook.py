@@ -41,7 +41,8 @@ from gateway_sessions.adapters._http import (
 )
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.adapters.set_aside import put_aside
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.queue.inbound import (
     Accepted,
@@ -126,7 +127,8 @@ class Webhook:
         self.name = name
         self.platform: str = platform.strip().lower()
         self.capabilities: AdapterCapabilities = AdapterCapabilities(
-            idempotent_send=settings.receiver_deduplicates
+            receives=ReceiveClass.ACKNOWLEDGED,
+            idempotent_for=timedelta.max if settings.receiver_deduplicates else None,
         )
         self.address: tuple[str, int] | None = None
         """The host and port at which the webhook listens, while it is connected."""

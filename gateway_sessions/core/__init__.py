@@ -33,6 +33,8 @@
   as well.
 - ``storable_text``: Storable text: characters that no database takes are replaced, and values that would
   change are refused.
+- ``text_length``: The length of a text in a platform's unit, and the places where a cut tears no visible
+  character.
 - ``transcript``: Messages of a session as values, and what of them a model or a person gets to read.
 - ``usage``: Use of models: events, exact sums of tokens and costs, budgets and the insights report.
 """

@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, NoReturn, TypeVar, cast
 import anyio
 
 from gateway_sessions.adapters.protocol import Adapter
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.errors import CancelledItselfError, InvalidInputError
 from gateway_sessions.ports import Clock

@@ -23,7 +23,8 @@ import anyio
 import msgspec
 
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, InboundMessage, MessageKind, Receipt, ReplyTo
 from gateway_sessions.errors import (
@@ -36,7 +37,9 @@ from gateway_sessions.errors import (
 from gateway_sessions.ports import Clock
 from gateway_sessions.testing.clock import FakeClock
 
-ABLE: Final = AdapterCapabilities(edit=True, typing=True, max_length=4096, min_edit_interval=timedelta())
+ABLE: Final = AdapterCapabilities(
+    edit=True, typing=True, max_length=4096, min_edit_interval=timedelta(), buttons=True
+)
 PATIENCE: Final = timedelta(seconds=10)
 """The real time for which a reply is waited for: much more than a slow machine needs."""
 AMBIGUOUS: Final = "the connection broke before the platform has answered"
@@ -118,6 +121,7 @@ class FakePlatform:
         self._submit: Submit | None = None
         self._calls: set[anyio.CancelScope] = set()
         self._events: dict[str, InboundMessage] = {}
+        self._unheard: list[InboundMessage] = []
         self._numbers = count(1)
         # A store outlives the test that filled it, and would take a second message of an id for a repetition.
         self._run = f"{token_hex(4)}-" if run is None else run
@@ -139,18 +143,47 @@ class FakePlatform:
         attachments: Sequence[Attachment] = (),
         reply_to: ReplyTo | None = None,
         message_id: str | None = None,
+        group_id: str | None = None,
     ) -> Receipt:
         """Let a person write, in a chat with the agent or in a group."""
-        message = InboundMessage(
+        message = msgspec.structs.replace(
+            self._written(person, text, message_id, chat=chat, thread=thread),
+            attachments=tuple(attachments),
+            reply_to=reply_to,
+            group_id=group_id,
+        )
+        return await self.delivers(message)
+
+    def writes_unheard(self, person: str, text: str, *, message_id: str | None = None) -> None:
+        """Let a person write while nobody is connected: the message comes later, if the platform keeps it."""
+        self._unheard.append(self._written(person, text, message_id))
+
+    async def presses(self, person: str, label: str, *, chat: str | None = None) -> Receipt:
+        """Let a person press a button below the last message that has one with this label."""
+        for one in reversed(self._sent_in(chat or person)):
+            for button in one.message.buttons:
+                if button.label == label and button.url is None:
+                    pressed = self._written(person, label, None, chat=chat)
+                    return await self.delivers(msgspec.structs.replace(pressed, action=button.action))
+        problem = f"{person} sees no button {label!r}"
+        raise InvalidInputError(problem)
+
+    def _written(
+        self,
+        person: str,
+        text: str,
+        message_id: str | None,
+        *,
+        chat: str | None = None,
+        thread: str | None = None,
+    ) -> InboundMessage:
+        return InboundMessage(
             source=self.source(person, chat=chat, thread=thread),
             text=text,
             message_id=message_id or self._unused_id(),
             account=self.name,
-            attachments=tuple(attachments),
-            reply_to=reply_to,
             sent_at=self._clock.now() if self._clock is not None else None,
         )
-        return await self.delivers(message)
 
     async def edits(self, message_id: str, text: str) -> Receipt:
         """Let the author of a message edit it."""
@@ -271,7 +304,11 @@ class FakePlatform:
     async def connect(self, submit: Submit) -> AsyncGenerator[None]:
         """Let people write within the block; a message that is not taken at its end has to come again."""
         self._submit = submit
+        unheard, self._unheard = self._unheard, []
         try:
+            if self.capabilities.receives in {ReceiveClass.CURSOR, ReceiveClass.BACKFILLED}:
+                for message in unheard:
+                    await self.delivers(message)
             yield
         finally:
             self._submit = None
@@ -296,6 +333,12 @@ class FakePlatform:
             raise mishap.error()
         return sent.message_id
 
+    async def find(self, target: ReplyTarget, *, idempotency_key: str) -> str | None:
+        """Return the id of the message that was sent with this key; None if people do not see it."""
+        self._check_reachable()
+        seen = (one for one in self._sent_in(target.chat_id) if one.idempotency_key == idempotency_key)
+        return next((one.message_id for one in seen), None)
+
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
         """Change a message that was sent."""
         self._check_reachable()
@@ -314,7 +357,7 @@ class FakePlatform:
         self.typing_shown.append(target)
 
     def _show(self, target: ReplyTarget, message: OutboundMessage, idempotency_key: str) -> Sent:
-        if self.capabilities.idempotent_send:
+        if self.capabilities.idempotent_for:
             for one in self.sent:
                 if one.idempotency_key == idempotency_key:
                     return one

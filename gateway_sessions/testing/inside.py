@@ -3,8 +3,9 @@
 Neither programs nor those who run the contracts need these names, and no release promises them.
 """
 
+from gateway_sessions.core.delivery.message_parts import split_message
 from gateway_sessions.core.delivery.outbound_messages import Growing
-from gateway_sessions.core.delivery.retry_policy import SendFailure, classify_failure, split_message
+from gateway_sessions.core.delivery.retry_policy import SendFailure, classify_failure
 from gateway_sessions.core.export.session_members import ESTABLISHED
 from gateway_sessions.core.identity.account_lane_assignment import LaneChoice
 from gateway_sessions.core.identity.keys import key_at_account, session_owner

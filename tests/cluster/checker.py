@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import quantiles
 from typing import Any
 
-from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.delivery.message_parts import REPEATED
 from tests.cluster.databases import database_at
 
 SPOKEN = """

@@ -29,7 +29,8 @@ from gateway_sessions.config import (
     SnapshotMode,
 )
 from gateway_sessions.core.cluster import ClusterRules
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import Rejected
 from gateway_sessions.core.sessions.reset_policy import PRESETS

@@ -26,6 +26,13 @@ class FakeBench(AdapterBench):
             return False
         return True
 
+    async def writes_unheard(self, text: str) -> None:
+        self.count += 1
+        self.adapter.writes_unheard("ann", text, message_id=f"m{self.count}")
+
+    async def presses(self, label: str) -> None:
+        await self.adapter.presses("ann", label)
+
     async def delivers_again(self) -> bool:
         await self.adapter.redelivers(f"m{self.count}")
         return True
@@ -34,8 +41,11 @@ class FakeBench(AdapterBench):
         return True  # nothing is mapped here
 
     async def shown(self) -> str:
-        said = ((one.text, *(each.url for each in one.message.attachments)) for one in self.adapter.sent)
-        return "\n".join("\n".join(one) for one in said)
+        seen: list[str] = []
+        for one in self.adapter.sent:
+            seen += [one.text, *(file.url for file in one.message.attachments)]
+            seen += [button.label for button in one.message.buttons]
+        return "\n".join(seen)
 
     @asynccontextmanager
     async def hanging(self) -> AsyncIterator[None]:

@@ -35,6 +35,9 @@ class TelegramBench(AdapterBench):
         self.last = self.fake.says("ann", text)
         return await self.fake.is_taken(self.last, seconds=PATIENCE_SECONDS)
 
+    async def writes_unheard(self, text: str) -> None:
+        self.fake.says("ann", text)
+
     async def delivers_again(self) -> bool:
         message = list(self.fake.chat_of("ann").messages.values())[-1]
         return await self.fake.is_taken(self.fake.chats.add_update("message", message))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from gateway_sessions.adapters import AdapterCapabilities, LengthUnit
+from gateway_sessions.adapters import AdapterCapabilities, LengthUnit, ReceiveClass
 from gateway_sessions.testing import FakePlatform
 from gateway_sessions.testing.contract.adapter import Ability, AdapterBench, AdapterContract, SendFailure
+from gateway_sessions.testing.fake_platform import ABLE
 from tests.contract.adapter_benches import ConsoleBench, FakeBench
 from tests.contract.webhook_bench import WebhookBench
 
@@ -21,9 +24,9 @@ class TestFakePlatform(AdapterContract):
 
     @pytest.fixture(params=["able", "plain", "other"])
     def bench(self, request: pytest.FixtureRequest) -> AdapterBench:
-        plain = AdapterCapabilities(idempotent_send=True)
+        plain = AdapterCapabilities(idempotent_for=timedelta.max)
         other = AdapterCapabilities(max_length=64, length_unit=LengthUnit.BYTES)
-        able = FakePlatform(name="work").capabilities
+        able = replace(ABLE, receives=ReceiveClass.CURSOR, finds=True)
         kinds = {"able": able, "plain": plain, "other": other}
         return FakeBench(FakePlatform("telegram", "work", capabilities=kinds[request.param]))
 

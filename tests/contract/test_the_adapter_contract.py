@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, ClassVar
 
 import msgspec
 import pytest
 
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.inbound import AttachmentKind, Duplicate, InboundMessage, Receipt
 from gateway_sessions.errors import AdapterError, GatewaySessionsError
 from gateway_sessions.testing import FakePlatform
@@ -20,7 +22,14 @@ from gateway_sessions.testing.contract import adapter
 from gateway_sessions.testing.contract.adapter import Ability, AdapterContract, Inbox, SendFailure
 from tests.contract.adapter_benches import FakeBench
 
-CLAIMS = AdapterCapabilities(edit=True, idempotent_send=True, max_length=64)
+CLAIMS = AdapterCapabilities(
+    receives=ReceiveClass.BACKFILLED,
+    edit=True,
+    idempotent_for=timedelta.max,
+    finds=True,
+    buttons=True,
+    max_length=64,
+)
 FAILURES = (AssertionError, pytest.fail.Exception, TimeoutError, TypeError, ExceptionGroup)
 
 
@@ -135,6 +144,43 @@ class Boasting(FakePlatform):
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
     ) -> str | None:
         return await super().send(target, message, idempotency_key=f"{idempotency_key} {len(self.attempts)}")
+
+
+class Losing(FakePlatform):
+    """Claims to read what it missed, and does not."""
+
+    def writes_unheard(self, person: str, text: str, *, message_id: str | None = None) -> None:
+        pass
+
+
+class Inventing(FakePlatform):
+    """Finds what was never sent."""
+
+    async def find(self, target: ReplyTarget, *, idempotency_key: str) -> str | None:
+        return "1"
+
+
+class Blind(FakePlatform):
+    """Claims to find what was sent, and does not."""
+
+    async def find(self, target: ReplyTarget, *, idempotency_key: str) -> str | None:
+        return None
+
+
+class Buttonless(FakePlatform):
+    """Leaves buttons out without a word."""
+
+    async def send(
+        self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
+    ) -> str | None:
+        bare = msgspec.structs.replace(message, buttons=())
+        return await super().send(target, bare, idempotency_key=idempotency_key)
+
+
+class Tongueless(Changing):
+    """Hands a press over as if it were a word."""
+
+    changes: ClassVar = {"action": None}
 
 
 class Cutting(FakePlatform):
@@ -267,6 +313,11 @@ async def left_overs() -> AsyncIterator[None]:
         (Stuck, "test_what_was_not_taken_is_not_acknowledged_and_the_next_one_is_heard"),
         (Repeating, "test_what_was_not_taken_is_not_acknowledged_and_the_next_one_is_heard"),
         (Boasting, "test_what_is_sent_with_one_key_is_shown_once_if_that_is_claimed"),
+        (Losing, "test_what_was_written_while_nobody_listened_comes_later_if_that_is_claimed"),
+        (Inventing, "test_what_was_sent_is_found_again_if_that_is_claimed"),
+        (Blind, "test_what_was_sent_is_found_again_if_that_is_claimed"),
+        (Buttonless, "test_buttons_are_shown_and_a_press_is_handed_over_if_that_is_claimed"),
+        (Tongueless, "test_buttons_are_shown_and_a_press_is_handed_over_if_that_is_claimed"),
         (Cutting, "test_the_longest_text_is_shown_whole_and_a_longer_one_not_at_all"),
         (Stubborn, "test_a_send_that_is_cancelled_anywhere_leaves_nothing_behind"),
         (Chatty, "test_typing_says_nothing"),

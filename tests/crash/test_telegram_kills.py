@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.delivery.message_parts import REPEATED
 from gateway_sessions.testing.fakes.faults import CutConnection, Fault, RateLimit, ServerFault
 from gateway_sessions.testing.fakes.telegram import FakeTelegram
 

@@ -1,4 +1,4 @@
-"""Replies of agents, outbound messages, their targets, and the capabilities of a platform.
+"""Replies of agents, outbound messages and their targets.
 
 Target and message are stored before they are sent, so that a reply still finds its way after a crash.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -16,15 +15,13 @@ from msgspec.structs import force_setattr
 
 from gateway_sessions.core.checks import check_items, check_types, field_types, plain_text
 from gateway_sessions.core.identity.source import SessionSource
-from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
+from gateway_sessions.core.queue.inbound import Attachment, InboundMessage
 from gateway_sessions.core.storable_text import check_choice, storable_text
 from gateway_sessions.core.transcript.messages import NO_EXTRA, Content, Message, Role, message_from
 from gateway_sessions.errors import InvalidInputError
 
 GROWING: Final = "stream:"
 """The beginning of the idempotency key of a message that is sent to grow: its text is not final."""
-LEAST_MAX_LENGTH: Final = 64
-"""The least `max_length`: a shorter limit leaves no room for a fence that is opened again, or for a mark."""
 
 
 class TextFormat(StrEnum):
@@ -32,22 +29,6 @@ class TextFormat(StrEnum):
 
     PLAIN = "plain"
     MARKDOWN = "markdown"
-
-
-class LengthUnit(StrEnum):
-    """The unit in which a platform limits the length of a text."""
-
-    CHARACTERS = "characters"
-    UTF16 = "utf16"
-    BYTES = "bytes"
-
-    def length(self, text: str) -> int:
-        """Return the length of a text in this unit."""
-        if self is LengthUnit.CHARACTERS:
-            return len(text)
-        if self is LengthUnit.UTF16:
-            return len(text.encode("utf-16-le", "surrogatepass")) // 2
-        return len(text.encode("utf-8", "surrogatepass"))
 
 
 class ReplyTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -86,10 +67,42 @@ class ReplyTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         )
 
 
+class Button(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A button below a message. A press comes as an `InboundMessage` with the value as its `action`."""
+
+    label: str
+    """The words on the button."""
+    value: str = ""
+    """What the press tells the program; empty: the label."""
+    url: str | None = None
+    """The page that the button opens; such a press comes to nobody."""
+
+    def __post_init__(self) -> None:
+        check_types("a button", self, _OF_BUTTON)
+        if not self.label.strip():
+            problem = "a button must have a label"
+            raise InvalidInputError(problem)
+
+    @property
+    def action(self) -> str:
+        """Return what a press tells the program."""
+        return self.value or self.label
+
+
 class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message that is sent to people."""
 
     text: str = ""
+    """What people read, in `format`; if there is `markup`, the same as plain text."""
+    markup: str | None = None
+    """The text in the platform's own markup, as the gateway renders it for adapters that have a `dialect`."""
+    buttons: tuple[Button, ...] = ()
+    """The buttons below the message; on a platform without buttons they are listed as text."""
+    extra: Mapping[str, Any] = NO_EXTRA
+    """What only one platform understands, as JSON under the platform's name, such as blocks or cards.
+
+    The adapter of that platform adds it to its call as it is; all others leave it out.
+    """
     attachments: tuple[Attachment, ...] = ()
     is_notice: bool = False
     """Whether the gateway and not the agent says it; an adapter may show a notice smaller."""
@@ -105,16 +118,16 @@ class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     @property
     def is_empty(self) -> bool:
-        """Whether the message has neither text nor attachments."""
-        return not self.text.strip() and not self.attachments
+        """Whether the message has neither text nor attachments nor anything for one platform."""
+        return not (self.text.strip() or self.attachments or self.extra)
 
     def instead_of(self, message_id: str | None) -> OutboundMessage:
         """Return the same message in the place of another one; None: in no message's place."""
         return msgspec.structs.replace(self, replaces=message_id)
 
     def with_text(self, text: str) -> OutboundMessage:
-        """Return the same message with another text."""
-        return msgspec.structs.replace(self, text=text)
+        """Return the same message with another text, without markup."""
+        return msgspec.structs.replace(self, text=text, markup=None)
 
 
 class Growing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -129,66 +142,8 @@ class Growing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 _OF_TARGET: Final = field_types(
     ReplyTarget, "platform", "account", "chat_id", "user_id", "thread_id", "reply_to"
 )
-_OF_OUTBOUND: Final = field_types(OutboundMessage, "text", "is_notice", "replaces")
-
-
-def describe_attachment(attachment: Attachment) -> str:
-    """Return the words for an attachment that a platform cannot show."""
-    return " ".join(filter(None, (attachment.name, attachment.url))) or "unnamed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdapterCapabilities:
-    """The capabilities of a platform, as far as the gateway uses them."""
-
-    edit: bool = False
-    """Whether a sent message can be changed, so that a reply can grow while it is made."""
-    typing: bool = False
-    """Whether the platform can show that somebody writes."""
-    idempotent_send: bool = False
-    """Whether the platform shows a message once that is sent twice with the same idempotency key."""
-    max_length: int | None = None
-    """The longest text of one message, in `length_unit`; longer texts are sent in parts. None: no limit."""
-    length_unit: LengthUnit = LengthUnit.CHARACTERS
-    """The unit in which the platform measures a text."""
-    min_edit_interval: timedelta = timedelta(seconds=1)
-    """The least time between two edits of a message."""
-    attachments: frozenset[AttachmentKind] | None = None
-    """The kinds of attachments that the platform shows; None: all. Others are described in words."""
-    names: frozenset[str] = frozenset()
-    """The names of the account, without @; a command that addresses another name is ignored.
-
-    Empty: unknown, and every command is taken to be for this account.
-    """
-    hyphens_in_commands: bool = True
-    """Whether people can tap a command with a hyphen; if not, commands are shown with an underscore."""
-
-    def __post_init__(self) -> None:
-        if self.max_length is not None and self.max_length < LEAST_MAX_LENGTH:
-            problem = f"max_length = {self.max_length} must be at least {LEAST_MAX_LENGTH}, or None"
-            raise InvalidInputError(problem)
-
-    def in_words(self, message: OutboundMessage) -> OutboundMessage:
-        """Return the message with a line of text for each attachment that cannot be shown."""
-        shown = self.attachments
-        lost = [one for one in message.attachments if shown is not None and one.kind not in shown]
-        if not lost:
-            return message
-        lines = [message.text, *(f"[{one.kind}: {describe_attachment(one)}]" for one in lost)]
-        kept = tuple(one for one in message.attachments if one not in lost)
-        return msgspec.structs.replace(message, text="\n".join(filter(None, lines)), attachments=kept)
-
-    def is_called(self, name: str | None) -> bool:
-        """Return whether a command that addresses this name is for this account; None addresses all."""
-        return (
-            not name
-            or not self.names
-            or name.lower() in {one.lower().removeprefix("@") for one in self.names}
-        )
-
-    def fits(self, text: str) -> bool:
-        """Return whether a text can be sent in one message."""
-        return self.max_length is None or self.length_unit.length(text) <= self.max_length
+_OF_BUTTON: Final = field_types(Button)
+_OF_OUTBOUND: Final = field_types(OutboundMessage, "text", "markup", "is_notice", "replaces")
 
 
 NOTHING: Final = "[Nothing was said.]"
@@ -205,6 +160,10 @@ class Reply:
     text: str = ""
     _: KW_ONLY
     attachments: tuple[Attachment, ...] = ()
+    buttons: tuple[Button, ...] = ()
+    """The buttons below the reply."""
+    platform_extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What only one platform understands, under its name: see `OutboundMessage.extra`."""
     format: TextFormat = TextFormat.PLAIN
     silent: bool = False
     """Whether nothing is sent; the transcript keeps the reply all the same."""
@@ -225,6 +184,9 @@ class Reply:
         object.__setattr__(self, "attachments", tuple(self.attachments))
         if self.attachments:
             check_items("the attachments of a reply", self.attachments, Attachment)
+        object.__setattr__(self, "buttons", tuple(self.buttons))
+        if self.buttons:
+            check_items("the buttons of a reply", self.buttons, Button)
         if not isinstance(self.format, TextFormat):  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
             object.__setattr__(self, "format", check_choice("format", self.format, TextFormat))
         if own := _OWN & self.extra.keys():
@@ -233,15 +195,21 @@ class Reply:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the reply has neither text nor attachments."""
-        return not self.text.strip() and not self.attachments
+        """Whether the reply has neither text nor attachments nor anything for one platform."""
+        return not (self.text.strip() or self.attachments or self.platform_extra)
 
     @property
     def message(self) -> OutboundMessage | None:
         """The message that is sent; None if nothing is."""
         if self.silent or self.is_empty:
             return None
-        return OutboundMessage(text=self.text, attachments=self.attachments, format=self.format)
+        return OutboundMessage(
+            text=self.text,
+            attachments=self.attachments,
+            buttons=self.buttons,
+            extra=self.platform_extra,
+            format=self.format,
+        )
 
     @property
     def row(self) -> Message | None:

@@ -14,8 +14,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage
-from gateway_sessions.core.delivery.text_splitting import split_text
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,
@@ -23,8 +21,6 @@ from gateway_sessions.errors import (
     RateLimitedError,
 )
 
-REPEATED: Final = "(This may be a repeat.)"
-"""The first line of a reply that may have been sent before."""
 UNTOLD_PAUSE: Final = timedelta(seconds=2)
 """The pause for a platform that asks for one without saying how long."""
 LONGEST_PAUSE: Final = timedelta(days=365)
@@ -173,28 +169,6 @@ def pause_after_attempts(attempts: int, rules: DeliveryRules, reply_id: int | st
 def is_too_old(owed_since: datetime, at: datetime, rules: DeliveryRules) -> bool:
     """Return whether a reply is too old at that time to be sent."""
     return at - owed_since > rules.max_age
-
-
-def mark_as_repeat(message: OutboundMessage) -> OutboundMessage:
-    """Return the message with the mark that it may be a repeat."""
-    return message.with_text(f"{REPEATED}\n{message.text}" if message.text else REPEATED)
-
-
-def split_message(message: OutboundMessage, capabilities: AdapterCapabilities) -> tuple[OutboundMessage, ...]:
-    """Return the messages to send for one that may be too long, each with room for the mark of a repeat.
-
-    The first part replaces the message that the whole was to replace; the last part has the attachments.
-    """
-    if capabilities.max_length is None:
-        return (message,)
-    room = 0 if capabilities.idempotent_send else len(REPEATED) + 1
-    limit = capabilities.max_length - room
-    if capabilities.length_unit.length(message.text) <= limit:
-        return (message,)
-    *texts, last = split_text(message.text, limit, capabilities.length_unit) or ("",)
-    bare = OutboundMessage(is_notice=message.is_notice, format=message.format)
-    first, *others = (*(bare.with_text(text) for text in texts), message.instead_of(None).with_text(last))
-    return (first.instead_of(message.replaces), *others)
 
 
 def _bounded_pause(seconds: float | None) -> timedelta:

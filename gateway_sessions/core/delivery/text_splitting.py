@@ -7,28 +7,20 @@ closed in one part and opened again in the next, because each part is shown by i
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_right
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from gateway_sessions.core.delivery.outbound_messages import LengthUnit
+from gateway_sessions.core.text_length import LengthUnit, character_boundary
 from gateway_sessions.errors import InvalidInputError
 
 LEAST_LIMIT: Final = 40
 """The least limit: room for a fence that is opened and closed again, and for some text between."""
-LONGEST_CLUSTER: Final = 32
-"""The most characters that stay together as one visible character; it bounds the search for a cut."""
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,6}|~{3,6})([^`\n]*)")
 _LANGUAGE: Final = re.compile(r"[\w+#.-]{1,14}", re.ASCII)
 _CLOSING: Final = len("\n``````")
 _BLANK_LINES: Final = re.compile(r"[ \t]*\n(?:[ \t]*\n)*|[ \t]+|")
-_JOINER: Final = "\u200d"
-_EXTENDING: Final = re.compile(
-    "[\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u200d\u20e3\udc00-\udfff]"
-)
-_REGIONAL: Final = re.compile("[\U0001f1e6-\U0001f1ff]")
 
 
 class _Kind(IntEnum):
@@ -144,27 +136,3 @@ def _next_start(text: str, cut: _Cut) -> _Cut:
         at = line_end  # the block was closed by the cut already
     blank = _BLANK_LINES.match(text, at)
     return _Cut(blank.end() if blank else at)
-
-
-def character_boundary(text: str, start: int, end: int) -> int:
-    """Return the last place before *end* that does not tear a visible character apart."""
-    for at in range(end, max(start, end - LONGEST_CLUSTER), -1):
-        if not _belong_together(text, at):
-            return at
-    return end
-
-
-def _belong_together(text: str, at: int) -> bool:
-    """Return whether the characters before and at a place are one visible character."""
-    before, after = text[at - 1], text[at]
-    if _REGIONAL.match(after) and _REGIONAL.match(before):
-        return _flags_before(text, at) % 2 == 1
-    return before == _JOINER or bool(_EXTENDING.match(after)) or unicodedata.combining(after) != 0
-
-
-def _flags_before(text: str, at: int) -> int:
-    """Return the number of halves of flags that stand in a row before a place."""
-    first = at
-    while first > 0 and _REGIONAL.match(text[first - 1]):
-        first -= 1
-    return at - first

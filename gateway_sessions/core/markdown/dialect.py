@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from gateway_sessions.core.delivery.outbound_messages import LengthUnit
 from gateway_sessions.core.markdown.document import CodeBlock
+from gateway_sessions.core.text_length import LengthUnit
 
 
 class TextMark(NamedTuple):

@@ -10,9 +10,9 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from gateway_sessions.core.delivery.outbound_messages import LengthUnit
 from gateway_sessions.core.markdown.dialect import NO_MARK, MarkupDialect, TableStyle, TextMark
 from gateway_sessions.core.markdown.document import CodeBlock
+from gateway_sessions.core.text_length import LengthUnit
 
 ZERO_WIDTH: Final = "\u200b"
 """A blank that nobody sees; it keeps what stands beside it from being markup or a mention."""

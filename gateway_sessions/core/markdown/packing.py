@@ -10,9 +10,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from gateway_sessions.core.delivery.text_splitting import character_boundary
 from gateway_sessions.core.markdown.dialect import NO_MARK, MarkupDialect, TextMark
 from gateway_sessions.core.markdown.pieces import Close, Cut, CutRank, Inserted, Open, Piece, Word
+from gateway_sessions.core.text_length import character_boundary
 from gateway_sessions.errors import InvalidInputError
 
 LEAST_LIMIT: Final = 64

@@ -26,6 +26,11 @@ FULL_RETRY_SECONDS: Final = 30.0
 """The seconds after which a refused message may be tried again: a guess, as no turn tells how long it takes.
 """
 
+GROUP_PAUSE: Final = timedelta(seconds=1.5)
+"""The longest pause between two messages of one album: platforms were seen to take 0.6 s."""
+GROUP_LENGTH: Final = timedelta(seconds=10)
+"""The longest time that the first message of an album waits for the others: an album has ten at most."""
+
 _NO_TIME: Final = timedelta(0)
 
 
@@ -160,6 +165,8 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     characters: int = 0
     internal: bool = False
     """Whether the program said it: the message joins no turn and disturbs nothing."""
+    grouped: bool = False
+    """Whether the message is part of an album, whose other parts come before or after it."""
 
     @classmethod
     def of(
@@ -175,6 +182,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
             has_text=bool(message.text.strip()) or AttachmentKind.VOICE in kinds,
             characters=len(message.text),
             internal=message.internal,
+            grouped=message.group_id is not None,
         )
 
 
@@ -232,7 +240,8 @@ def plan_arrival(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> ArrivalP
         and _joins_last_turn(arrival, load.last, rules)
         and not (rejects and load.running)
     ):
-        ready_at = min(arrival.at + rules.debounce, load.last.first_at + rules.debounce_cap)
+        pause, length = _burst_limits(arrival, rules)
+        ready_at = min(arrival.at + pause, load.last.first_at + length)
         then = effect or Disposition.MERGED
         return Merge(into=load.last.seq, ready_at=ready_at, then=then, demotion=demotion)
     busy = load.running or load.waiting > 0
@@ -253,7 +262,7 @@ def refuse_by_count(arrival: Arrival, waiting: int, rules: BusyRules, *, can_ste
 
     None: the state of the lane must be read, even for some messages that are refused then.
     """
-    bursts = rules.mode is BusyMode.COLLECT or rules.debounce > _NO_TIME
+    bursts = rules.mode is BusyMode.COLLECT or rules.debounce > _NO_TIME or arrival.grouped
     joins = bursts and arrival.sender and not arrival.solo and not arrival.internal
     if joins:
         return None
@@ -306,16 +315,27 @@ def _joins_last_turn(arrival: Arrival, last: LastWaitingTurn, rules: BusyRules) 
         return False
     if last.messages >= rules.merge_limit or last.characters + arrival.characters > rules.merge_chars:
         return False
-    return rules.mode is BusyMode.COLLECT or _continues_burst(arrival.at, last, rules)
+    return rules.mode is BusyMode.COLLECT or _continues_burst(arrival, last, rules)
 
 
-def _continues_burst(at: datetime, last: LastWaitingTurn, rules: BusyRules) -> bool:
+def _continues_burst(arrival: Arrival, last: LastWaitingTurn, rules: BusyRules) -> bool:
     """Return whether a message belongs to the burst of the turn.
 
     The distances are absolute, because the clock may have been set back in between.
     """
-    pause, length = abs(at - last.last_at), abs(at - last.first_at)
-    return rules.debounce > _NO_TIME and pause <= rules.debounce and length <= rules.debounce_cap
+    pause, length = abs(arrival.at - last.last_at), abs(arrival.at - last.first_at)
+    longest_pause, longest = _burst_limits(arrival, rules) if last.has_media else _rules_alone(rules)
+    return longest_pause > _NO_TIME and pause <= longest_pause and length <= longest
+
+
+def _burst_limits(arrival: Arrival, rules: BusyRules) -> tuple[timedelta, timedelta]:
+    """Return the longest pause within a burst, and the longest burst: for an album its platform's time."""
+    pause, length = _rules_alone(rules)
+    return (max(pause, GROUP_PAUSE), max(length, GROUP_LENGTH)) if arrival.grouped else (pause, length)
+
+
+def _rules_alone(rules: BusyRules) -> tuple[timedelta, timedelta]:
+    return rules.debounce, rules.debounce_cap
 
 
 def _ready_at(arrival: Arrival, effect: Disposition | None, rules: BusyRules) -> datetime:
@@ -327,7 +347,7 @@ def _ready_at(arrival: Arrival, effect: Disposition | None, rules: BusyRules) ->
     if arrival.solo or arrival.internal:
         return arrival.at
     waits = rules.mode is BusyMode.COLLECT or arrival.has_media or effect is not None
-    return arrival.at + rules.debounce if waits else arrival.at
+    return arrival.at + _burst_limits(arrival, rules)[0] if waits or arrival.grouped else arrival.at
 
 
 def is_acknowledgement_due(last_ack_at: datetime | None, now: datetime, rules: BusyRules) -> bool:
@@ -358,9 +378,9 @@ class BusyBook:
 
     @property
     def longest_debounce(self) -> timedelta:
-        """The longest pause within a burst that any of the rules allows."""
+        """The longest pause within a burst or an album that any of the rules allows."""
         rules = (self.default, *self.by_platform.values(), *self.by_chat_type.values())
-        return max(rule.debounce for rule in rules)
+        return max(GROUP_PAUSE, *(rule.debounce for rule in rules))
 
     def rules_for(
         self, platform: str | None, chat_type: str, override: BusyRules | BusyMode | None = None

@@ -39,6 +39,8 @@ SEPARATOR: Final = "\x1f"
 """The character between the parts of an idempotency key; no identifier may hold it."""
 NAME: Final = "name"
 """The extra member of a transcript row that holds the speaker's name."""
+ACTION: Final = "action"
+"""The extra member of a transcript row that holds the value of the pressed button."""
 DASHES: Final = MappingProxyType({"\u2014": "--", "\u2013": "-"})
 """The dashes that keyboards put in place of the hyphens before an option."""
 
@@ -116,6 +118,10 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
     sent_at: datetime | None = None
     attachments: tuple[Attachment, ...] = ()
+    group_id: str | None = None
+    """The name that all messages of one album share, whose parts come one by one: they are one turn."""
+    action: str | None = None
+    """The value of the button that the person pressed; the text is what the button says."""
     reply_to: ReplyTo | None = None
     internal: bool = False
     """Whether the program, and no person, says this: the message keeps no session alive."""
@@ -267,6 +273,8 @@ def make_user_row(
         extra[NAME] = first.said_by
     if steered:
         extra[STEERED] = True
+    if first.action is not None:
+        extra[ACTION] = first.action
     return Message(
         str(Role.USER),
         content,

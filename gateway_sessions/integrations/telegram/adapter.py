@@ -21,14 +21,12 @@ from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.adapters.set_aside import put_aside
-from gateway_sessions.core.delivery.outbound_messages import (
-    AdapterCapabilities,
-    LengthUnit,
-    OutboundMessage,
-    ReplyTarget,
-)
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform
+from gateway_sessions.core.markdown.dialects import TELEGRAM
 from gateway_sessions.core.queue.inbound import Attachment
+from gateway_sessions.core.text_length import LengthUnit
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,
@@ -92,8 +90,10 @@ class TelegramAdapter:
         self.name = name
         self.platform: str = Platform.TELEGRAM
         self.capabilities: AdapterCapabilities = AdapterCapabilities(
+            receives=ReceiveClass.CURSOR,
             edit=True,
             typing=True,
+            dialect=TELEGRAM,
             max_length=LONGEST_TEXT,
             length_unit=LengthUnit.UTF16,
             attachments=SHOWN_ATTACHMENTS,

@@ -7,17 +7,10 @@ import binascii
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from gateway_sessions.core.delivery.outbound_messages import (
-    LengthUnit,
-    OutboundMessage,
-    ReplyTarget,
-    TextFormat,
-)
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform
-from gateway_sessions.core.markdown.dialects import TELEGRAM
-from gateway_sessions.core.markdown.packing import Part
-from gateway_sessions.core.markdown.rendering import render_markdown
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
+from gateway_sessions.core.text_length import LengthUnit
 from gateway_sessions.errors import DeliveryRefusedError
 from gateway_sessions.integrations.telegram.bot_api import Upload
 from gateway_sessions.integrations.telegram.updates import FILE
@@ -50,13 +43,12 @@ def calls_that_show(target: ReplyTarget, message: OutboundMessage) -> list[BotCa
     caption_fits = len(message.attachments) == 1 and UTF16.length(message.text) <= LONGEST_CAPTION
     calls: list[BotCall] = []
     if message.text.strip() and not caption_fits:
-        calls += [_with_text("sendMessage", place, part, "text") for part in text_parts(message)]
+        calls.append(_with_text("sendMessage", place, message, "text"))
     for attachment in message.attachments:
         method, name = _METHODS[attachment.kind]
         call = {**place, name: _file_of(attachment)}
         if caption_fits and message.text.strip():
-            (part,) = text_parts(message)
-            calls.append(_with_text(method, call, part, "caption"))
+            calls.append(_with_text(method, call, message, "caption"))
         else:
             calls.append(BotCall(method, call))
     return calls
@@ -65,28 +57,19 @@ def calls_that_show(target: ReplyTarget, message: OutboundMessage) -> list[BotCa
 def call_that_edits(target: ReplyTarget, message_id: str, message: OutboundMessage) -> BotCall:
     """Return the call that lets a message say something else; refuse what one message cannot hold."""
     place = {"chat_id": _chat_of(target), "message_id": int(message_id)}
-    part, *more = text_parts(message)
-    if more:
-        problem = f"the text takes {len(more) + 1} messages, so it cannot take the place of one"
+    return _with_text("editMessageText", place, message, "text")
+
+
+def _with_text(method: str, parameters: dict[str, Any], message: OutboundMessage, name: str) -> BotCall:
+    """Return a call with the text of a message; refuse a text that is too long for it."""
+    if (length := UTF16.length(message.text)) > LONGEST_TEXT:
+        problem = f"a message may have {LONGEST_TEXT} UTF-16 units, this one has {length}"
         raise DeliveryRefusedError(Platform.TELEGRAM, problem)
-    return _with_text("editMessageText", place, part, "text")
-
-
-def text_parts(message: OutboundMessage) -> tuple[Part, ...]:
-    """Return the texts of the messages that show a text; what is too long without markup is refused."""
-    if message.format is TextFormat.MARKDOWN:
-        return render_markdown(message.text, TELEGRAM) or (Part("", message.text),)
-    if UTF16.length(message.text) > LONGEST_TEXT:
-        problem = f"a message may have {LONGEST_TEXT} UTF-16 units, this one has {UTF16.length(message.text)}"
-        raise DeliveryRefusedError(Platform.TELEGRAM, problem)
-    return (Part("", message.text),)
-
-
-def _with_text(method: str, parameters: dict[str, Any], part: Part, name: str) -> BotCall:
-    plain = {**parameters, name: part.plain}
-    if not part.markup:
+    extra = message.extra.get(Platform.TELEGRAM, {})
+    plain = {**parameters, name: message.text, **extra}
+    if message.markup is None:
         return BotCall(method, plain)
-    return BotCall(method, {**parameters, name: part.markup, "parse_mode": "HTML"}, plain)
+    return BotCall(method, {**plain, name: message.markup, "parse_mode": "HTML"}, plain)
 
 
 def _place_of(target: ReplyTarget) -> dict[str, Any]:

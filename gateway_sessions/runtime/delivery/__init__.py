@@ -1,8 +1,11 @@
 """Sending of replies and notices: order on each lane, retries, marks after sending, pauses.
 
+- ``adapter_memory``: `StoredMemory`: the durable memory of an adapter, in the store beside the sessions.
 - ``delivery``: `Delivery`: sends the outbox of one account in order, retries failures, and keeps a
   platform's pauses.
 - ``receipt_notices``: Hints that may be lost, such as notices about messages that came in, sent at once and
   never repeated.
+- ``sending``: One send of a reply: as it is, in a growing message's place, looked up first, or marked as a
+  repeat.
 - ``sent_marks``: Notes that replies were sent, written in batches or with the next transaction.
 """

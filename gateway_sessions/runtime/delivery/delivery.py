@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 import anyio
@@ -21,7 +22,8 @@ from msgspec import structs
 
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.adapters.protocol import Adapter
-from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.message_parts import split_message
+from gateway_sessions.core.delivery.outbound_messages import GROWING, OutboundMessage, ReplyTarget
 from gateway_sessions.core.delivery.retry_policy import (
     DeliveryRules,
     GiveUp,
@@ -30,21 +32,19 @@ from gateway_sessions.core.delivery.retry_policy import (
     Tried,
     classify_failure,
     is_too_old,
-    mark_as_repeat,
     pause_left,
     plan_delivery,
     requested_pause,
-    split_message,
 )
 from gateway_sessions.core.queue.slash_commands import spelled_with_underscores
 from gateway_sessions.errors import (
-    CancelledItselfError,
     GatewaySessionsError,
     RateLimitedError,
     StoreStoppedError,
 )
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import NEVER, Alarm, ClockSteps
+from gateway_sessions.runtime.delivery.sending import send_reply
 from gateway_sessions.runtime.delivery.sent_marks import OutboxDatabase, PersistentWrites, SentReplies
 from gateway_sessions.runtime.duty import repeat_sweep
 from gateway_sessions.runtime.observability.event_stream import EventKind, Events
@@ -59,6 +59,8 @@ RETRY: Final = timedelta(seconds=1)
 """The pause after a failure of the database."""
 
 
+_STORE_DIGEST: Final = 8
+"""The bytes that tell stores apart; they tell nothing of the secret that they are made of."""
 PAUSED_CHATS: Final = 4096
 """The number of chats whose pauses are remembered."""
 
@@ -221,11 +223,16 @@ class Delivery:
         if message.is_notice and not self.adapter.capabilities.hyphens_in_commands:
             message = message.with_text(spelled_with_underscores(message.text, self._command_names))
         shown = self.adapter.capabilities.in_words(message)
-        if shown is not message:
+        if len(shown.attachments) < len(message.attachments):
             facts = {"action": "attachment_in_words", "platform": self.adapter.platform}
             logger.warning("an attachment cannot be shown and is told in words", extra=facts)
-        unlimited = self.adapter.capabilities.max_length is None
-        return (shown,) if unlimited else split_message(shown, self.adapter.capabilities)
+        return split_message(shown, self.adapter.capabilities)
+
+    def growing_key(self, session_key: str, seq: int, number: int) -> str:
+        """Return the idempotency key of a message that is sent to grow; no other store has the same."""
+        # Lanes and places begin anew in another store, and some platforms remember a key for ever.
+        store = blake2b(self._truth.ownership.opening.install_secret, digest_size=_STORE_DIGEST).hexdigest()
+        return f"{GROWING}{store}:{session_key}:{seq}:{number}"
 
     def note_commit(
         self,
@@ -430,7 +437,7 @@ class Delivery:
         with send.scope:
             self._set_time_limit(send)
             try:
-                return await send_reply(self.adapter, reply, send.scope)
+                return await send_reply(self.adapter, reply, send.scope, self._clock.now())
             finally:
                 send.overdue_at = NEVER
         return None, TimeoutError(f"took longer than {self._patience.timeout}")
@@ -457,8 +464,13 @@ class Delivery:
         tried = Tried(
             reply_id=reply.reply_id, owed_since=reply.created_at, attempts=reply.attempts + 1, unclear=unclear
         )
-        idempotent = self.adapter.capabilities.idempotent_send or reply.message.replaces is not None
-        plan = plan_delivery(failed, tried, now=now, idempotent=idempotent, rules=self._patience.rules)
+        plan = plan_delivery(
+            failed,
+            tried,
+            now=now,
+            idempotent=self._is_doubtless(reply, now),
+            rules=self._patience.rules,
+        )
         if isinstance(plan, GiveUp):
             await self._give_up(reply, f"{plan.reason}: {problem}", unclear)
             return
@@ -466,6 +478,11 @@ class Delivery:
         await self._outbox.write(partial(outbox.put_off_reply, reply, plan.at, problem, unclear=counted))
         facts = {"action": "reply_retry", "reply_id": reply.reply_id, "problem": problem}
         logger.warning("a reply could not be sent", extra=facts)
+
+    def _is_doubtless(self, reply: OwedReply, now: datetime) -> bool:
+        """Return whether a repeat of the reply is shown once, or made only if it was not sent."""
+        able = self.adapter.capabilities
+        return able.finds or able.shows_once(reply.message, now - reply.created_at)
 
     async def _give_up(self, reply: OwedReply, problem: str, unclear: int) -> None:
         await self._outbox.write(
@@ -534,31 +551,3 @@ def expecting_replies(
     finally:
         committed = expected.replies if expected.ids else ()
         delivery.note_commit(session_key, expected.session_id, committed, expected.ids)
-
-
-async def send_reply(
-    adapter: Adapter, reply: OwedReply, scope: anyio.CancelScope
-) -> tuple[str | None, Exception | None]:
-    """Send a reply, marked if people may see it twice; return its id on the platform, or the error.
-
-    The send is stopped by *scope*; any other cancellation has leaked out of the adapter.
-    """
-    message = reply.message
-    shown_once = adapter.capabilities.idempotent_send or message.replaces is not None
-    if reply.maybe_duplicate and not shown_once:
-        message = mark_as_repeat(message)
-    try:
-        return await _send_or_edit(adapter, reply, message), None
-    except asyncio.CancelledError:
-        if scope.cancel_called:
-            raise
-        return None, CancelledItselfError("an adapter's send")  # the send may have happened
-    except Exception as error:  # noqa: BLE001 -- foreign code: told apart by its kind
-        return None, error
-
-
-async def _send_or_edit(adapter: Adapter, reply: OwedReply, message: OutboundMessage) -> str | None:
-    if message.replaces is not None:
-        await adapter.edit(reply.target, message.replaces, message)
-        return message.replaces
-    return await adapter.send(reply.target, message, idempotency_key=reply.idempotency_key)

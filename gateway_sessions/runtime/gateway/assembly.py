@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions.adapters.protocol import Adapter
+from gateway_sessions.adapters.protocol import Adapter, RememberingAdapter
 from gateway_sessions.core.sessions.policy_rules import PolicyBook
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import AgentSource
+from gateway_sessions.runtime.delivery.adapter_memory import StoredMemory
 from gateway_sessions.runtime.delivery.delivery import Delivery, Patience, Pauses
 from gateway_sessions.runtime.delivery.receipt_notices import Hints, ReceiptNotices
 from gateway_sessions.runtime.gateway.budget_gate import BudgetGate
@@ -64,6 +65,9 @@ class GatewayParts:
         self._pauses = Pauses(clock)
         self._hints = Hints(clock, self._pauses)
         self._watchdog = Watchdog(tasks, clock, config.gateway.inactivity_timeout, self._hints)
+        for adapter in options.adapters.values():
+            if isinstance(adapter, RememberingAdapter):
+                adapter.remember_in(StoredMemory(store.db, adapter))
         self._by_account = {account: self._make_delivery(one) for account, one in options.adapters.items()}
         self.deliveries: Collection[Delivery] = self._by_account.values()
         self._budgets = BudgetGate(store, config.budgets, policies)

@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions._process.background import is_block_cancelled
 from gateway_sessions._process.retry import Backoff
-from gateway_sessions.adapters.protocol import Adapter, Submit
+from gateway_sessions.adapters.protocol import Adapter, FindingAdapter, Submit
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.observability.event_stream import EventKind, Events
@@ -73,13 +73,19 @@ class Connections:
 
 
 def adapters_by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:
-    """Return the adapters by platform and account; `InvalidInputError` if two serve the same account."""
+    """Return the adapters by platform and account.
+
+    Raise `InvalidInputError` if two serve the same account, or one lacks what its capabilities promise.
+    """
     found: dict[tuple[str, str], Adapter] = {}
     for adapter in adapters:
         account = (adapter.platform, adapter.name)
         if account in found:
             where = f"{adapter.platform!r} as {adapter.name!r}"
             problem = f"two adapters serve {where}: give each a name of its own"
+            raise InvalidInputError(problem)
+        if adapter.capabilities.finds and not isinstance(adapter, FindingAdapter):
+            problem = f"the capabilities of {type(adapter).__name__} say `finds`, and it has no method `find`"
             raise InvalidInputError(problem)
         found[account] = adapter
     return found

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import NamedTuple, Self
 
 from gateway_sessions._process.failpoints import failpoint
-from gateway_sessions.core.delivery.outbound_messages import GROWING, Growing, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import Growing, OutboundMessage, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import UNFINISHED
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.delivery.delivery import Delivery
@@ -138,7 +138,7 @@ class Streaming:
 
     async def _send_growing_message(self, delivery: Delivery, message: OutboundMessage) -> bool:
         """Send a message that can grow; return whether the platform has told its id."""
-        key = f"{GROWING}{self._turn.session_key}:{self._turn.seq}:{self._number}"
+        key = delivery.growing_key(self._turn.session_key, self._turn.seq, self._number)
         self._message_id = await delivery.adapter.send(self._target, message, idempotency_key=key)
         self._text = message.text
         failpoint("growing_sent")

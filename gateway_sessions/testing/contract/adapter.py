@@ -18,7 +18,16 @@ import msgspec
 import pytest
 
 from gateway_sessions import Accepted, Attachment, AttachmentKind, InboundMessage, Receipt, build_session_key
-from gateway_sessions.adapters import Adapter, AdapterCapabilities, MessageKind, OutboundMessage, ReplyTarget
+from gateway_sessions.adapters import (
+    Adapter,
+    AdapterCapabilities,
+    Button,
+    FindingAdapter,
+    MessageKind,
+    OutboundMessage,
+    ReceiveClass,
+    ReplyTarget,
+)
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,
@@ -62,6 +71,14 @@ class AdapterBench(ABC):
     @abstractmethod
     def hanging(self) -> AbstractAsyncContextManager[None]:
         """Answer no send within the block."""
+
+    async def writes_unheard(self, text: str) -> None:
+        """Let the person write while the adapter is not connected. Only platforms that keep it are asked."""
+        raise NotImplementedError
+
+    async def presses(self, label: str) -> None:
+        """Let the person press the button with that label. Only platforms with buttons are asked."""
+        raise NotImplementedError
 
     async def delivers_again(self) -> bool:
         """Deliver the last message once more. Only platforms that redeliver are asked."""
@@ -283,6 +300,22 @@ class AdapterContract:
                 await inbox.wait_for_text(turn)
                 await inbox.wait_for_rest()
 
+    async def test_what_was_written_while_nobody_listened_comes_later_if_that_is_claimed(
+        self, bench: AdapterBench, inbox: Inbox
+    ) -> None:
+        async with bench.adapter.connect(inbox):
+            await bench.says("before")
+            await inbox.wait_for_text("before")
+        keeps = bench.adapter.capabilities.receives in {ReceiveClass.CURSOR, ReceiveClass.BACKFILLED}
+        if keeps:
+            for text in ("missed", "missed too"):
+                await bench.writes_unheard(text)
+        async with bench.adapter.connect(inbox):
+            await bench.says("after")
+            await inbox.wait_for_text("after")
+        texts = list(dict.fromkeys(one.text for one in inbox.messages))
+        assert texts == ["before", *(["missed", "missed too"] if keeps else []), "after"]
+
     # Messages on their way out
 
     async def test_an_answer_is_shown_where_the_message_came_from(
@@ -364,7 +397,37 @@ class AdapterContract:
             for key in ("k1", "k1", "k2"):
                 await bench.adapter.send(target, said("a reply"), idempotency_key=key)
             count = (await bench.shown()).count("a reply")
-        assert count == (2 if bench.adapter.capabilities.idempotent_send else 3)
+        assert count == (2 if bench.adapter.capabilities.idempotent_for else 3)
+
+    async def test_what_was_sent_is_found_again_if_that_is_claimed(
+        self, bench: AdapterBench, inbox: Inbox
+    ) -> None:
+        adapter = bench.adapter
+        if not adapter.capabilities.finds:
+            return
+        assert isinstance(adapter, FindingAdapter)
+        async with self.talking(bench, inbox) as target:
+            sent = await adapter.send(target, said("a reply"), idempotency_key="k1")
+            await adapter.send(target, said("another"), idempotency_key="k2")
+            assert await adapter.find(target, idempotency_key="k1") == sent is not None
+            assert await adapter.find(target, idempotency_key="k3") is None
+
+    async def test_buttons_are_shown_and_a_press_is_handed_over_if_that_is_claimed(
+        self, bench: AdapterBench, inbox: Inbox
+    ) -> None:
+        if not bench.adapter.capabilities.buttons:
+            return
+        message = OutboundMessage(text="Sure?", buttons=(Button("Yes", "confirm:1"), Button("No", "deny:1")))
+        async with self.talking(bench, inbox) as target:
+            await bench.adapter.send(target, message, idempotency_key="k1")
+            shown = await bench.shown()
+            assert [word for word in ("Sure?", "Yes", "No") if word not in shown] == []
+            await bench.presses("Yes")
+            (hello, pressed) = await inbox.wait_for(2)
+        assert (pressed.action, pressed.kind) == ("confirm:1", MessageKind.NEW)
+        assert pressed.text
+        assert pressed.idempotency_key not in {None, hello.idempotency_key}
+        assert build_session_key(pressed.source) == build_session_key(hello.source)
 
     @pytest.mark.parametrize("key", ["a b\r\nx: y", "ключ", "k" * 5000, "reply:7\x1f1"])
     async def test_any_key_will_do(self, bench: AdapterBench, inbox: Inbox, key: str) -> None:

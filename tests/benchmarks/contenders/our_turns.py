@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 
 from gateway_sessions import Config, SessionStore
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.runtime.agents.turn_context import TurnContext

@@ -21,13 +21,9 @@ import anyio
 
 from gateway_sessions import Config, GatewaySessionsError, SessionStore
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.delivery.outbound_messages import (
-    GROWING,
-    AdapterCapabilities,
-    OutboundMessage,
-    ReplyTarget,
-)
-from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.message_parts import REPEATED
+from gateway_sessions.core.delivery.outbound_messages import GROWING, OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import Accepted, Duplicate, InboundMessage, MessageKind
 from gateway_sessions.core.sessions.busy_mode import BusyMode

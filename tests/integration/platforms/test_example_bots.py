@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.delivery.message_parts import REPEATED
 from gateway_sessions.testing.fakes.telegram import FakeTelegram
 
 BOTS = Path(__file__).parents[3] / "examples" / "bots"

@@ -17,6 +17,7 @@ from telegram.ext import ApplicationBuilder, CommandHandler, ContextTypes
 
 from gateway_sessions import Gateway, Reply, SessionStore, TurnContext
 from gateway_sessions.adapters import Attachment, AttachmentKind, OutboundMessage, ReplyTarget, TextFormat
+from gateway_sessions.core.delivery.message_parts import split_message
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,
@@ -34,6 +35,12 @@ from tests.integration.gateway.gateway_harness import QUICK
 from tests.integration.platforms.telegram_doors import DOORS, Door, aiogram_bot, own_door, ptb_application
 
 ANN = ReplyTarget(platform="telegram", chat_id="1001")
+
+
+def rendered(text: str, adapter: TelegramAdapter, **others: Any) -> tuple[OutboundMessage, ...]:
+    """A text in Markdown as a gateway hands it to the adapter."""
+    message = OutboundMessage(text=text, format=TextFormat.MARKDOWN, **others)
+    return split_message(message, adapter.capabilities)
 
 
 @pytest.fixture(autouse=True)
@@ -252,7 +259,7 @@ async def test_a_group_that_moved_is_found_again(fake: FakeTelegram, adapter: Te
 
 async def test_markup_that_is_refused_is_sent_as_plain_text(fake: FakeTelegram, adapter: TelegramAdapter):
     fake.faults.plan(RefusedCall(400, "Bad Request: can't parse entities: x"), method="sendMessage")
-    message = OutboundMessage(text="**bold** & more", format=TextFormat.MARKDOWN)
+    (message,) = rendered("**bold** & more", adapter)
     async with adapter.connect(Inbox()):
         await adapter.send(ANN, message, idempotency_key="k")
     assert fake.texts("ann") == ["bold & more"]
@@ -272,16 +279,17 @@ async def test_what_grows_beyond_one_message_is_not_cut_off_in_its_place(
 ):
     rows = "".join(f"| {number} | [page](https://example.org/{number}) |\n" for number in range(150))
     table = f"| The number of the row | The page that the row is about |\n|---|---|\n{rows}"
-    message = OutboundMessage(text=table[:4090].rpartition("\n")[0], format=TextFormat.MARKDOWN)
+    first, *others = rendered(table, adapter)
     async with adapter.connect(Inbox()):
         message_id = await adapter.send(ANN, OutboundMessage(text="…"), idempotency_key="k1")
         assert message_id is not None
-        with pytest.raises(DeliveryRefusedError, match="the text takes 4 messages"):
-            await adapter.edit(ANN, message_id, message)
-        await adapter.send(ANN, message, idempotency_key="k2")
-    assert sum(text.count("The number of the row") for text in fake.texts("ann")) == message.text.count(
-        "page]("
-    )
+        with pytest.raises(DeliveryRefusedError, match="a message may have 4096 UTF-16 units, this one has"):
+            await adapter.edit(ANN, message_id, OutboundMessage(text=table))
+        await adapter.edit(ANN, message_id, first)
+        for number, part in enumerate(others):
+            await adapter.send(ANN, part, idempotency_key=f"p{number}")
+    assert len(others) > 1
+    assert sum(text.count("The number of the row") for text in fake.texts("ann")) == table.count("page](")
 
 
 async def test_a_question_that_was_deleted_is_answered_all_the_same(
@@ -307,7 +315,7 @@ async def test_files_come_and_go_by_content(fake: FakeTelegram, door: Door):
             await adapter.fetch(attachment, most=100)
         url = "data:application/x;base64," + base64.b64encode(content).decode()
         sent = Attachment(kind=AttachmentKind.DOCUMENT, url=url, name="out.bin")
-        reply = OutboundMessage(text="**here**", attachments=(sent,), format=TextFormat.MARKDOWN)
+        (reply,) = rendered("**here**", adapter, attachments=(sent,))
         await adapter.send(ANN, reply, idempotency_key="k")
     (shown,) = fake.shown("ann")
     assert (shown["caption"], shown["document"]["file_name"]) == ("here", "out.bin")

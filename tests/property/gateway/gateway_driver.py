@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gateway_sessions import Config, SessionEntry, SessionSource, SessionStore
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.transcript.model_history import Chat

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.delivery.message_parts import REPEATED
 from gateway_sessions.core.queue.items import Outcome
 from gateway_sessions.storage.transactions.queue.recover import TOO_OLD
 from gateway_sessions.testing.fake_platform import Sent

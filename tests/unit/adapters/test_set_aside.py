@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.adapters import put_aside
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
 from gateway_sessions.testing.fake_platform import FakePlatform
 

@@ -9,7 +9,8 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import force_setattr
 
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.inbound import (
     Attachment,
     AttachmentKind,
@@ -312,7 +313,7 @@ async def test_what_is_sent_twice_is_seen_twice(connected: FakePlatform):
 
 
 async def test_a_platform_that_knows_its_keys_shows_a_repeat_once():
-    platform = FakePlatform(capabilities=AdapterCapabilities(idempotent_send=True), run="")
+    platform = FakePlatform(capabilities=AdapterCapabilities(idempotent_for=timedelta.max), run="")
     assert await send(platform, "one", key="k") == await send(platform, "one", key="k")
     assert await send(platform, "one", key="l")
     assert platform.shown() == ["one", "one"]

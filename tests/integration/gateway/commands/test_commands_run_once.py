@@ -16,7 +16,7 @@ import pytest
 from gateway_sessions import GatewaySessionsError, InvalidInputError, SessionStore
 from gateway_sessions._process.failpoints import arm_failpoints
 from gateway_sessions.config import AgentConfig, GatewayConfig
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
 from gateway_sessions.core.notices.notice_texts import GIVEN_UP
 from gateway_sessions.core.queue.inbound import (
     Accepted,

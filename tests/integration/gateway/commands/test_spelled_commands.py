@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sessions import Command, CommandCall
 from gateway_sessions.config.gateway_sections import UnknownCommands
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
 from gateway_sessions.core.notices.command_replies import GREETING
 from gateway_sessions.core.queue.inbound import Accepted, Disposition, Rejected, RejectReason
 from gateway_sessions.core.queue.slash_commands import spelled_with_underscores

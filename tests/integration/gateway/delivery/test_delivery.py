@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,14 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, Reply
+from gateway_sessions.adapters import AdapterMemory, Button, ProcessMemory, ReplyTarget, Submit, TextFormat
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.message_parts import REPEATED
+from gateway_sessions.core.delivery.outbound_messages import Reply
+from gateway_sessions.core.markdown.dialects import TELEGRAM
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.sessions.busy_mode import BusyMode
-from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.errors import DeliveryRefusedError, InvalidInputError
 from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
@@ -115,7 +120,7 @@ async def test_a_reply_that_may_have_been_sent_is_sent_again_with_a_mark(tmp_pat
 
 async def test_a_platform_that_knows_repeats_shows_the_reply_once(tmp_path: Path):
     clock = FakeClock()
-    able = AdapterCapabilities(idempotent_send=True)
+    able = AdapterCapabilities(idempotent_for=timedelta.max)
     platform = FakePlatform(clock=clock, capabilities=able)
     async with open_harness(tmp_path, platform=platform, clock=clock, agent=echo) as harness:
         platform.fails_ambiguously(shown=True)
@@ -125,6 +130,195 @@ async def test_a_platform_that_knows_repeats_shows_the_reply_once(tmp_path: Path
         await harness.wait_until_idle()
         assert platform.shown("ann") == ["one"]
         assert await owed(harness) == 0
+
+
+async def test_a_reply_is_marked_once_the_platform_has_forgotten_its_key(tmp_path: Path):
+    clock = FakeClock()
+    platform = FakePlatform(
+        clock=clock, capabilities=AdapterCapabilities(idempotent_for=timedelta(minutes=5))
+    )
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=echo) as harness:
+        platform.fails_ambiguously(shown=False)
+        await platform.says("ann", "soon")
+        await harness.wait_until_idle()
+        await clock.advance(minutes=1)
+        await harness.wait_until_idle()
+        assert platform.shown("ann") == ["soon"]
+        platform.fails_ambiguously(shown=False)
+        await platform.says("ann", "late")
+        await harness.wait_until_idle()
+        with platform.outage():
+            await clock.advance(minutes=6)
+            await harness.wait_until_idle()
+        await clock.advance(minutes=6)
+        await harness.wait_until_idle()
+        assert platform.shown("ann") == ["soon", f"{REPEATED}\nlate"]
+
+
+def finding(clock: FakeClock, kind: type[FakePlatform] = FakePlatform) -> FakePlatform:
+    return kind(clock=clock, capabilities=AdapterCapabilities(finds=True))
+
+
+@pytest.mark.parametrize("was_shown", [False, True])
+async def test_a_reply_that_can_be_looked_up_is_sent_again_only_if_it_was_not_sent(
+    tmp_path: Path, was_shown: bool
+):
+    clock = FakeClock()
+    platform = finding(clock)
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=echo) as harness:
+        platform.fails_ambiguously(shown=was_shown, times=5)
+        await platform.says("ann", "one")
+        await harness.wait_until_idle()
+        for _ in range(9):
+            await clock.advance(minutes=1)
+            await harness.wait_until_idle()
+        assert platform.shown("ann") == ["one"]
+        assert len(platform.attempts) == (1 if was_shown else 6)
+        assert await owed(harness) == 0
+
+
+class Unsearchable(FakePlatform):
+    """Cannot look up what was sent."""
+
+    problem: Exception = DeliveryRefusedError("fake", "the scope to read is missing")
+
+    async def find(self, target: ReplyTarget, *, idempotency_key: str) -> str | None:
+        raise self.problem
+
+
+class Unreachable(Unsearchable):
+    problem = ConnectionResetError("the answer was cut off")
+
+
+async def test_where_a_reply_can_never_be_looked_up_it_is_marked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    clock = FakeClock()
+    platform = finding(clock, Unsearchable)
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=echo) as harness:
+        platform.fails_ambiguously(shown=True)
+        await platform.says("ann", "one")
+        await harness.wait_until_idle()
+        await clock.advance(minutes=1)
+        await harness.wait_until_idle()
+        assert platform.shown("ann") == ["one", f"{REPEATED}\none"]
+    assert "the scope to read is missing" in caplog.text
+
+
+async def test_a_question_without_an_answer_is_asked_again_and_nothing_is_sent(tmp_path: Path):
+    clock = FakeClock()
+    platform = finding(clock, Unreachable)
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=echo) as harness:
+        platform.fails_ambiguously(shown=True)
+        await platform.says("ann", "one")
+        await harness.wait_until_idle()
+        for _ in range(9):
+            await clock.advance(minutes=5)
+            await harness.wait_until_idle()
+        assert platform.shown("ann") == ["one"]
+        assert await owed(harness) == 1
+
+
+async def test_an_adapter_must_have_what_it_promises(tmp_path: Path):
+    class Promising(FakePlatform):
+        find = None  # type: ignore[assignment]
+
+    with pytest.raises(InvalidInputError, match="the capabilities of Promising say `finds`"):
+        async with open_harness(tmp_path, platform=finding(FakeClock(), Promising), agent=echo):
+            pass
+
+
+class Remembering(FakePlatform):
+    """Remembers the number of its connections."""
+
+    memory: AdapterMemory = ProcessMemory()
+
+    def remember_in(self, memory: AdapterMemory) -> None:
+        self.memory = memory
+
+    @asynccontextmanager
+    async def connect(self, submit: Submit) -> AsyncIterator[None]:
+        before = int(await self.memory.get("connections") or 0)
+        await self.memory.put("connections", str(before + 1))
+        async with super().connect(submit):
+            yield
+
+
+async def test_an_adapter_remembers_in_the_store_and_apart_from_others(tmp_path: Path):
+    for _ in range(3):
+        async with open_harness(tmp_path, platform=Remembering("one", "a"), agent=echo) as harness:
+            assert await harness.store.db.get_meta("connections") is None
+    async with open_harness(tmp_path, platform=Remembering("one", "b"), agent=echo) as harness:
+        assert await harness.store.db.get_meta("adapter:one:a:connections") == "3"
+        assert await harness.platform.memory.get("connections") == "1"
+        await harness.platform.memory.put("connections", None)
+        assert await harness.platform.memory.get("connections") is None
+
+
+async def test_without_a_gateway_an_adapter_remembers_until_its_process_ends():
+    memory = ProcessMemory()
+    await memory.put("place", "7")
+    assert await memory.get("place") == "7"
+    await memory.put("place", None)
+    await memory.put("place", None)
+    assert await memory.get("place") is None
+
+
+async def test_markdown_reaches_a_platform_in_its_markup_and_in_parts(tmp_path: Path):
+    clock = FakeClock()
+    able = AdapterCapabilities(dialect=TELEGRAM, max_length=256)
+    platform = FakePlatform(clock=clock, capabilities=able)
+
+    async def formatted(turn: TurnContext) -> Reply:
+        return Reply("**bold**\n\n" + "word " * 100, format=TextFormat.MARKDOWN, buttons=(Button("Yes"),))
+
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=formatted) as harness:
+        await platform.says("ann", "go")
+        await harness.wait_until_idle()
+        first, *_, last = platform.sent
+        assert (first.message.markup or "").startswith("<b>bold</b>\n\nword")
+        assert first.text.startswith("bold\n\nword")
+        assert last.text.endswith("\n• Yes"), "what cannot be shown as a button is listed"
+
+
+async def test_a_pressed_button_reaches_the_agent_and_the_transcript(tmp_path: Path):
+    seen: list[str | None] = []
+
+    async def asking(turn: TurnContext) -> Reply:
+        seen.append(turn.messages[0].action)
+        return Reply("Sure?", buttons=(Button("Yes", "confirm:7"), Button("More", url="https://example.org")))
+
+    async with open_harness(tmp_path, agent=asking) as harness:
+        await harness.platform.says("ann", "delete it")
+        await harness.wait_until_idle()
+        await harness.platform.presses("ann", "Yes")
+        await harness.wait_until_idle()
+        assert seen == [None, "confirm:7"]
+        with pytest.raises(InvalidInputError, match="ann sees no button 'More'"):
+            await harness.platform.presses("ann", "More")
+        entry = await harness.store.get_or_create_session(harness.platform.source("ann"))
+        rows = await harness.store.load_transcript(entry.session_id)
+        assert [(row["content"], row.get("action")) for row in rows if row["role"] == "user"] == [
+            ("delete it", None),
+            ("Yes", "confirm:7"),
+        ]
+
+
+async def test_an_album_whose_parts_come_slowly_is_one_turn(tmp_path: Path):
+    seen: list[int] = []
+
+    async def counting(turn: TurnContext) -> str:
+        seen.append(len(turn.messages))
+        return "seen"
+
+    photo = Attachment(kind=AttachmentKind.PHOTO, url="https://example.org/p.png")
+    async with open_harness(tmp_path, agent=counting) as harness:
+        for _ in range(3):
+            await harness.platform.says("ann", "", attachments=[photo], group_id="a1")
+            await harness.clock.advance(seconds=0.6)
+        await harness.clock.advance(seconds=2)
+        await harness.wait_until_idle()
+        assert seen == [3]
 
 
 async def test_a_reply_that_is_refused_is_kept_and_the_next_one_comes(tmp_path: Path):

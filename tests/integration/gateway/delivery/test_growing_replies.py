@@ -10,14 +10,9 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionResetPolicy
-from gateway_sessions.core.delivery.outbound_messages import (
-    AdapterCapabilities,
-    Growing,
-    OutboundMessage,
-    Reply,
-    ReplyTarget,
-)
-from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.message_parts import REPEATED
+from gateway_sessions.core.delivery.outbound_messages import Growing, OutboundMessage, Reply, ReplyTarget
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.errors import DeliveryRefusedError, RateLimitedError, StorageUnavailableError

@@ -136,7 +136,7 @@ async def test_where_the_process_ended_before_the_id_was_written_down_a_platform
 ):
     """Nobody knows of what was shown. The same key finds it again where that is shown once."""
     restartable = RestartableGateway(tmp_path)
-    restartable.platform.capabilities = replace(ABLE, idempotent_send=shown_once)
+    restartable.platform.capabilities = replace(ABLE, idempotent_for=timedelta.max if shown_once else None)
     with crash_at("growing_sent", action=raising(OSError("no power"))):
         async with restartable.run(killed=True, agent=ScriptedAgent([shows("The a"), hangs()])) as harness:
             await harness.platform.says("ann", "look")

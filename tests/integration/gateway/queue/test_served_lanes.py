@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Gateway, SessionState, SessionStore
-from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.delivery.message_parts import REPEATED
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.sessions.busy_mode import BusyMode

@@ -12,8 +12,9 @@ import pytest
 
 from gateway_sessions.adapters import in_background
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.delivery.outbound_messages import AdapterCapabilities, OutboundMessage, ReplyTarget
-from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.message_parts import REPEATED
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import FakePlatform
 from tests.integration.gateway.gateway_harness import echo, open_harness

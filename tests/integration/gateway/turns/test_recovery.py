@@ -28,7 +28,7 @@ from gateway_sessions import (
     SessionStore,
 )
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.delivery.message_parts import REPEATED
 from gateway_sessions.core.notices.notice_texts import GIVEN_UP, cut_off_notice
 from gateway_sessions.core.queue.inbound import Accepted, Disposition, Duplicate
 from gateway_sessions.core.sessions.busy_mode import BusyMode

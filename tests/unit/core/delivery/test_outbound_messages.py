@@ -7,16 +7,12 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from gateway_sessions.core.delivery.outbound_messages import (
-    AdapterCapabilities,
-    LengthUnit,
-    OutboundMessage,
-    ReplyTarget,
-    TextFormat,
-)
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget, TextFormat
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
 from gateway_sessions.core.storable_text import record_as_json
+from gateway_sessions.core.text_length import LengthUnit
 from gateway_sessions.errors import InvalidInputError
 
 SOURCE = SessionSource(
@@ -135,5 +131,5 @@ def test_a_limit_that_leaves_no_room_for_words_is_refused():
 
 def test_nothing_is_expected_of_a_platform_that_promises_nothing():
     promised = AdapterCapabilities()
-    assert (promised.edit, promised.typing, promised.idempotent_send) == (False, False, False)
+    assert (promised.edit, promised.typing, promised.idempotent_for) == (False, False, None)
     assert promised.min_edit_interval == timedelta(seconds=1)

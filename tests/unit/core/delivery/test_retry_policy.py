@@ -10,15 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.delivery.outbound_messages import (
-    AdapterCapabilities,
-    LengthUnit,
-    OutboundMessage,
-    TextFormat,
-)
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.message_parts import REPEATED, mark_as_repeat, split_message
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, TextFormat
 from gateway_sessions.core.delivery.retry_policy import (
     LONGEST_PAUSE,
-    REPEATED,
     DeliveryRules,
     Failed,
     GiveUp,
@@ -29,12 +25,11 @@ from gateway_sessions.core.delivery.retry_policy import (
     Tried,
     classify_failure,
     is_too_old,
-    mark_as_repeat,
     pause_after_attempts,
     plan_delivery,
-    split_message,
 )
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
+from gateway_sessions.core.text_length import LengthUnit
 from gateway_sessions.errors import (
     AdapterError,
     AdapterUnavailableError,
@@ -292,7 +287,9 @@ def test_of_a_long_message_the_first_part_takes_the_place_of_what_was_shown():
 @pytest.mark.parametrize("idempotent", [False, True])
 @pytest.mark.parametrize("max_length", [64, 100, 4096])
 def test_each_part_has_room_for_the_mark(unit: LengthUnit, idempotent: bool, max_length: int):
-    capabilities = AdapterCapabilities(max_length=max_length, length_unit=unit, idempotent_send=idempotent)
+    capabilities = AdapterCapabilities(
+        max_length=max_length, length_unit=unit, idempotent_for=timedelta.max if idempotent else None
+    )
     for text in ("😀ä" * 5000, "word " * 5000, "```sh\n" + "line of code\n" * 1000 + "```"):
         for part in split_message(OutboundMessage(text=text), capabilities):
             assert capabilities.fits(part.text)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.delivery.outbound_messages import LengthUnit
 from gateway_sessions.core.delivery.text_splitting import LEAST_LIMIT, split_text
+from gateway_sessions.core.text_length import LengthUnit
 from gateway_sessions.errors import InvalidInputError
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"

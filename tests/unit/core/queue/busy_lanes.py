@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from gateway_sessions import SessionSource
 from gateway_sessions.core.queue.busy_modes import (
+    GROUP_PAUSE,
     Arrival,
     ArrivalPlan,
     BusyRules,
@@ -110,7 +111,7 @@ class Lane:
         if isinstance(plan, Refuse):
             self.refused.append(number)
             return plan
-        assert plan.ready_at <= one.at + self.rules.debounce
+        assert plan.ready_at <= one.at + max(self.rules.debounce, GROUP_PAUSE * one.grouped)
         if plan.then is Disposition.STEERS:
             assert self.running is not None
             assert all(item.waiting.solo for item in self.items), "it overtook somebody"
@@ -147,6 +148,7 @@ class Lane:
             seq=number,
             sender=one.sender,
             solo=one.solo or one.internal,
+            has_media=one.has_media,
             characters=one.characters,
             first_at=one.at,
             last_at=one.at,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway_sessions.core.notices.notice_texts import acknowledgement_notice
 from gateway_sessions.core.queue.busy_modes import (
+    GROUP_PAUSE,
     BusyRules,
     Demotion,
     DropPolicy,
@@ -47,6 +48,7 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     "queue": {"solo": True},
     "internal": {"internal": True},
     "long": {"characters": 50},
+    "album": {"has_media": True, "has_text": False, "characters": 0, "grouped": True},
 }
 ARRIVALS: Final = st.tuples(PAUSES, SENDERS, st.sampled_from([*KINDS]))
 STEPS: Final = st.lists(st.one_of(ARRIVALS, ARRIVALS, st.sampled_from(["finish", "start"])), max_size=40)
@@ -175,6 +177,37 @@ class TestWhatWentWrongElsewhere:
             lane.start(AT + number * DEBOUNCE + DEBOUNCE / 2)
         lane.send(arrival(at=AT + CAP))
         assert lane.drain() == [[1, 2, 3, 4]]
+
+    @pytest.mark.parametrize("debounce", [timedelta(0), DEBOUNCE])
+    def test_an_album_whose_parts_come_slowly_is_one_turn(self, debounce):
+        lane = Lane(BusyRules(debounce=debounce))
+        for number in range(4):
+            at = AT + number * SECOND * 1.2
+            lane.start(at)
+            plan = lane.send(photo(at=at, grouped=True))
+            assert plan_in_words(plan)[1] == ("joins" if number else None)
+        lane.start(at + GROUP_PAUSE - SECOND / 10)
+        assert lane.running is None
+        assert lane.drain() == [[1, 2, 3, 4]]
+
+    def test_a_picture_that_is_no_album_does_not_wait_as_long(self):
+        lane = Lane(BusyRules())
+        lane.send(photo())
+        lane.send(photo(at=AT + SECOND))
+        assert lane.drain() == [[1], [2]]
+
+    def test_an_album_of_somebody_else_and_a_word_before_it_are_turns_of_their_own(self):
+        lane = self.busy()
+        lane.send(arrival())
+        lane.send(photo(at=AT + SECOND, grouped=True))
+        lane.send(photo("bob", at=AT + SECOND, grouped=True))
+        assert lane.drain() == [[1], [2], [3], [4]]
+
+    def test_an_album_does_not_wait_for_ever(self):
+        lane = Lane(BusyRules())
+        for number in range(12):
+            lane.send(photo(at=AT + number * SECOND, grouped=True))
+        assert [len(turn) for turn in lane.drain()] == [11, 1]
 
     def test_an_album_does_not_interrupt_the_turn_of_its_own_first_picture(self):
         lane = self.busy(mode=BusyMode.INTERRUPT)
