@@ -26,11 +26,8 @@ from gateway_sessions.adapters.webhooks.http_client import ApiClient
 from gateway_sessions.adapters.webhooks.platform import WebhookPlatform
 from gateway_sessions.adapters.webhooks.sender import ApiSender
 from gateway_sessions.adapters.webhooks.server import WebhookPort, WebhookServer
-from gateway_sessions.core.delivery.outbound_messages import (
-    AdapterCapabilities,
-    OutboundMessage,
-    ReplyTarget,
-)
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,

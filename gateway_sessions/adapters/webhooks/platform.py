@@ -18,11 +18,8 @@ from typing import ClassVar, Final, TypeAlias
 from gateway_sessions.adapters._http import Request, Response
 from gateway_sessions.adapters.webhooks.api_calls import ApiCall, CallOutcome, PlatformAnswer
 from gateway_sessions.adapters.webhooks.events import WebhookEvent
-from gateway_sessions.core.delivery.outbound_messages import (
-    AdapterCapabilities,
-    OutboundMessage,
-    ReplyTarget,
-)
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.inbound import Receipt
 from gateway_sessions.errors import DeliveryRefusedError
 
