@@ -133,11 +133,12 @@ class WebhookEngine:
                 return False
             try:
                 answer = await self._parts.fetch(call)
-                self._fetched_at[call.url] = self._parts.clock.now()
                 self._platform.learn(call, answer, now)
             except (OSError, ValueError) as error:
                 self._log_not_taken(f"{call.name or 'a call'} for its verification failed ({error})")
                 raise _NotTakenError from error
+            # Only now: after a failure nobody knows who is genuine, so the next request asks again.
+            self._fetched_at[call.url] = self._parts.clock.now()
             return True
 
     # What does it tell?
