@@ -163,22 +163,26 @@ class WebhookAdapter:
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
     ) -> str | None:
         """Send a message and return its id: the first one, if it takes several."""
+        self._check_connected()
         calls = self._rules.render(message, target, idempotency_key=idempotency_key)
         ids = await self._sender.send(calls, idempotency_key=idempotency_key)
         return ids[0] if ids else None
 
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
         """Let a message say something else, if the platform can."""
+        self._check_connected()
         await self._sender.call(self._rules.render_edit(message, target, message_id))
 
     async def typing(self, target: ReplyTarget) -> None:
         """Show that an answer is being made, if the platform can."""
+        self._check_connected()
         call = self._rules.render_typing(target)
         if call is not None:
             await self._sender.call(call)
 
     async def make(self, call: ApiCall) -> object:
         """Make a call of the platform's API with the account's token, and return the JSON of its answer."""
+        self._check_connected()
         return (await self._sender.call(call)).json
 
     async def download(self, call: ApiCall, *, most: int) -> bytes:
@@ -186,7 +190,13 @@ class WebhookAdapter:
 
         `InvalidInputError` if it is larger or not there.
         """
+        self._check_connected()
         return await self._client.download(await self._sender.authorized(call), most=most)
+
+    def _check_connected(self) -> None:
+        # Connections that are opened after the end of `connect` would be closed by nobody.
+        if self._engine is None:
+            raise AdapterUnavailableError(self.platform, "is not connected")
 
 
 def _as_plain(value: object) -> object:

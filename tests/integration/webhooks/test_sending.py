@@ -294,3 +294,8 @@ async def test_a_slow_answer_is_waited_for(fake: FakeExample, adapter: WebhookAd
     fake.faults.plan(Delay(0.2))
     assert await adapter.send(ANN, HELLO, idempotency_key="1") == "s1"
     assert time.monotonic() - begun > 0.1
+
+
+async def test_nothing_is_sent_without_a_connection(fake: FakeExample):
+    with pytest.raises(AdapterUnavailableError, match="example: is not connected"):
+        await WebhookAdapter(ExampleRules(fake.url)).send(ANN, HELLO, idempotency_key="k")
