@@ -9,6 +9,7 @@
     │   ├── TitleTakenError             another session of that owner has it
     │   ├── AmbiguousSessionError       a text that means several sessions
     │   ├── InvalidPolicyError
+    │   ├── UnknownTargetError          nobody can be addressed by that name
     │   ├── NotGivenUpError             no dead letter with that number can be retried
     │   └── ConfigError                 all problems of a configuration at once
     ├── InvalidTransitionError          a state does not allow an event
@@ -21,6 +22,8 @@
     ├── TurnEndedError                  a turn can be ended only once
     ├── FencedError                     a turn that was stopped or overtaken may not write any more
     ├── NoTurnError                     `current_turn()` was called where no turn runs
+    ├── NotAcceptedError                a message that was asked was refused
+    ├── UnansweredError                 the turn of a message that was asked gave no answer
     ├── CancelledItselfError            foreign code ended by a cancellation that nobody asked for
     ├── NothingToUndoError
     ├── StorageError
@@ -70,64 +73,21 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 __all__ = [
-    "AdapterError",
-    "AdapterUnavailableError",
-    "AliasUnknownError",
-    "AmbiguousSessionError",
-    "BrokenProviderError",
-    "CancelledItselfError",
-    "ConfigError",
-    "ConfigProblem",
-    "ContextTooLongError",
-    "ControlError",
-    "DeliveryRefusedError",
-    "EventLoopRunningError",
-    "FencedError",
-    "ForeignDatabaseError",
-    "GatewaySessionsError",
-    "HermesDatabaseError",
-    "InvalidInputError",
-    "InvalidPolicyError",
-    "InvalidSessionIdError",
-    "InvalidSnapshotError",
-    "InvalidSourceError",
-    "InvalidTitleError",
-    "InvalidTransitionError",
-    "MigrationError",
-    "MissingRightError",
-    "ModelAnswerError",
-    "ModelError",
-    "ModelRefusedError",
-    "ModelUnavailableError",
-    "NoStoreError",
-    "NoTurnError",
-    "NodeSilentError",
-    "NotGivenUpError",
-    "NothingToUndoError",
-    "OperatorsTaskError",
-    "RateLimitedError",
-    "SchemaTooNewError",
-    "SchemaTooOldError",
-    "SentBeforeErasureError",
-    "SessionBusyError",
-    "SessionCandidate",
-    "SessionEndedError",
-    "SessionNotFoundError",
-    "SessionOnLaneError",
-    "SnapshotError",
-    "StorageCorruptError",
-    "StorageError",
-    "StorageFullError",
-    "StorageLockedError",
-    "StorageUnavailableError",
-    "StoreBusyError",
-    "StoreStoppedError",
-    "TitleTakenError",
-    "TurnEndedError",
-    "UnidentifiedSourceError",
-    "UnknownProviderError",
+    "AdapterError", "AdapterUnavailableError", "AliasUnknownError", "AmbiguousSessionError",
+    "BrokenProviderError", "CancelledItselfError", "ConfigError", "ConfigProblem", "ContextTooLongError",
+    "ControlError", "DeliveryRefusedError", "EventLoopRunningError", "FencedError", "ForeignDatabaseError",
+    "GatewaySessionsError", "HermesDatabaseError", "InvalidInputError", "InvalidPolicyError",
+    "InvalidSessionIdError", "InvalidSnapshotError", "InvalidSourceError", "InvalidTitleError",
+    "InvalidTransitionError", "MigrationError", "MissingRightError", "ModelAnswerError", "ModelError",
+    "ModelRefusedError", "ModelUnavailableError", "NoStoreError", "NoTurnError", "NodeSilentError",
+    "NotAcceptedError", "NotGivenUpError", "NothingToUndoError", "OperatorsTaskError", "RateLimitedError",
+    "SchemaTooNewError", "SchemaTooOldError", "SentBeforeErasureError", "SessionBusyError",
+    "SessionCandidate", "SessionEndedError", "SessionNotFoundError", "SessionOnLaneError", "SnapshotError",
+    "StorageCorruptError", "StorageError", "StorageFullError", "StorageLockedError",
+    "StorageUnavailableError", "StoreBusyError", "StoreStoppedError", "TitleTakenError", "TurnEndedError",
+    "UnansweredError", "UnidentifiedSourceError", "UnknownProviderError", "UnknownTargetError",
     "UnsupportedStorageError",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +198,17 @@ class InvalidPolicyError(InvalidInputError):
         super().__init__(f"reset policy: {field} = {value!r} {problem}")
 
 
+class UnknownTargetError(InvalidInputError):
+    """Raised when a target names no place that the gateway can reach; `known` are those that it can."""
+
+    def __init__(self, target: str, known: Sequence[str], problem: str) -> None:
+        self.target = target
+        self.known = tuple(known)
+        self.problem = problem
+        can = ", ".join(known) if known else "nothing, as the gateway has no adapters"
+        super().__init__(f"{target!r} cannot be addressed: {problem}; what can be addressed: {can}")
+
+
 class NotGivenUpError(InvalidInputError):
     """A retry was asked for, and nothing of that number was given up, or its retry runs already."""
 
@@ -324,6 +295,28 @@ class NoTurnError(GatewaySessionsError, LookupError):
 
     def __init__(self) -> None:
         super().__init__("no turn runs here: current_turn() is for agents and what they call")
+
+
+class NotAcceptedError(GatewaySessionsError):
+    """Raised when a message that was asked was refused; `retry_after`: seconds after which to try again."""
+
+    def __init__(self, reason: str, text: str, retry_after: float | None = None) -> None:
+        self.reason = reason
+        self.text = text
+        self.retry_after = retry_after
+        super().__init__(f"the message was refused ({reason}): {text}")
+
+
+class UnansweredError(GatewaySessionsError):
+    """Raised when the turn of a message ended without an answer: it failed, was stopped or was cancelled."""
+
+    def __init__(self, session_key: str, seq: int, outcome: str, problem: str | None = None) -> None:
+        self.session_key = session_key
+        self.seq = seq
+        self.outcome = outcome
+        self.problem = problem
+        why = f": {problem}" if problem else ""
+        super().__init__(f"message {seq} of {session_key} was not answered ({outcome}){why}")
 
 
 class CancelledItselfError(GatewaySessionsError):

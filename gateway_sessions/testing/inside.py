@@ -6,6 +6,7 @@ Neither programs nor those who run the contracts need these names, and no releas
 from gateway_sessions.core.delivery.message_parts import split_message
 from gateway_sessions.core.delivery.outbound_messages import Growing
 from gateway_sessions.core.delivery.retry_policy import SendFailure, classify_failure
+from gateway_sessions.core.delivery.schedules import RunPlan, plan_run
 from gateway_sessions.core.export.session_members import ESTABLISHED
 from gateway_sessions.core.identity.account_lane_assignment import LaneChoice
 from gateway_sessions.core.identity.keys import key_at_account, session_owner
@@ -19,7 +20,15 @@ from gateway_sessions.runtime.queue.admission import LocalLane
 from gateway_sessions.runtime.queue.listener import QueueListener
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.storage.tables.lanes import load_lane, put_lane
-from gateway_sessions.storage.transactions.queue import admit, clock_set_back, edits, outbox, waiting
+from gateway_sessions.storage.transactions.queue import (
+    admit,
+    answers,
+    clock_set_back,
+    edits,
+    outbox,
+    schedules,
+    waiting,
+)
 from gateway_sessions.storage.transactions.queue.admit import NotedItem, RunningTurnFacts
 from gateway_sessions.storage.transactions.queue.claim import transcript_version
 from gateway_sessions.storage.transactions.queue.edits import EditResult
@@ -42,12 +51,14 @@ __all__ = [
     "NotedItem",
     "Outcome",
     "QueueListener",
+    "RunPlan",
     "RunningTurnFacts",
     "SendFailure",
     "SentReply",
     "Transaction",
     "add_usage_sums",
     "admit",
+    "answers",
     "classify_failure",
     "clock_set_back",
     "consistency",
@@ -61,8 +72,10 @@ __all__ = [
     "make_usage",
     "mark_sent",
     "outbox",
+    "plan_run",
     "put_lane",
     "queue_of",
+    "schedules",
     "session_owner",
     "split_message",
     "status",

@@ -7,6 +7,9 @@
 - ``outbound_messages``: Replies of agents, outbound messages and their targets.
 - ``retry_policy``: The plan after a send that failed or may have failed: retry, resend marked as a repeat,
   or give up.
-- ``text_splitting``: Cutting of a text that exceeds a platform's limit at paragraphs, lines and words, code
-  blocks intact.
+- ``schedules``: Schedules: what the gateway says or begins by itself, when, and what becomes of missed times.
+- ``targets``: Names of targets: the words by which agents and programs say where an unprompted message
+  goes.
+- ``text_splitting``: Cutting of a text that exceeds a platform's limit at paragraphs, lines and words,
+  code blocks intact.
 """

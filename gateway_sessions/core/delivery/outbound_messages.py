@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr
 
 from gateway_sessions.core.checks import check_items, check_types, field_types, plain_text
 from gateway_sessions.core.identity.source import SessionSource
-from gateway_sessions.core.queue.inbound import Attachment, InboundMessage
+from gateway_sessions.core.queue.inbound import OWN_IDS, Attachment, InboundMessage
 from gateway_sessions.core.storable_text import check_choice, storable_text
 from gateway_sessions.core.transcript.messages import NO_EXTRA, Content, Message, Role, message_from
 from gateway_sessions.errors import InvalidInputError
@@ -53,7 +53,9 @@ class ReplyTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     def answering(cls, message: InboundMessage) -> ReplyTarget:
         """Return the target of a reply to a message."""
         target = cls.at(message.source, account=message.account)
-        return msgspec.structs.replace(target, reply_to=message.message_id, metadata=message.metadata)
+        own = (message.message_id or "").startswith(OWN_IDS)  # no platform knows them, and none must be asked
+        reply_to = None if own else message.message_id
+        return msgspec.structs.replace(target, reply_to=reply_to, metadata=message.metadata)
 
     @classmethod
     def at(cls, source: SessionSource, *, account: str = "") -> ReplyTarget:

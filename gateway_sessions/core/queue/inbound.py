@@ -37,6 +37,8 @@ MAX_QUOTED: Final = 500
 """
 SEPARATOR: Final = "\x1f"
 """The character between the parts of an idempotency key; no identifier may hold it."""
+OWN_IDS: Final = "gateway:"
+"""The beginning of ids of messages that the gateway makes itself: no platform knows them."""
 NAME: Final = "name"
 """The extra member of a transcript row that holds the speaker's name."""
 ACTION: Final = "action"

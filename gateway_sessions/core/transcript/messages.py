@@ -24,6 +24,8 @@ Content: TypeAlias = str | list[Any] | dict[str, Any] | None
 NO_EXTRA: Final[Mapping[str, Any]] = MappingProxyType({})
 STEERED: Final = "steered"
 """The extra member of a message that was steered into a running turn."""
+UNPROMPTED: Final = "unprompted"
+"""The extra member of a message that the gateway said by itself, in answer to nothing."""
 SEVERAL_IDS: Final = "platform_message_ids"
 """The extra member with the platform's ids of the messages that the row was made of, if there are several."""
 MICROS: Final = 1_000_000

@@ -11,6 +11,7 @@ So one pass over the messages ensures:
 - a turn without an answer is followed by an assistant row that says so, and never joins the next turn;
 - successive assistant rows become one, and the first row is always a user's;
 - a message that was steered into a running turn stands where it was said, and interrupts nothing;
+- what the gateway said by itself while calls ran stands behind their results;
 - a message that was only observed in a room becomes a quotation in the next turn addressed to the agent.
 
 A conversation that is valid already comes out unchanged.
@@ -28,7 +29,15 @@ from typing import Any, Final, TypeAlias, cast
 import msgspec
 
 from gateway_sessions.core.display_text import prefix_with_name
-from gateway_sessions.core.transcript.messages import STEERED, Content, Message, ModelMessage, Role, text_of
+from gateway_sessions.core.transcript.messages import (
+    STEERED,
+    UNPROMPTED,
+    Content,
+    Message,
+    ModelMessage,
+    Role,
+    text_of,
+)
 
 Chat: TypeAlias = dict[str, Any]
 """One row of a conversation, as chat programs and providers pass it on."""
@@ -84,7 +93,7 @@ def prepend_overheard(overheard: Sequence[StoredMessage], content: Content) -> C
 class _HistoryBuilder:
     """A conversation in the making."""
 
-    __slots__ = ("_at", "_overheard", "_rows", "_unanswered", "_unnamed")
+    __slots__ = ("_at", "_held", "_overheard", "_rows", "_unanswered", "_unnamed")
 
     def __init__(self) -> None:
         self._rows: list[Chat] = []
@@ -97,6 +106,8 @@ class _HistoryBuilder:
         self._at = 0
         """The position of their next result."""
         self._overheard: list[StoredMessage] = []
+        self._held: list[StoredMessage] = []
+        """What was said unprompted while calls ran: it waits for their results."""
 
     def add_message(self, message: StoredMessage) -> None:
         role = message.role
@@ -132,6 +143,9 @@ class _HistoryBuilder:
 
     def _add_assistant_row(self, message: StoredMessage) -> None:
         if self._unanswered:
+            if message.extra and message.extra.get(UNPROMPTED):
+                self._held.append(message)
+                return
             self._replace_missing_results()
         row = _assistant_row(message)
         calls = row.get("tool_calls")
@@ -170,6 +184,13 @@ class _HistoryBuilder:
             row["tool_name"] = message.tool_name
         self._rows.insert(self._at, row)
         self._at += 1
+        if not self._unanswered:
+            self._add_held()
+
+    def _add_held(self) -> None:
+        held, self._held = self._held, []
+        for message in held:
+            self._add_assistant_row(message)
 
     def _replace_missing_results(self) -> None:
         for call_id, tool in self._unanswered.items():
@@ -180,6 +201,7 @@ class _HistoryBuilder:
             self._at += 1
         self._unanswered = {}
         self._unnamed = []
+        self._add_held()
 
 
 def _row_of_message(message: StoredMessage) -> Chat:

@@ -24,6 +24,8 @@
   crash.
 - ``turn_signals``: Signals to a running turn in this process or on another node: interrupt, roll back,
   steer.
+- ``unprompted``: What a gateway does without a message of a person: it says something, begins turns by
+  itself, or asks.
 - ``watchdog``: The duty that stops turns past their deadline or without progress, and shows the typing
   indicator.
 """

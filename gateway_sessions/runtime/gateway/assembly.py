@@ -26,6 +26,7 @@ from gateway_sessions.runtime.gateway.observers import Observers
 from gateway_sessions.runtime.gateway.runner import TurnRunner, TurnTasks
 from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.gateway.turn_signals import TurnSignals
+from gateway_sessions.runtime.gateway.unprompted.parts import UnpromptedParts
 from gateway_sessions.runtime.gateway.watchdog import Watchdog
 from gateway_sessions.runtime.queue.edits import EditListener
 from gateway_sessions.runtime.queue.turn import GatewayTurn
@@ -79,6 +80,7 @@ class GatewayParts:
             host, tasks, self._by_account, notices.tell_of_receipt, self.lanes.notify_watchers, busy
         )
         self.intake: MessageIntake = self._make_intake(notices)
+        self.unprompted: UnpromptedParts = self._make_unprompted()
         self.farewells: Farewells = self._make_farewells()
         self.listener: GatewayListener = GatewayListener(
             self.lanes,
@@ -91,7 +93,8 @@ class GatewayParts:
     def start_duties(self) -> None:
         """Begin all duties. The tasks of turns come first, because every other duty may begin turns."""
         deliveries = [delivery.run for delivery in self.deliveries]
-        duties = [self.turn_tasks.run, self.lanes.run, self.agents.run, self._watchdog.run, *deliveries]
+        own = [self.turn_tasks.run, self.lanes.run, self.agents.run, self._watchdog.run]
+        duties = [*own, *deliveries, self.unprompted.schedules.run]
         for duty in duties:
             self._tasks.start_soon(duty)
         if self._cluster is not None:
@@ -167,6 +170,15 @@ class GatewayParts:
             edit_listener=EditListener(self.turn_signals.tell_of_edit, self.agents.evict),
             turn_signals=self.turn_signals,
             notices=notices,
+        )
+
+    def _make_unprompted(self) -> UnpromptedParts:
+        return UnpromptedParts(
+            self._host,
+            self._by_account,
+            self.intake.admit,
+            only=self._options.lanes,
+            is_leaving=lambda: self.lanes.stopped,
         )
 
     def _make_farewells(self) -> Farewells:

@@ -6,7 +6,7 @@ import logging
 import signal
 from collections.abc import Awaitable, Iterable
 from contextlib import AsyncExitStack
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, Self
 
 import anyio
@@ -27,6 +27,9 @@ from gateway_sessions.runtime.gateway.commands.protocol import Allowed, Command,
 from gateway_sessions.runtime.gateway.connections import adapters_by_account
 from gateway_sessions.runtime.gateway.observers import AfterTurn, Observers, OnMessage, OnTurn
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
+from gateway_sessions.runtime.gateway.unprompted.questions import TurnAnswer
+from gateway_sessions.runtime.gateway.unprompted.schedules import Schedules
+from gateway_sessions.runtime.gateway.unprompted.speaking import SayReceipt, Target, Words
 from gateway_sessions.runtime.observability.event_stream import Events
 from gateway_sessions.runtime.store.open_store import queue_of
 from gateway_sessions.runtime.store.store import SessionStore
@@ -142,6 +145,59 @@ class Gateway(Resource):
         with self._calls.count_call():
             return await self._parts.commands.run_for_program(source, text)
 
+    async def ask(
+        self,
+        message: InboundMessage,
+        *,
+        timeout: timedelta | None = None,  # noqa: ASYNC109 -- by the clock of the store, which a scope is not
+    ) -> TurnAnswer:
+        """Submit a message and wait for the answer of its turn, which is also sent to its place.
+
+        A message that was asked before waits for the same answer, or gets it. `NotAcceptedError` if it is
+        refused, `UnansweredError` if its turn fails, is stopped or is cancelled, and `TimeoutError` after
+        *timeout*: the turn goes on all the same.
+        """
+        self._check_running()
+        check_message(message)
+        return await self._parts.unprompted.questions.ask(message, self.submit, within=timeout)
+
+    # What the gateway says by itself
+
+    async def say(
+        self,
+        target: Target,
+        message: Words,
+        *,
+        when: datetime | None = None,
+        idempotency_key: str | None = None,
+    ) -> SayReceipt:
+        """Say something that answers no message. Once this returns, it is durable and will be sent.
+
+        *target* is a name as a session's prompt gives it (`origin`, a platform with a home channel,
+        `platform:chat_id`), the source of messages, or a reply's target; `UnknownTargetError` says what can
+        be addressed. The session there, if there is one, remembers what was said. With *when* it waits for
+        that time, through restarts as well. What was said under an *idempotency_key* is not said again.
+        """
+        self._check_running()
+        with self._calls.count_call():
+            return await self._parts.unprompted.speaker.say(
+                target, message, when=when, idempotency_key=idempotency_key
+            )
+
+    async def cancel_said(self, said_id: str) -> bool:
+        """Cancel a message that waits for its time, by the id of its receipt; False if its time has come."""
+        self._check_running()
+        with self._calls.count_call():
+            return await self._parts.unprompted.speaker.cancel(said_id)
+
+    @property
+    def schedules(self) -> Schedules:
+        """The schedules: what the gateway says or begins by itself, again and again or at a time."""
+        self._check_running()
+        return self._parts.unprompted.schedules
+
+    # Its end
+
     async def drain(self, within: timedelta | None = None) -> bool:
         """Begin no more turns; wait for running turns and replies on their way. False if that took too long.
 
@@ -217,6 +273,7 @@ class Gateway(Resource):
         self._parts.lanes.look_for_ready_turns()
         for delivery in self._parts.deliveries:
             delivery.look_for_due_replies()
+        self._parts.unprompted.schedules.look_soon()
 
     def running_turn(self, session_key: str) -> RunningTurn | None:
         """Return the turn that runs on a lane in this process; None if none runs."""

@@ -52,6 +52,7 @@ class EventKind(StrEnum):
     TRANSITION = "transition"
     BUDGET_WARNING = "budget.warning"
     BUDGET_STOP = "budget.stop"
+    SCHEDULE_RAN = "schedule.ran"
     ADAPTER_CONNECTED = "adapter.connected"
     ADAPTER_LOST = "adapter.lost"
     MISSED = "events.missed"

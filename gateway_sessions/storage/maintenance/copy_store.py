@@ -53,6 +53,7 @@ _TOLD_IF_ANY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "lanes": ("lane",),
         "inbox": ("accepted message",),
         "outbox": ("reply", "replies"),
+        "schedules": ("schedule",),
         "usage_events": ("use of models", "uses of models"),
     }
 )

@@ -55,20 +55,24 @@ def write_facts(home: Path, **values: int) -> None:
         connection.commit()
 
 
+NEWER = SHIPPED[-1].version + 1
+"""A schema that this program does not know."""
+
+
 def tables(home: Path, name: str = "sessions.db") -> set[str]:
     return {row[0] for row in execute_sql(home / name, "SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 async def test_a_newer_database_that_we_cannot_read_is_left_byte_for_byte(home: Path):
-    write_facts(home, schema_version=9, readable_from=8)
+    write_facts(home, schema_version=NEWER + 1, readable_from=NEWER)
     before = (home / "sessions.db").read_bytes()
     with pytest.raises(SchemaTooNewError, match="install a newer gateway_sessions") as refused:
         async with SessionStore.open(home):
             pass
-    assert (refused.value.readable_from, refused.value.ours) == (8, SHIPPED[-1].version)
+    assert (refused.value.readable_from, refused.value.ours) == (NEWER, SHIPPED[-1].version)
     assert (home / "sessions.db").read_bytes() == before
     assert not list(home.glob("*.bak.*"))
-    assert not (home / "sessions.db.v9.bak").exists()
+    assert not (home / f"sessions.db.v{NEWER + 1}.bak").exists()
 
 
 async def test_a_newer_database_that_we_can_read_is_used_and_not_taken_back(home: Path):
@@ -77,7 +81,7 @@ async def test_a_newer_database_that_we_can_read_is_used_and_not_taken_back(home
         assert await store.peek_session_id(key("a")) is not None
         await store.get_or_create_session(source("b"))
     assert facts(home)["schema_version"] == 9
-    assert not (home / "sessions.db.v9.bak").exists()
+    assert not (home / f"sessions.db.v{NEWER + 1}.bak").exists()
 
 
 async def test_a_new_database_takes_all_steps_and_needs_no_copy(tmp_path: Path):

@@ -58,6 +58,11 @@ FROM inbox WHERE item_id > ? ORDER BY item_id LIMIT ?
 SELECT reply_id, platform, account, state, created_at, next_try_at, settled_at, target, content
 FROM outbox WHERE reply_id > ? ORDER BY reply_id LIMIT ?
 
+-- name: forms_of_schedules
+-- What of schedules has to be read in one way only.
+SELECT name, session_key, state, due_at, last_at, created_at, settled_at, task, timing
+FROM schedules WHERE name > ? ORDER BY name LIMIT ?
+
 -- name: highest_epoch
 -- Of the openings of which anything is left.
 SELECT max(epoch) FROM (

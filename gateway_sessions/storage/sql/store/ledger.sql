@@ -2,6 +2,10 @@
 -- The lane and seq of a platform event that was accepted before.
 SELECT session_key, seq FROM inbox WHERE event = ?
 
+-- name: outcome_of_event
+-- What became of a platform event that was accepted.
+SELECT session_key, outcome, problem FROM inbox WHERE event = ?
+
 -- name: waiting_events
 -- The newest events of platforms that were accepted and have not had their turn.
 SELECT event, seq, session_key FROM inbox WHERE outcome IS NULL AND event IS NOT NULL ORDER BY item_id DESC LIMIT ?
@@ -254,6 +258,7 @@ WHERE session_key = ? AND outcome = 'dead' AND (seq = ? OR merged_into = ?)
 SELECT min(settled_at) FROM (
     SELECT min(settled_at) AS settled_at FROM inbox WHERE outcome IS NOT NULL AND outcome <> 'dead'
     UNION ALL SELECT min(settled_at) FROM outbox WHERE state = 'sent'
+    UNION ALL SELECT min(settled_at) FROM schedules WHERE state = 'done'
 ) AS settled
 
 -- name: transcript_version

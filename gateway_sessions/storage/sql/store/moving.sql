@@ -206,6 +206,21 @@ FROM outbox WHERE reply_id > ? ORDER BY reply_id LIMIT ?
 INSERT INTO outbox ({columns_of_outbox})
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
+-- fragment: columns_of_schedules
+-- All of them, the key first.
+name, kind, session_key, owner, platform, account, task, timing, state, due_at, last_at, runs, version, created_at,
+settled_at, problem
+
+-- name: move_out_schedules
+-- Schedules in the order of their keys, from behind one on.
+SELECT {columns_of_schedules}
+FROM schedules WHERE name > ? ORDER BY name LIMIT ?
+
+-- name: move_in_schedules
+-- A schedule as it was elsewhere.
+INSERT INTO schedules ({columns_of_schedules})
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
 -- name: rows_of_tables
 -- How much there is of everything.
 SELECT 'lanes', count(*) FROM lanes
@@ -222,6 +237,7 @@ UNION ALL SELECT 'index_changes', count(*) FROM index_changes
 UNION ALL SELECT 'tombstones', count(*) FROM tombstones
 UNION ALL SELECT 'inbox', count(*) FROM inbox
 UNION ALL SELECT 'outbox', count(*) FROM outbox
+UNION ALL SELECT 'schedules', count(*) FROM schedules
 
 -- name: all_facts
 -- All facts about the store.

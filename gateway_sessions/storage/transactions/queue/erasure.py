@@ -33,6 +33,7 @@ from gateway_sessions.storage.tables.lanes import (
 )
 from gateway_sessions.storage.tables.sql_files import row_of
 from gateway_sessions.storage.tables.statements import move_statement
+from gateway_sessions.storage.transactions.queue.schedules import export_schedules_of_person
 from gateway_sessions.storage.transactions.transcripts import rewrite
 
 PAGE: Final = 500
@@ -106,6 +107,10 @@ def erase_settled(
     ((replies,),) = yield move_statement("delete_replies_of_person", ReplyEvent.ERASED, params=whose)
     if replies:
         return Counter(outbox=replies)
+    listed = msgspec.json.encode(list(lanes)).decode()
+    ((schedules,),) = yield Statement("delete_schedules_of_person", (until, subject.owner, listed))
+    if schedules:
+        return Counter(schedules=schedules)
     items = [ItemOfPerson(*row) for row in (yield Statement("items_of_person_until", whose))]
     return (yield from _delete_items(items, lanes, ids))
 
@@ -126,6 +131,8 @@ def export_queue_of_person(
             "message": decode_json(f"a reply on lane {reply.session_key!r}", reply.content, object),
         }
         found[reply.session_key]["replies"].append(owed)
+    for session_key, schedules in (yield from export_schedules_of_person(subject.owner, lanes)).items():
+        found[session_key]["schedules"] = schedules
     return dict(found)
 
 

@@ -258,7 +258,8 @@ def forget_settled(before: datetime) -> Transaction[int]:
     until = (first_change_id(before, 0), to_micros(before), FORGET_AT_ONCE)
     ((items,),) = yield move_statement("forget_items", ItemEvent.FORGOTTEN, params=until)
     ((replies,),) = yield move_statement("forget_replies", ReplyEvent.FORGOTTEN, params=until)
-    return int(items + replies)
+    ((schedules,),) = yield Statement("forget_schedules", (to_micros(before),))
+    return int(items + replies + schedules)
 
 
 def first_settled() -> Transaction[datetime | None]:

@@ -138,6 +138,9 @@ def _rename_lane(change: Change, old: str, account: str) -> Transaction[None]:
         yield Statement(f"give_{table}", (now, old))
     for (owner,) in (yield Statement("owners_in_queue", (old,))):
         yield Statement("give_items", (now, owner_at_account(owner, account), old, owner))
+    for (owner,) in (yield Statement("schedule_owners", (old,))):
+        there = (now, owner_at_account(owner, account), account)
+        yield Statement("give_schedules", (*there, old, owner))
     yield Statement("give_lane", (now, old))
     if entry is None:
         return

@@ -47,6 +47,7 @@ BEGINNINGS: Final[Mapping[str, Key]] = MappingProxyType(
         "tombstones": ("",),
         "inbox": (LOWEST,),
         "outbox": (LOWEST,),
+        "schedules": ("",),
     }
 )
 """Every table but those of facts and of nodes, with a key below its first one."""

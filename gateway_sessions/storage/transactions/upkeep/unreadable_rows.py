@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.schedules import ScheduleState, Timing
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.state_machine import (
@@ -170,6 +171,12 @@ def _give_up_hook_call(column: str, _: Values, __: RepairContext) -> Remedy:
     return Remedy({column: "{}", "state": "dead", "last_error": SET_ASIDE})
 
 
+def _end_schedule(column: str, _: Values, circumstances: RepairContext) -> Remedy:
+    """End a schedule of which nobody knows what it says, or when."""
+    ended = {"state": str(ScheduleState.DONE), "settled_at": to_micros(circumstances.now), "due_at": None}
+    return Remedy({column: None, **ended, "problem": SET_ASIDE})
+
+
 def _restore_record(column: str, row: Values, circumstances: RepairContext) -> Remedy:
     """Return the record that sessions.json shows for the same session; else an empty one that begins now."""
     if (known := _entry_in_snapshot(row, circumstances)) is not None:
@@ -307,6 +314,21 @@ TABLES: Final[Mapping[str, CheckedTable]] = MappingProxyType(
                 "settled_at": _INSTANT,
                 "target": ColumnForm(msgspec.json.Decoder(ReplyTarget).decode, _give_up_reply),
                 "content": ColumnForm(msgspec.json.Decoder(OutboundMessage).decode, _give_up_reply),
+            },
+        ),
+        "schedules": CheckedTable(
+            (
+                *("name", "session_key", "state", "due_at", "last_at"),
+                *("created_at", "settled_at", "task", "timing"),
+            ),
+            {
+                "state": ColumnForm(ScheduleState, _constant_remedy(ScheduleState.PAUSED)),
+                "due_at": _INSTANT,
+                "last_at": _INSTANT,
+                "created_at": _INSTANT,
+                "settled_at": _INSTANT,
+                "task": ColumnForm(msgspec.json.Decoder(dict[str, Any]).decode, _end_schedule),
+                "timing": ColumnForm(msgspec.json.Decoder(Timing).decode, _end_schedule),
             },
         ),
     }

@@ -10,6 +10,8 @@
 - ``endings``: Contract tests of turns that fail, are stopped, rolled back, released or steered.
 - ``growing_replies``: Contract tests of growing replies across tries of a turn.
 - ``restarts``: Contract tests of recovery after a restart, and of the erasure of queued messages.
+- ``schedules``: Contract tests of schedules and unprompted messages: once for each name and time,
+  remembered, forgotten.
 - ``turns``: Contract tests of claims and tries: one turn on a lane, in order, only its token may write.
 - ``waiting``: Contract tests of changes to waiting messages: list, cancel, move, edit, forget.
 """

@@ -10,6 +10,7 @@ from gateway_sessions.testing.contract.queue.edits import ChangedContract
 from gateway_sessions.testing.contract.queue.endings import EndingsContract, SteeringContract
 from gateway_sessions.testing.contract.queue.growing_replies import GrowingContract
 from gateway_sessions.testing.contract.queue.restarts import ErasedLanesContract, LedgerRestartsContract
+from gateway_sessions.testing.contract.queue.schedules import AnswersContract, SchedulesContract
 from gateway_sessions.testing.contract.queue.turns import TriesContract, TurnsContract
 from gateway_sessions.testing.contract.queue.waiting import WaitingContract
 
@@ -29,5 +30,7 @@ class LedgerContract(
     LedgerRestartsContract,
     AccountsContract,
     TriesContract,
+    SchedulesContract,
+    AnswersContract,
 ):
     """All contract tests of the queue. Inherit from it, and give it the fixture `open_store`."""
