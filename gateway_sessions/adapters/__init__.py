@@ -15,6 +15,8 @@ from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.protocol import (
     Adapter,
     AdapterMemory,
+    CommandMenuAdapter,
+    DraftingAdapter,
     FindingAdapter,
     RememberingAdapter,
     Submit,
@@ -38,6 +40,8 @@ __all__ = [
     "Attachment",
     "AttachmentKind",
     "Button",
+    "CommandMenuAdapter",
+    "DraftingAdapter",
     "FindingAdapter",
     "InboundMessage",
     "LengthUnit",

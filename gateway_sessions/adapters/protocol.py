@@ -7,12 +7,13 @@ what became of each single call.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
+from gateway_sessions.core.notices.command_replies import CommandHelp
 from gateway_sessions.core.queue.inbound import InboundMessage, Receipt
 
 Submit: TypeAlias = Callable[[InboundMessage], Awaitable[Receipt]]
@@ -102,6 +103,31 @@ class FindingAdapter(Protocol):
         The gateway asks before it sends a message again whose first send had no answer. Raise
         `DeliveryRefusedError` if this can never be found out: the message is sent again with a mark.
         """
+        ...
+
+
+@runtime_checkable
+class CommandMenuAdapter(Protocol):
+    """What an adapter has whose platform shows people a menu of commands."""
+
+    async def show_commands(self, commands: Sequence[CommandHelp]) -> None:
+        """Put these commands into the menu, in place of what is there.
+
+        The gateway calls this after it has connected. A failure is logged, and nothing else follows from it.
+        """
+        ...
+
+
+@runtime_checkable
+class DraftingAdapter(Protocol):
+    """What an adapter has whose platform shows a reply that is being written, before it is a message."""
+
+    def can_draft(self, target: ReplyTarget) -> bool:
+        """Return whether drafts are shown in that chat."""
+        ...
+
+    async def draft(self, target: ReplyTarget, message: OutboundMessage, *, key: str) -> None:
+        """Show how far the reply has come. Drafts of one key follow each other; a sent message ends them."""
         ...
 
 

@@ -38,6 +38,9 @@ class TelegramBench(AdapterBench):
     async def writes_unheard(self, text: str) -> None:
         self.fake.says("ann", text)
 
+    async def presses(self, label: str) -> None:
+        self.fake.presses("ann", label)
+
     async def delivers_again(self) -> bool:
         message = list(self.fake.chat_of("ann").messages.values())[-1]
         return await self.fake.is_taken(self.fake.chats.add_update("message", message))
@@ -74,4 +77,6 @@ def as_seen(fake: FakeTelegram, message: dict[str, Any]) -> str:
     files = [one for kind in KINDS if (one := message.get(kind))]
     files = [file[0] if isinstance(file, list) else file for file in files]
     shown = [f"{file.get('file_name')} {fake.files[file['file_id']].decode()}" for file in files]
-    return " ".join([str(message.get("text", message.get("caption", ""))), *shown])
+    rows = message.get("reply_markup", {}).get("inline_keyboard", [])
+    buttons = [str(button["text"]) for row in rows for button in row]
+    return " ".join([str(message.get("text", message.get("caption", ""))), *shown, *buttons])

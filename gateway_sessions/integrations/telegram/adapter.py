@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -25,9 +25,11 @@ from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilit
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.core.markdown.dialects import TELEGRAM
-from gateway_sessions.core.queue.inbound import Attachment
+from gateway_sessions.core.notices.command_replies import CommandHelp
+from gateway_sessions.core.queue.inbound import Attachment, InboundMessage
 from gateway_sessions.core.text_length import LengthUnit
 from gateway_sessions.errors import (
+    AdapterError,
     AdapterUnavailableError,
     DeliveryRefusedError,
     InvalidInputError,
@@ -40,12 +42,15 @@ from gateway_sessions.integrations.telegram.sending import (
     LONGEST_TEXT,
     SHOWN_ATTACHMENTS,
     BotCall,
+    call_that_drafts,
     call_that_edits,
     calls_that_show,
+    menu_of,
 )
 from gateway_sessions.integrations.telegram.updates import (
     ALLOWED_UPDATES,
     FILE,
+    PRESS,
     BotIdentity,
     GroupTalk,
     ReadingRules,
@@ -93,6 +98,7 @@ class TelegramAdapter:
             receives=ReceiveClass.CURSOR,
             edit=True,
             typing=True,
+            buttons=True,
             dialect=TELEGRAM,
             max_length=LONGEST_TEXT,
             length_unit=LengthUnit.UTF16,
@@ -190,8 +196,16 @@ class TelegramAdapter:
             message = read_update(update, ReadingRules(self.bot, self.name, self._groups))
             if message is not None:
                 await submit(message)
+                await self._end_press(message)
         except InvalidInputError as error:
             await self._set_aside(update, error)
+
+    async def _end_press(self, message: InboundMessage) -> None:
+        """Let a pressed button stop waiting; that is a hint and may fail."""
+        if message.action is not None and message.message_id is not None:
+            press = {"callback_query_id": message.message_id.removeprefix(PRESS)}
+            with suppress(AdapterError, OSError):
+                await self._call(BotCall("answerCallbackQuery", press))
 
     async def _is_handled(self, update: Update) -> bool:
         """Return whether a handler of the program's own took an update, well or badly."""
@@ -234,6 +248,18 @@ class TelegramAdapter:
         if target.thread_id is not None:
             place["message_thread_id"] = int(target.thread_id)
         await self._call(BotCall("sendChatAction", place))
+
+    async def show_commands(self, commands: Sequence[CommandHelp]) -> None:
+        """Put commands into the bot's menu."""
+        await self._call(BotCall("setMyCommands", {"commands": menu_of(commands)}))
+
+    def can_draft(self, target: ReplyTarget) -> bool:
+        """Return whether a chat shows drafts: private ones do."""
+        return target.chat_id.isdigit()
+
+    async def draft(self, target: ReplyTarget, message: OutboundMessage, *, key: str) -> None:
+        """Show how far a reply has come, for half a minute or until a message is sent."""
+        await self._call(call_that_drafts(target, message, key))
 
     async def fetch(self, attachment: Attachment, *, most: int = MOST_BYTES) -> bytes:
         """Return the content of an attachment that somebody sent; `InvalidInputError` if it is too large."""

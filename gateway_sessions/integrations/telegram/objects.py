@@ -90,6 +90,19 @@ class ApiQuote(msgspec.Struct, frozen=True):
     text: str
 
 
+class ApiButton(msgspec.Struct, frozen=True):
+    """A button below a message."""
+
+    text: str
+    callback_data: str = ""
+
+
+class ApiMarkup(msgspec.Struct, frozen=True):
+    """The buttons below a message, in rows."""
+
+    inline_keyboard: list[list[ApiButton]] = []
+
+
 class ApiMessage(msgspec.Struct, frozen=True):
     """A message."""
 
@@ -102,6 +115,7 @@ class ApiMessage(msgspec.Struct, frozen=True):
     is_topic_message: bool = False
     media_group_id: str | None = None
     reply_to_message: ApiMessage | None = None
+    reply_markup: ApiMarkup | None = None
     quote: ApiQuote | None = None
     text: str | None = None
     caption: str | None = None
@@ -134,12 +148,30 @@ class ApiMessage(msgspec.Struct, frozen=True):
         )
 
 
+class ApiPress(msgspec.Struct, frozen=True):
+    """A button that a person pressed."""
+
+    id: str
+    author: ApiUser = msgspec.field(name="from")
+    message: ApiMessage | None = None
+    """The message below which the button is; None for one that was sent through another chat."""
+    data: str = ""
+
+    @property
+    def label(self) -> str:
+        """The words on the button, if Telegram still tells them."""
+        markup = self.message.reply_markup if self.message is not None else None
+        buttons = [one for row in (markup.inline_keyboard if markup is not None else []) for one in row]
+        return next((one.text for one in buttons if one.callback_data == self.data), "")
+
+
 class ApiUpdate(msgspec.Struct, frozen=True):
     """An update."""
 
     update_id: int
     message: ApiMessage | None = None
     edited_message: ApiMessage | None = None
+    callback_query: ApiPress | None = None
 
 
 class ApiParameters(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ Nothing here waits or asks anybody. An update that cannot be read raises `Unread
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
@@ -28,10 +28,13 @@ from gateway_sessions.integrations.telegram.objects import (
     ApiEntity,
     ApiFile,
     ApiMessage,
+    ApiPress,
     ApiUpdate,
     ApiUser,
 )
 
+PRESS: Final = "press:"
+"""The beginning of the id of a message that is a pressed button."""
 FILE: Final = "telegram:"
 """The beginning of an attachment's address: behind it stands the id of the file, for this bot only."""
 ALLOWED_UPDATES: Final = ("message", "edited_message", "callback_query", "my_chat_member")
@@ -84,6 +87,8 @@ def read_update(update: Update, rules: ReadingRules) -> InboundMessage | None:
     """Return the message that an update brings; None if it brings none, or one for somebody else."""
     try:
         read = msgspec.convert(update, ApiUpdate)
+        if read.callback_query is not None:
+            return _pressed(read.callback_query, rules)
         message = read.message or read.edited_message
         if message is None or not _is_for(update, message, rules):
             return None
@@ -116,8 +121,30 @@ def _inbound(update: ApiUpdate, message: ApiMessage, rules: ReadingRules) -> Inb
         sent_at=datetime.fromtimestamp(message.date, UTC),
         attachments=attachments,
         reply_to=_reply_of(message, rules.bot),
-        metadata={"album": message.media_group_id} if message.media_group_id else {},
+        group_id=message.media_group_id,
+        metadata=_payload_of(text),
     )
+
+
+def _pressed(press: ApiPress, rules: ReadingRules) -> InboundMessage | None:
+    """Return the message that a pressed button is; None if nobody can tell where it was pressed."""
+    if press.message is None:
+        return None
+    source = _source_of(press.message, rules.account)
+    return InboundMessage(
+        source=replace(source, user_id=str(press.author.id), user_name=name_of(press.author), is_bot=False),
+        text=press.label or press.data,
+        message_id=f"{PRESS}{press.id}",
+        account=rules.account,
+        action=press.data,
+        reply_to=_reference_to(press.message, rules.bot),
+    )
+
+
+def _payload_of(text: str) -> dict[str, str]:
+    """Return what the link said by which a person came to the bot."""
+    command, _, payload = text.partition(" ")
+    return {"start": payload} if command == "/start" and payload else {}
 
 
 # Where and who
@@ -252,10 +279,15 @@ def _reply_of(message: ApiMessage, bot: BotIdentity) -> ReplyTo | None:
     answered = message.reply_to_message
     if answered is None or message.opens_topic:
         return None
+    reference = _reference_to(answered, bot)
+    return reference if message.quote is None else msgspec.structs.replace(reference, text=message.quote.text)
+
+
+def _reference_to(answered: ApiMessage, bot: BotIdentity) -> ReplyTo:
     author = answered.sender
     return ReplyTo(
         message_id=str(answered.message_id),
-        text=(message.quote.text if message.quote else _text_of(answered)) or None,
+        text=_text_of(answered) or None,
         author_id=str(author.id) if author is not None else None,
         author_name=name_of(author) or None if author is not None else None,
         own=_wrote(answered, bot),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import anyio
@@ -13,14 +14,18 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions._process.background import is_block_cancelled
 from gateway_sessions._process.retry import Backoff
-from gateway_sessions.adapters.protocol import Adapter, FindingAdapter, Submit
+from gateway_sessions.adapters.protocol import Adapter, CommandMenuAdapter, FindingAdapter, Submit
+from gateway_sessions.core.notices.command_replies import CommandHelp
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.observability.event_stream import EventKind, Events
+from gateway_sessions.runtime.user_code import problem_within
 
 logger: Final = logging.getLogger(__name__)
 
 BACKOFF: Final = Backoff(timedelta(seconds=1), timedelta(minutes=1))
+MENU: Final = timedelta(seconds=30)
+"""The time that a platform may take to set its menu of commands: nobody waits for that."""
 PATIENCE: Final = timedelta(seconds=10)
 """The time for which a gateway that starts waits for its adapters; then it begins without the slow ones."""
 
@@ -32,11 +37,15 @@ class Connections:
         self._clock = clock
         self._events = events
         self._tried: list[anyio.Event] = []
+        self._commands: Sequence[CommandHelp] = ()
         self.platforms: set[str] = set()
         """The platforms that have been connected; one that is away for a while stays in the set."""
 
-    def connect_all(self, tasks: TaskGroup, adapters: Iterable[Adapter], submit: Submit) -> None:
-        """Connect all adapters in *tasks*, and keep them connected."""
+    def connect_all(
+        self, tasks: TaskGroup, adapters: Iterable[Adapter], submit: Submit, commands: Sequence[CommandHelp]
+    ) -> None:
+        """Connect all adapters in *tasks*, and keep them connected; menus show the *commands*."""
+        self._commands = commands
         for adapter in adapters:
             tried = anyio.Event()
             self._tried.append(tried)
@@ -59,6 +68,7 @@ class Connections:
                     self.platforms.add(platform)
                     self._events.emit(EventKind.ADAPTER_CONNECTED, platform=platform, account=account)
                     tried.set()
+                    await self._show_commands(adapter)
                     await anyio.Event().wait()  # for ever, without work that a fake clock would wait for
             except (Exception, asyncio.CancelledError) as error:
                 # Foreign code: a platform that is down must not end the others, nor must a library that leaks
@@ -70,6 +80,15 @@ class Connections:
             tried.set()
             await self._clock.sleep(BACKOFF.after(failures).total_seconds())
             failures += 1
+
+    async def _show_commands(self, adapter: Adapter) -> None:
+        """Put the commands into the menu of a platform that has one."""
+        if not isinstance(adapter, CommandMenuAdapter):
+            return
+        show = partial(adapter.show_commands, self._commands)
+        if (problem := await problem_within(MENU, self._clock, show)) is not None:
+            facts = {"action": "menu_not_shown", "platform": adapter.platform, "account": adapter.name}
+            logger.warning("the menu of commands could not be set: %s", problem, extra=facts)
 
 
 def adapters_by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:

@@ -307,7 +307,9 @@ class Gateway(Resource):
         await queue.put_stale_turns_aside(only)
         parts.start_duties()
         # Nothing is awaited from here on: an adapter that connects finds the gateway running.
-        parts.connections.connect_all(tasks, self._options.adapters.values(), self.submit)
+        parts.connections.connect_all(
+            tasks, self._options.adapters.values(), self.submit, self.commands.help_entries
+        )
 
     async def _finish(self) -> None:
         if not self.draining:

@@ -1,5 +1,7 @@
 """Growing replies on platforms that allow edits: throttled updates, and what follows a crash.
 
+Where a platform has drafts, the reply grows in one, and is sent as a message of its own in the end.
+
 A growing message is a hint that may be lost. The next message of the turn is owed and sent like any other,
 and replaces the growing message; so no message ever stands above an earlier one. If the reply grows on after
 that, it grows in a new message.
@@ -16,8 +18,10 @@ from datetime import datetime
 from typing import NamedTuple, Self
 
 from gateway_sessions._process.failpoints import failpoint
+from gateway_sessions.adapters.protocol import DraftingAdapter
 from gateway_sessions.core.delivery.outbound_messages import Growing, OutboundMessage, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import UNFINISHED
+from gateway_sessions.errors import DeliveryRefusedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.delivery.delivery import Delivery
 from gateway_sessions.runtime.delivery.receipt_notices import Hints
@@ -44,6 +48,13 @@ class GrowingTurn(NamedTuple):
         return cls(turn.session_key, turn.seq, turn.growing, turn.note_growing, is_trusted)
 
 
+def _drafts_of(delivery: Delivery | None, target: ReplyTarget) -> DraftingAdapter | None:
+    """Return the adapter if it shows drafts there; None if replies grow as messages."""
+    if delivery is None or not isinstance(adapter := delivery.adapter, DraftingAdapter):
+        return None
+    return adapter if adapter.can_draft(target) else None
+
+
 class Streaming:
     """Shows one growing reply, as often as the platform allows."""
 
@@ -51,7 +62,9 @@ class Streaming:
         self, delivery: Delivery | None, hints: Hints, target: ReplyTarget, clock: Clock, turn: GrowingTurn
     ) -> None:
         able = delivery is not None and delivery.adapter.capabilities.edit
-        self._delivery = delivery if able else None
+        self._drafts = _drafts_of(delivery, target) if turn.kept is None else None
+        """The adapter, where replies grow as drafts; a message that has begun to grow goes on growing."""
+        self._delivery = delivery if able or self._drafts is not None else None
         self._hints = hints
         self._target = target
         self._clock = clock
@@ -126,6 +139,14 @@ class Streaming:
         return self._message_id is None and delivery.owes_lane(self._turn.session_key)
 
     async def _show_on_platform(self, delivery: Delivery, message: OutboundMessage) -> None:
+        if self._drafts is not None:
+            key = delivery.growing_key(self._turn.session_key, self._turn.seq, self._number)
+            try:
+                await self._drafts.draft(self._target, message, key=key)
+            except DeliveryRefusedError:
+                self._drafts = None  # then the reply grows as a message
+                raise
+            return
         if self._message_id is not None:
             await delivery.adapter.edit(self._target, self._message_id, message)
             self._text = message.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import logging
 from collections.abc import AsyncGenerator
@@ -16,7 +15,13 @@ from telegram import Update
 from telegram.ext import ApplicationBuilder, CommandHandler, ContextTypes
 
 from gateway_sessions import Gateway, Reply, SessionStore, TurnContext
-from gateway_sessions.adapters import Attachment, AttachmentKind, OutboundMessage, ReplyTarget, TextFormat
+from gateway_sessions.adapters import (
+    Attachment,
+    AttachmentKind,
+    OutboundMessage,
+    ReplyTarget,
+    TextFormat,
+)
 from gateway_sessions.core.delivery.message_parts import split_message
 from gateway_sessions.errors import (
     AdapterUnavailableError,
@@ -91,19 +96,6 @@ async def test_a_conversation_goes_both_ways_in_its_places(fake: FakeTelegram, d
         assert shown["reply_to_message"]["text"] == "hello"
         for key in ("dm:1001", f"group:{fake.chats.group('team').id}:2"):
             assert await store.peek_session_id(f"agent:main:telegram:{key}") is not None
-
-
-async def test_a_reply_grows_in_one_message(fake: FakeTelegram, adapter: TelegramAdapter, tmp_path: Path):
-    async def agent(turn: TurnContext) -> str:
-        stream = turn.stream()
-        for word in ("one ", "two ", "three"):
-            await stream.write(word)
-            await asyncio.sleep(0.05)
-        return "one two three"
-
-    async with SessionStore.open(tmp_path, QUICK) as store, Gateway(store, agent=agent, adapters=[adapter]):
-        fake.says("ann", "count")
-        await fake.wait_until(lambda: fake.texts("ann") == ["one two three"])
 
 
 async def test_what_a_store_does_not_take_telegram_keeps(fake: FakeTelegram, door: Door):
