@@ -1,0 +1,94 @@
+"""`SlackAdapter`: an app of Slack without Bolt, whose events come to a webhook."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from gateway_sessions._process.clock import SystemClock
+from gateway_sessions.adapters.protocol import Submit
+from gateway_sessions.adapters.webhooks.adapter import WebhookAdapter
+from gateway_sessions.adapters.webhooks.api_calls import ApiCall
+from gateway_sessions.adapters.webhooks.server import WebhookPort
+from gateway_sessions.core.delivery.outbound_messages import ReplyTarget
+from gateway_sessions.core.queue.inbound import Attachment
+from gateway_sessions.errors import AdapterUnavailableError, DeliveryRefusedError
+from gateway_sessions.integrations.slack.conversations import MOST_BYTES, SlackConversations
+from gateway_sessions.integrations.slack.platform import SlackPlatform
+from gateway_sessions.integrations.slack.reading import (
+    ChannelTalk,
+    Payload,
+    SlackIdentity,
+    SlackRules,
+    ThreadSessions,
+)
+from gateway_sessions.integrations.slack.sending import API_URL, SlackCalls
+from gateway_sessions.ports import Clock
+
+
+class SlackAdapter(WebhookAdapter):
+    """An adapter for one app in one workspace."""
+
+    def __init__(  # noqa: PLR0913 -- the options of an app
+        self,
+        token: str,
+        signing_secret: str | Sequence[str],
+        *,
+        name: str = "",
+        channels: ChannelTalk | Callable[[Payload], bool] = ChannelTalk.ADDRESSED,
+        threads: ThreadSessions = ThreadSessions.CHANNELS,
+        command: str = "",
+        unfurl: bool = False,
+        path: str | None = None,
+        port: WebhookPort | int | None = None,
+        unreadable: str | Path | None = None,
+        api_url: str = API_URL,
+        clock: Clock | None = None,
+    ) -> None:
+        """The token is that of the bot (xoxb-…), the signing secret stands in the app's basic information.
+
+        Several secrets are for the time in which one takes the place of another.
+        The address of the webhook goes into three places of the app: events, interactivity and commands.
+        *unfurl* lets Slack show what the links of an answer lead to.
+        """
+        rules = SlackRules(account=name, channels=channels, threads=threads, command=command)
+        calls = SlackCalls(api_url, unfurl=unfurl)
+        secrets = [signing_secret] if isinstance(signing_secret, str) else signing_secret
+        self._slack = SlackPlatform(token, secrets, rules=rules, calls=calls)
+        clock = clock or SystemClock()
+        super().__init__(self._slack, name=name, path=path, port=port, unreadable=unreadable, clock=clock)
+        self._conversations = SlackConversations(self._slack, self._sender.call, self._download, clock)
+
+    @property
+    def bot(self) -> SlackIdentity:
+        """The app's bot, once Slack has told who it is."""
+        return self._slack.bot
+
+    @asynccontextmanager
+    async def connect(self, submit: Submit) -> AsyncGenerator[None]:
+        """Take events within the block; `AdapterUnavailableError` if the token opens nothing."""
+        async with super().connect(partial(self._conversations.submit, submit)):
+            yield
+
+    async def _check_account(self) -> None:
+        try:
+            self._slack.introduce(await self._sender.call(self._slack.check_call()))
+        except (OSError, DeliveryRefusedError) as error:
+            raise AdapterUnavailableError(self.platform, f"cannot be reached ({error})") from error
+
+    async def typing(self, target: ReplyTarget) -> None:
+        """Show the bot's status in a thread, where Slack can."""
+        await self._conversations.typing(target)
+
+    async def find(self, target: ReplyTarget, *, idempotency_key: str) -> str | None:
+        """Return the id of the message that was sent with that key; None: it certainly was not sent."""
+        return await self._conversations.find(target, idempotency_key)
+
+    async def fetch(self, attachment: Attachment, *, most: int = MOST_BYTES) -> bytes:
+        """Return the content of an attachment that somebody sent; `InvalidInputError` if it is too large."""
+        return await self._conversations.fetch(attachment, most=most)
+
+    async def _download(self, call: ApiCall, most: int) -> bytes:
+        return await self.download(call, most=most)
