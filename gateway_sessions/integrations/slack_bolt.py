@@ -11,13 +11,14 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
 import anyio
+import anyio.lowlevel
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
@@ -57,6 +58,7 @@ try:
     from slack_bolt.response import BoltResponse
     from slack_sdk.errors import SlackApiError
     from slack_sdk.web.async_client import AsyncWebClient
+    from slack_sdk.web.async_slack_response import AsyncSlackResponse
 except ModuleNotFoundError as _error:
     if _error.name not in ("slack_bolt", "slack_sdk", "aiohttp"):
         raise
@@ -86,7 +88,7 @@ _ANY: Final = re.compile("")
 class SlackBoltAdapter:
     """An adapter for an app of Bolt in one workspace."""
 
-    def __init__(  # noqa: PLR0913 -- the options of an app
+    def __init__(
         self,
         app: AsyncApp,
         *,
@@ -120,9 +122,7 @@ class SlackBoltAdapter:
         self.capabilities: AdapterCapabilities = self._slack.capabilities
         self._client = BoltCalls(app.client)
         self._sender = ApiSender(self._slack, self._client, self._clock)
-        self._conversations = SlackConversations(
-            self._slack, self._sender.call, self._download, self._clock
-        )
+        self._conversations = SlackConversations(self._slack, self._sender.call, self._download, self._clock)
         self._engine: WebhookEngine | None = None
         self._under_way: set[anyio.CancelScope] = set()
         self._listens = False
@@ -136,7 +136,7 @@ class SlackBoltAdapter:
 
     @asynccontextmanager
     async def connect(self, submit: Submit) -> AsyncGenerator[None]:
-        """Take what the app's listeners leave within the block; `AdapterUnavailableError` if that cannot be."""
+        """Take within the block what the app's listeners leave; `AdapterUnavailableError` if that fails."""
         if not self._listens:  # as late as this, so that the listeners of the app come first
             self._listens = True
             self._listen()
@@ -181,7 +181,7 @@ class SlackBoltAdapter:
         for scope in self._under_way:
             scope.cancel()
         while self._under_way:
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
 
     @asynccontextmanager
     async def _serving(self, port: int) -> AsyncGenerator[None]:
@@ -203,7 +203,7 @@ class SlackBoltAdapter:
 
     @asynccontextmanager
     async def _socket(self, app_token: str) -> AsyncGenerator[None]:
-        handler = AsyncSocketModeHandler(self._app, app_token)
+        handler: Any = AsyncSocketModeHandler(self._app, app_token)  # it has no types
         client = handler.client
         try:
             try:
@@ -221,9 +221,9 @@ class SlackBoltAdapter:
             with anyio.CancelScope(shield=True):
                 await self._stop_taking()
                 await handler.close_async()
-                started = (client.message_processor, client.current_session_monitor, client.message_receiver)
-                if tasks := [one for one in started if one is not None]:
-                    await asyncio.wait(tasks, timeout=CONNECT_SECONDS)
+                names = ("message_processor", "current_session_monitor", "message_receiver")
+                tasks = [task for one in names if (task := getattr(client, one)) is not None]
+                await asyncio.wait(tasks, timeout=CONNECT_SECONDS)
 
     async def _watch(self, is_connected: Callable[[], Awaitable[bool]]) -> None:
         """Raise once a connection is lost for so long that the library will not repair it."""
@@ -264,7 +264,7 @@ class SlackBoltAdapter:
                     response = await engine.answer(Request("POST", self._path, kind, content))
             finally:
                 self._under_way.discard(scope)
-        headers = dict(response.headers)
+        headers: dict[str, str | Sequence[str]] = {**response.headers}
         return BoltResponse(status=int(response.status), body=response.body.decode(), headers=headers)
 
     async def _set_aside(self, event: UnreadableEvent) -> bool:
@@ -355,7 +355,7 @@ class BoltCalls:
         if self._session is None:
             raise AdapterUnavailableError(SlackPlatform.name, "is not connected")
         client = self._slack_client
-        headers = {**client.headers, **call.headers}
+        headers = {**cast("dict[str, str]", cast("Any", client).headers), **call.headers}
         secured = client.ssl if client.ssl is not None else True
         try:
             async with self._session.request(
@@ -399,6 +399,8 @@ def _checked(app: object) -> AsyncApp:
 
 def _why(error: SlackApiError) -> str:
     """Return what the refusal of a connection means."""
-    told = error.response.get("error") if hasattr(error.response, "get") else None
-    outcome = outcome_of_error(SlackAnswer(ok=False, error=str(told or error)))
+    response = cast("AsyncSlackResponse | aiohttp.ClientResponse", error.response)
+    if isinstance(response, aiohttp.ClientResponse):  # a machine in front of Slack has answered
+        return f"Socket Mode: Slack answered with status {response.status}"
+    outcome = outcome_of_error(SlackAnswer(ok=False, error=str(response.get("error"))))
     return f"Socket Mode: {getattr(outcome, 'problem', error)}"

@@ -4,8 +4,8 @@
 - ``conversations``: What an app of Slack asks and does: who people are, what was sent, files, and the status
   of the bot.
 - ``objects``: The objects of Slack's events, as far as they are read; what else Slack sends is passed over.
-- ``platform``: `SlackPlatform`: Slack's Events API and Web API as functions of values, for Bolt and for
-  programs without it.
+- ``platform``: `SlackPlatform`: Slack's Events API and Web API as functions of values, with Bolt and
+  without it.
 - ``reading``: Reading of what Slack tells: which message an event, a pressed button or a command brings, and
   for whom.
 - ``refusals``: What each error of Slack's Web API means for a message, and what to do about it.

@@ -31,7 +31,7 @@ from gateway_sessions.ports import Clock
 class SlackAdapter(WebhookAdapter):
     """An adapter for one app in one workspace."""
 
-    def __init__(  # noqa: PLR0913 -- the options of an app
+    def __init__(
         self,
         token: str,
         signing_secret: str | Sequence[str],

@@ -167,8 +167,8 @@ class SlackConversations:
                 await self._learn_name(user, "users.info", "user")
             for channel in channels:
                 await self._learn_name(channel, "conversations.info", "channel")
-        known = {one: found.name for one in (*users, *channels) if (found := self._names.get(one)) is not None}
-        return {bot.user_id: bot.name, **{one: name for one, name in known.items() if name}}
+        found = {one: known.name for one in (*users, *channels) if (known := self._names.get(one))}
+        return {bot.user_id: bot.name, **{one: name for one, name in found.items() if name}}
 
     async def _learn_name(self, who: str, method: str, kind: str) -> None:
         now = self._clock.now()
@@ -201,7 +201,7 @@ class SlackConversations:
         cursor = ""
         for _ in range(MOST_PAGES):
             answer = await self._ask(self._platform.calls.said_since(target, cursor))
-            for message in answer.member("messages") or []:
+            for message in msgspec.convert(answer.member("messages") or [], list[dict[str, Any]]):
                 yield message
             cursor = str(answer.member("response_metadata", "next_cursor") or "")
             if not cursor:
@@ -252,6 +252,7 @@ class SlackConversations:
 def _name_in(answer: PlatformAnswer, kind: str) -> str:
     if kind == "channel":
         return str(answer.member("channel", "name") or "")
-    profile = answer.member("user", "profile") or {}
-    named = (profile.get("display_name"), profile.get("real_name"), answer.member("user", "name"))
-    return next((str(name) for name in named if name), "")
+    for path in (("profile", "display_name"), ("profile", "real_name"), ("name",)):
+        if name := answer.member("user", *path):
+            return str(name)
+    return ""

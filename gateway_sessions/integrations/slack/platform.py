@@ -1,4 +1,4 @@
-"""`SlackPlatform`: Slack's Events API and Web API as functions of values, for Bolt and for programs without it."""
+"""`SlackPlatform`: Slack's Events API and Web API as functions of values, with Bolt and without it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from gateway_sessions.integrations.slack.reading import (
     read_payload,
 )
 from gateway_sessions.integrations.slack.refusals import outcome_of_error
-from gateway_sessions.integrations.slack.sending import LONGEST_TEXT, SHOWN_ATTACHMENTS, SlackCalls
+from gateway_sessions.integrations.slack.sending import LONGEST_TEXT, SHOWN_ATTACHMENTS, UPLOAD, SlackCalls
 
 MOST_BYTES: Final = 512 << 10
 """The largest event: a text of 40,000 characters comes up to four times in the event of a change."""
@@ -164,15 +164,13 @@ class SlackPlatform(WebhookPlatform):
 
     def outcome(self, call: ApiCall, answer: PlatformAnswer, now: datetime) -> CallOutcome:
         """Return what became of a call: Slack answers with 200 also when it refuses."""
-        if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-            return CallLimited(answer.retry_after(now))
-        if call.name == "upload":
-            return outcome_of_status(answer, now)
+        by_status = outcome_of_status(answer, now)
+        if call.name == UPLOAD or isinstance(by_status, CallLimited):
+            return by_status
         try:
             told = msgspec.json.decode(answer.body, type=SlackAnswer)
         except (msgspec.DecodeError, RecursionError):  # a machine in front of Slack has answered
-            outcome = outcome_of_status(answer, now)
-            return CallUnknown(answer.problem) if isinstance(outcome, CallSucceeded) else outcome
+            return CallUnknown(answer.problem) if isinstance(by_status, CallSucceeded) else by_status
         if told.ok:
             return CallSucceeded(told.ts)
         if told.error == "ratelimited":

@@ -37,7 +37,6 @@ UNDECIDED: Final = "undecided"
 _NEW: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 _SLACKBOT: Final = "USLACKBOT"
 _TIMESTAMP: Final = re.compile(r"\d{1,12}\.\d{1,6}", re.ASCII)
-_BEFORE_MENTION: Final = re.compile(r"[\s,:]*")
 _CONTROL: Final = re.compile(r"<([@#!]?)([^<>|]+)(?:\|([^<>]*))?>")
 
 Payload: TypeAlias = Mapping[str, Any]
@@ -110,9 +109,7 @@ def read_payload(payload: Payload, rules: SlackRules, bot: SlackIdentity) -> Inb
 class _Reading:
     """One event of a message, as it is being read."""
 
-    def __init__(
-        self, event: SlackEvent, payload: Payload, rules: SlackRules, bot: SlackIdentity
-    ) -> None:
+    def __init__(self, event: SlackEvent, payload: Payload, rules: SlackRules, bot: SlackIdentity) -> None:
         self.event = event.event
         self.team = event.team_id
         self.payload = payload
@@ -220,9 +217,9 @@ def _pressed(press: SlackPress, rules: SlackRules) -> InboundMessage | None:
     thread = press.container.thread_ts or (press.message.thread_ts if press.message else None)
     channel = press.channel.id
     lane, metadata = _lane_of(channel, message_ts, thread, rules.threads)
-    name = press.user.name or press.user.username
+    team, name = press.team.id if press.team else None, press.user.name or press.user.username
     return InboundMessage(
-        source=_source(channel, lane, press.user.id, press.team.id if press.team else None, rules.account, name),
+        source=_source(channel, lane, press.user.id, team, rules.account, name),
         text=(action.text.text if action.text else "") or action.value or "",
         action=action.value,
         message_id=f"press:{message_ts}:{_timestamp(action.action_ts)}:{press.user.id}",
@@ -298,11 +295,9 @@ def _without_mention(text: str, bot: SlackIdentity) -> str:
     mention = re.compile(rf"<@{re.escape(bot.user_id)}(?:\|[^<>]*)?>")
     if (found := mention.match(text.lstrip())) is not None:
         behind = text.lstrip()[found.end() :]
-        return behind[_BEFORE_MENTION.match(behind).end() :]  # type: ignore[union-attr]
-    *_, last = [None, *mention.finditer(text.rstrip())]
-    if last is not None and last.end() == len(text.rstrip()):
-        return text[: last.start()].rstrip()
-    return text
+        return behind.lstrip(" ,:\n\t")
+    ends = [found.start() for found in mention.finditer(text) if not text[found.end() :].strip()]
+    return text[: ends[0]].rstrip() if ends else text
 
 
 def _with_slash_first(text: str) -> str:

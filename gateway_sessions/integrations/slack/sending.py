@@ -7,7 +7,7 @@ import binascii
 import hashlib
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
@@ -32,6 +32,8 @@ UTF16: Final = LengthUnit.UTF16
 EVENT_TYPE: Final = "gateway_sessions_message"
 """The type of the metadata by which a message is found again."""
 STATUS: Final = "is typing…"
+UPLOAD: Final = "upload"
+"""The name of the call that uploads a file: its answer is no JSON."""
 PAGE: Final = 200
 """The messages of one page: Slack recommends no more."""
 
@@ -62,11 +64,12 @@ class SlackCalls:
     # Messages
 
     def show(self, target: ReplyTarget, message: OutboundMessage, idempotency_key: str) -> list[ApiCall]:
-        """Return the calls that show a message: its files first, and at last the text by which it is found."""
+        """Return the calls that show a message: its files, and at last the text by which it is found."""
         place = _place_of(target)
         calls = [self._share(place, one) for one in message.attachments if one.url.startswith("data:")]
         shown = [one for one in message.attachments if not one.url.startswith("data:")]
-        text = message.text.strip() or ("" if shown else ", ".join(one.name or "file" for one in message.attachments))
+        names = ", ".join(one.name or "file" for one in message.attachments)
+        text = message.text.strip() or ("" if shown else names)
         if not (text or shown or message.buttons or message.extra.get(Platform.SLACK)):
             return calls
         content = {
@@ -94,7 +97,7 @@ class SlackCalls:
         edits = method == "chat.update"
         text, mrkdwn = _text_of(message, edits=edits)
         if edits and len(text) > LONGEST_TEXT:
-            problem = f"the text has {len(text)} characters with its escapes, so it cannot take another's place"
+            problem = f"the text has {len(text)} characters with its escapes, too many for an edit"
             raise DeliveryRefusedError(Platform.SLACK, problem)
         # An edit that does not name blocks leaves those that the message has.
         bare: dict[str, Any] = {**place, "text": text, **({"blocks": [], "attachments": []} if edits else {})}
@@ -104,8 +107,8 @@ class SlackCalls:
         laid_out |= message.extra.get(Platform.SLACK, {})
         if laid_out == bare:
             return self._json(method, bare)
-        plain = self._json(method, {**bare, "text": "\n".join(filter(None, [text, *_in_words(message, shown)]))})
-        return replace(self._json(method, laid_out), plain=plain)
+        words = "\n".join(filter(None, [text, *_in_words(message, shown)]))
+        return replace(self._json(method, laid_out), plain=self._json(method, {**bare, "text": words}))
 
     def _json(self, method: str, parameters: Mapping[str, Any]) -> ApiCall:
         url, channel = f"{self.api_url}{method}", str(parameters["channel"])
@@ -119,11 +122,21 @@ class SlackCalls:
         if not content:
             raise DeliveryRefusedError(Platform.SLACK, f"{name} is empty, which Slack does not take")
 
+        def complete(number: str) -> Callable[[PlatformAnswer], ApiCall]:
+            return lambda _answer: self._complete(place, number, name)
+
         def upload(answer: PlatformAnswer) -> ApiCall:
             url, number = str(answer.member("upload_url")), str(answer.member("file_id"))
             kind = {"content-type": "application/octet-stream"}
-            call = ApiCall(url=url, headers=kind, body=content, name="upload", chat="method upload", shows=False)
-            return replace(call, then=lambda _: self._complete(place, number, name))
+            return ApiCall(
+                url=url,
+                headers=kind,
+                body=content,
+                name=UPLOAD,
+                chat=f"method {UPLOAD}",
+                shows=False,
+                then=complete(number),
+            )
 
         parameters = {"filename": name, "length": len(content)}
         return replace(self.method("files.getUploadURLExternal", parameters), then=upload)

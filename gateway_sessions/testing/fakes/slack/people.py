@@ -151,7 +151,11 @@ class SlackPeople:
             return
         mentions = f"<@{self._workspace.bot.id}>" in message.get("text", "")
         if what == "said" and mentions and place.kind != "im" and "app_mention" in self.events:
-            self._owe({**event, "type": "app_mention"}, str(message["ts"]))
+            # Slack does not say there in which kind of channel it was.
+            mention = {
+                name: value for name, value in event.items() if name not in ("channel_type", "subtype")
+            }
+            self._owe({**mention, "type": "app_mention"}, str(message["ts"]))
         if f"message.{KINDS[place.kind]}" in self.events:
             self._owe(event, str(message["ts"]))
 

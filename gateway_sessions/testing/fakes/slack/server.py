@@ -28,6 +28,7 @@ from gateway_sessions.testing.fakes.http_server import (
     UploadedFile,
 )
 from gateway_sessions.testing.fakes.platform_server import FakePlatformServer, PlatformCall
+from gateway_sessions.testing.fakes.slack.blocks import visible_text
 from gateway_sessions.testing.fakes.slack.delivery import SlackDeliveries, SlackTiming
 from gateway_sessions.testing.fakes.slack.methods import SCOPES, SlackMethods
 from gateway_sessions.testing.fakes.slack.people import SlackPeople
@@ -39,6 +40,14 @@ APP_TOKEN: Final = "xapp-1-fake-token-that-opens-nothing"  # noqa: S105 -- the s
 SIGNING_SECRET: Final = "8f742231b10e8888abcd99yyyzzz85a5"  # noqa: S105 -- the example of Slack's documentation
 LOGIN_PAGE: Final = b"<!DOCTYPE html><html><head><title>Sign in | Slack</title></head></html>"
 EVENTS: Final = ("message.im", "message.channels", "message.groups", "message.mpim", "app_mention")
+TAKE_JSON: Final = frozenset(
+    {
+        *("chat.postMessage", "chat.postEphemeral", "chat.update", "chat.delete", "auth.test", "api.test"),
+        *("conversations.open", "files.completeUploadExternal", "assistant.threads.setStatus"),
+        "apps.connections.open",
+    }
+)
+"""The methods that read a body in JSON; others, which only read, pass over it."""
 PLACED: Final = frozenset({"chat.postMessage", "chat.update", "files.completeUploadExternal"})
 """The methods whose pace is counted by channel."""
 
@@ -117,6 +126,10 @@ class FakeSlack(FakePlatformServer):
         """Return the bot's messages as Slack keeps them."""
         return list(self.workspace.own_messages(self.people.place(person, channel)))
 
+    def seen(self, message: dict[str, Any]) -> str:
+        """Return a message as people read it."""
+        return visible_text(message)
+
     async def is_taken(self, ts: str, *, seconds: float = 15) -> bool:
         """Wait for the first try to deliver what is about a message; return whether all was taken."""
         about = [one for one in self.deliveries.all if one.ts == ts]
@@ -158,6 +171,8 @@ class FakeSlack(FakePlatformServer):
 
     async def _api(self, method: str, request: FakeRequest) -> FakeResponse:
         parameters = request.parameters()
+        if method not in TAKE_JSON and "json" in request.headers.get("content-type", ""):
+            parameters = dict(request.query)
         fault = self.faults.next_for(method, parameters)
         token = request.headers.get("authorization", "").removeprefix("Bearer ") or str(
             parameters.pop("token", "")
