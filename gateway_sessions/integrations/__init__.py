@@ -2,5 +2,7 @@
 
 - ``aiogram``: `AiogramAdapter`: the door for bots that are made with aiogram.
 - ``python_telegram_bot``: `PtbAdapter`: the door for bots that are made with python-telegram-bot.
+- ``slack``: Slack, through Bolt or by a webhook of ours: what both share, and the adapter without Bolt.
+- ``slack_bolt``: `SlackBoltAdapter`: the door for apps that are made with Bolt, by HTTP or by Socket Mode.
 - ``telegram``: Telegram, by a client of ours or through a library that a bot is made with.
 """
