@@ -76,7 +76,7 @@ class _KnownName:
 
 
 @dataclass(slots=True)
-class _Lane:
+class _ThreadTurns:
     """The messages of one thread that are being handed over, one after the other."""
 
     lock: asyncio.Lock
@@ -93,7 +93,7 @@ class SlackConversations:
         self._clock = clock
         self._names: LRUCache[str, _KnownName] = LRUCache(NAMES)
         self._threads: LRUCache[tuple[str, str], bool] = LRUCache(THREADS)
-        self._lanes: dict[tuple[str, str], _Lane] = {}
+        self._lanes: dict[tuple[str, str], _ThreadTurns] = {}
         self._told: set[str] = set()
         self._without_status: set[str] = set()
 
@@ -111,7 +111,7 @@ class SlackConversations:
     async def _turn_of(self, message: InboundMessage) -> AsyncGenerator[None]:
         # Messages are read side by side; without the lock, one that asks for a name would be overtaken.
         place = (message.source.chat_id, message.source.thread_id or "")
-        lane = self._lanes.setdefault(place, _Lane(asyncio.Lock()))
+        lane = self._lanes.setdefault(place, _ThreadTurns(asyncio.Lock()))
         lane.waiting += 1
         try:
             async with lane.lock:
