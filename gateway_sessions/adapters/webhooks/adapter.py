@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, cast
 from urllib.parse import quote
 
+import anyio
 import msgspec
 
 from gateway_sessions._process.clock import SystemClock
@@ -69,6 +70,7 @@ class WebhookAdapter:
         self._on_status = on_status
         self._clock = clock or SystemClock()
         self._client = ApiClient(rules.name)
+        self._client_users = 0
         self._sender = ApiSender(rules, self._client, self._clock)
         self._engine: WebhookEngine | None = None
         self._server: WebhookServer | None = None
@@ -98,7 +100,7 @@ class WebhookAdapter:
             account=self.name,
         )
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._client.aclose)
+            await stack.enter_async_context(self._open_client())
             await self._check_account()
             self._engine = WebhookEngine(self._rules, parts)
             stack.callback(self._stop_taking)
@@ -163,40 +165,50 @@ class WebhookAdapter:
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
     ) -> str | None:
         """Send a message and return its id: the first one, if it takes several."""
-        self._check_connected()
         calls = self._rules.render(message, target, idempotency_key=idempotency_key)
-        ids = await self._sender.send(calls, idempotency_key=idempotency_key)
+        async with self._open_client():
+            ids = await self._sender.send(calls, idempotency_key=idempotency_key)
         return ids[0] if ids else None
 
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
         """Let a message say something else, if the platform can."""
-        self._check_connected()
-        await self._sender.call(self._rules.render_edit(message, target, message_id))
+        async with self._open_client():
+            await self._sender.call(self._rules.render_edit(message, target, message_id))
 
     async def typing(self, target: ReplyTarget) -> None:
         """Show that an answer is being made, if the platform can."""
-        self._check_connected()
         call = self._rules.render_typing(target)
         if call is not None:
-            await self._sender.call(call)
+            async with self._open_client():
+                await self._sender.call(call)
 
     async def make(self, call: ApiCall) -> object:
         """Make a call of the platform's API with the account's token, and return the JSON of its answer."""
-        self._check_connected()
-        return (await self._sender.call(call)).json
+        async with self._open_client():
+            return (await self._sender.call(call)).json
 
     async def download(self, call: ApiCall, *, most: int) -> bytes:
         """Return a file of up to *most* bytes, fetched with the account's token where the call needs it.
 
         `InvalidInputError` if it is larger or not there.
         """
-        self._check_connected()
-        return await self._client.download(await self._sender.authorized(call), most=most)
+        async with self._open_client():
+            return await self._client.download(await self._sender.authorized(call), most=most)
 
-    def _check_connected(self) -> None:
-        # Connections that are opened after the end of `connect` would be closed by nobody.
-        if self._engine is None:
-            raise AdapterUnavailableError(self.platform, "is not connected")
+    @asynccontextmanager
+    async def _open_client(self) -> AsyncGenerator[None]:
+        """Keep connections open within the block; they are closed when nobody needs them any more.
+
+        A gateway sends what it owes also before the adapter is connected, and after that.
+        """
+        self._client_users += 1
+        try:
+            yield
+        finally:
+            self._client_users -= 1
+            if not self._client_users:
+                with anyio.CancelScope(shield=True):  # a send may be cancelled, its connection is closed
+                    await self._client.aclose()
 
 
 def _as_plain(value: object) -> object:

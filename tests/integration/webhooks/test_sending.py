@@ -21,7 +21,7 @@ from gateway_sessions.errors import (
     RateLimitedError,
 )
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.contract.adapter import Inbox
+from gateway_sessions.testing.contract.adapter import Inbox, nothing_left
 from gateway_sessions.testing.fakes.faults import (
     ALWAYS,
     CutConnection,
@@ -296,6 +296,9 @@ async def test_a_slow_answer_is_waited_for(fake: FakeExample, adapter: WebhookAd
     assert time.monotonic() - begun > 0.1
 
 
-async def test_nothing_is_sent_without_a_connection(fake: FakeExample):
-    with pytest.raises(AdapterUnavailableError, match="example: is not connected"):
-        await WebhookAdapter(ExampleRules(fake.url)).send(ANN, HELLO, idempotency_key="k")
+async def test_what_is_sent_without_a_connection_leaves_nothing_open(fake: FakeExample):
+    adapter = WebhookAdapter(ExampleRules(fake.url))
+    async with nothing_left():
+        await adapter.send(ANN, HELLO, idempotency_key="k")
+        await adapter.typing(ANN)
+    assert "hello" in str(fake.texts)
