@@ -4,5 +4,9 @@
 - ``python_telegram_bot``: `PtbAdapter`: the door for bots that are made with python-telegram-bot.
 - ``slack``: Slack, through Bolt or by a webhook of ours: what both share, and the adapter without Bolt.
 - ``slack_bolt``: `SlackBoltAdapter`: the door for apps that are made with Bolt, by HTTP or by Socket Mode.
+- ``teams``: Microsoft Teams, by the Bot Framework: activities come to a webhook, and the Bot Connector shows
+  messages.
 - ``telegram``: Telegram, by a client of ours or through a library that a bot is made with.
+- ``tokens``: Tokens of OAuth 2: checks of signed tokens that platforms send, and access tokens for our own
+  calls.
 """

@@ -9,7 +9,10 @@
 - ``platform_server``: What all fakes of platforms share: a thread with a loop of its own, a port, planned
   faults, a log of calls.
 - ``slack``: A Slack that behaves like the real one, with its people, rules and faults, and one app.
+- ``teams``: A fake of Microsoft Teams: the Bot Connector, the login service, and people who write to a bot.
 - ``telegram``: A Bot API server that behaves like Telegram, with its people, rules and faults.
+- ``token_issuer``: `FakeIssuer`: an issuer of signed tokens, with keys that a test can change, withdraw or
+  misuse.
 - ``websocket``: The server's side of a WebSocket, for fakes of platforms that speak through one.
 - ``webhook_platform``: `FakeWebhookPlatform`: what fakes of platforms share that call a webhook and have an
   API over HTTP.
