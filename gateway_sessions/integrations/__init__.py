@@ -1,6 +1,8 @@
 """Integrations of platforms: each a folder of functions without I/O, and thin doors to client libraries.
 
 - ``aiogram``: `AiogramAdapter`: the door for bots that are made with aiogram.
+- ``matrix``: Matrix, through a library that a bot is made with.
+- ``matrix_nio``: `MatrixAdapter`: the door for bots that are made with matrix-nio.
 - ``python_telegram_bot``: `PtbAdapter`: the door for bots that are made with python-telegram-bot.
 - ``slack``: Slack, through Bolt or by a webhook of ours: what both share, and the adapter without Bolt.
 - ``slack_bolt``: `SlackBoltAdapter`: the door for apps that are made with Bolt, by HTTP or by Socket Mode.

@@ -21,6 +21,13 @@ GUARDS: dict[tuple[str, str], str] = {
     ): "logged; the platform has done its part",
     ("adapters/webhooks/engine.py", "WebhookEngine.answer"): "the platform delivers again, and it is logged",
     ("adapters/webhooks/engine.py", "WebhookEngine._events_of"): "logged; the webhook is put aside",
+    (
+        "integrations/matrix/adapter.py",
+        "HomeserverAdapter._sync_forever",
+    ): "logged; the same sync is asked for again",
+    ("integrations/matrix/events.py", "_asked"): "the event is put aside with it",
+    ("integrations/matrix/receiving.py", "SyncReceiver._is_wanted"): "logged; nobody's invitation is followed",
+    ("integrations/matrix_nio.py", "NioApi.hand_on"): "logged; the gateway has what the sync brought",
     ("integrations/telegram/adapter.py", "TelegramAdapter._introduce"): "raised again, as what it means",
     (
         "integrations/telegram/adapter.py",

@@ -1,0 +1,66 @@
+"""The Matrix bot of the examples as a process on a fake homeserver: killed, started again, ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from gateway_sessions.testing.fakes.matrix import FakeMatrix
+
+BOT = Path(__file__).parents[3] / "examples" / "bots" / "matrix_nio.py"
+PATIENCE = 60
+
+pytestmark = pytest.mark.timeout(3 * PATIENCE)
+
+
+@asynccontextmanager
+async def running(fake: FakeMatrix, folder: Path) -> AsyncIterator[subprocess.Popen[str]]:
+    """Run the bot, and make an end of it."""
+    account = {"MATRIX_USER": fake.bot.user_id, "MATRIX_DEVICE": "BOTDEVICE", "MATRIX_TOKEN": fake.token}
+    process = subprocess.Popen(
+        [sys.executable, BOT],
+        cwd=folder,
+        env={**os.environ, **account, "MATRIX_HOMESERVER": fake.url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        await asyncio.to_thread(process.communicate)
+
+
+async def test_a_bot_that_is_killed_answers_everything_once(tmp_path: Path):
+    async with FakeMatrix() as fake:
+        async with running(fake, tmp_path) as process:
+            await fake.wait_until(lambda: fake.syncs, seconds=PATIENCE)
+            fake.says("ann", "one")
+            await fake.wait_until(lambda: fake.texts("ann") and fake.pending == 0, seconds=PATIENCE)
+            process.send_signal(signal.SIGKILL)
+        fake.says("ann", "two")
+        fake.says("bob", "!about")
+        fake.invites("carol", text="hello")
+        async with running(fake, tmp_path) as process:
+            await fake.wait_until(
+                lambda: len(fake.texts("ann")) == 2 and fake.texts("bob") and fake.texts("carol"),
+                seconds=PATIENCE,
+            )
+            process.send_signal(signal.SIGTERM)
+            output, _ = await asyncio.to_thread(process.communicate, timeout=PATIENCE)
+            assert (process.returncode, output) == (0, "")
+        assert fake.texts("ann") == [
+            "You have told me 1 things, and first: one",
+            "You have told me 2 things, and first: one",
+        ]
+        assert fake.texts("bob") == ["I remember what you tell me."]
+        assert fake.texts("carol") == ["You have told me 1 things, and first: hello"]
