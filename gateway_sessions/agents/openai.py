@@ -25,7 +25,7 @@ from gateway_sessions.agents.chat_completions.request import request_body
 from gateway_sessions.agents.chat_completions.response import Answer, EventStream, EventTooLongError
 from gateway_sessions.agents.endpoint import Endpoint
 from gateway_sessions.config import Config
-from gateway_sessions.core.delivery.outbound_messages import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply, TextFormat
 from gateway_sessions.errors import (
     FencedError,
     InvalidInputError,
@@ -186,7 +186,7 @@ class OpenAIAgent:
 
     async def _read_answer(self, turn: TurnContext, model: str, response: httpx2.Response) -> Reply:
         answer = Answer(self._endpoint.host, model, key=self._endpoint.api_key)
-        reply = turn.stream()
+        reply = turn.stream(format=TextFormat.MARKDOWN)
         try:
             await self._read_to_end(turn, response, answer, reply)
         finally:  # a turn that is cut off has used the model as well
@@ -194,7 +194,12 @@ class OpenAIAgent:
                 turn.report_usage(
                     **answer.usage_facts(provider=self._endpoint.host, base_url=self._endpoint.base_url)
                 )
-        return Reply(reply.text, finish_reason=answer.finish_reason, reasoning=answer.reasoning)
+        return Reply(
+            reply.text,
+            format=TextFormat.MARKDOWN,
+            finish_reason=answer.finish_reason,
+            reasoning=answer.reasoning,
+        )
 
     async def _read_to_end(
         self, turn: TurnContext, response: httpx2.Response, answer: Answer, reply: TurnStream

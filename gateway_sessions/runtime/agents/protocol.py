@@ -222,7 +222,9 @@ def _check_reply(agent: Agent, turn: TurnContext, answer: object) -> Reply:
             return Reply(answer)
         case None:
             control = control_of(turn)
-            return Reply(control.shown or "\n\n".join(control.said), silent=not control.shown)
+            if control.shown:
+                return Reply(control.shown, format=control.shown_format)
+            return Reply("\n\n".join(control.said), silent=True)
         case _:
             name = _agent_name(agent)
             problem = (

@@ -15,10 +15,11 @@ from typing import Any, TypeAlias, Unpack
 
 import msgspec
 
-from gateway_sessions.core.delivery.outbound_messages import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply, TextFormat
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import InboundMessage, turn_text
 from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.storable_text import check_choice
 from gateway_sessions.core.transcript.messages import Message, message_from
 from gateway_sessions.core.transcript.model_history import Chat, model_rows
 from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, check_usage, make_usage
@@ -28,11 +29,11 @@ from gateway_sessions.runtime.user_code import check_text
 
 Append: TypeAlias = Callable[[Sequence[Message]], Awaitable[object]]
 Say: TypeAlias = Callable[[Reply], Awaitable[object]]
-Show: TypeAlias = Callable[[str], Awaitable[object]]
+Show: TypeAlias = Callable[[str, TextFormat], Awaitable[object]]
 Read: TypeAlias = Callable[[int | None], Awaitable[list[Chat]]]
 
 
-async def _show_nowhere(partial: str) -> None:
+async def _show_nowhere(partial: str, text_format: TextFormat) -> None:
     """Show nothing: the platform knows no edits."""
 
 
@@ -73,6 +74,7 @@ class TurnControl:
     """The activity that the agent reported last, for people who ask."""
     shown: str | None = None
     """The reply as it was shown last."""
+    shown_format: TextFormat = TextFormat.PLAIN
     said: list[str] = field(default_factory=list[str])
     """The texts that were sent before the reply."""
     side_work: int = 0
@@ -195,17 +197,18 @@ class TurnContext:
             self._control.said.append(reply.text)
         self.progress()
 
-    async def show(self, partial: str) -> None:
+    async def show(self, partial: str, *, format: TextFormat = TextFormat.PLAIN) -> None:  # noqa: A002 -- as in Reply
         """Show the reply so far, on platforms where a message can be changed."""
         self._check_running()
         check_text("what is shown", partial)
-        self._control.shown = partial
-        await self._control.ports.show(partial)
+        chosen = check_choice("format", format, TextFormat)
+        self._control.shown, self._control.shown_format = partial, chosen
+        await self._control.ports.show(partial, chosen)
         self.progress()
 
-    def stream(self) -> TurnStream:
+    def stream(self, *, format: TextFormat = TextFormat.PLAIN) -> TurnStream:  # noqa: A002 -- as in Reply
         """Return a stream that collects the pieces of a reply and shows them."""
-        return TurnStream(self)
+        return TurnStream(self, format)
 
     def report_usage(self, usage: Usage | None = None, **facts: Unpack[UsageFacts]) -> None:
         """Note one use of a model: `report_usage(model="…", input_tokens=…, output_tokens=…)`.
@@ -252,10 +255,11 @@ def control_of(turn: TurnContext) -> TurnControl:
 class TurnStream:
     """Collects the pieces of a reply and shows it as it grows."""
 
-    __slots__ = ("_pieces", "_turn")
+    __slots__ = ("_format", "_pieces", "_turn")
 
-    def __init__(self, turn: TurnContext) -> None:
+    def __init__(self, turn: TurnContext, format: TextFormat = TextFormat.PLAIN) -> None:  # noqa: A002 -- as in Reply
         self._turn = turn
+        self._format = format
         self._pieces: list[str] = []
 
     @property
@@ -269,4 +273,4 @@ class TurnStream:
         """Add a piece, and show the reply so far."""
         check_text("a piece of a reply", piece)
         self._pieces.append(piece)
-        await self._turn.show(self.text)
+        await self._turn.show(self.text, format=self._format)

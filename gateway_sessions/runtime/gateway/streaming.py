@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.adapters.protocol import DraftingAdapter
-from gateway_sessions.core.delivery.outbound_messages import Growing, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import Growing, OutboundMessage, ReplyTarget, TextFormat
 from gateway_sessions.core.notices.notice_texts import UNFINISHED
 from gateway_sessions.errors import DeliveryRefusedError
 from gateway_sessions.ports import Clock
@@ -76,8 +76,8 @@ class Streaming:
         """The number of the growing message, among all of this turn and its earlier tries."""
         self._noted = self._message_id is not None
         """Whether the id is written down."""
-        self._text: str | None = None
-        """The text that this try has shown in the growing message."""
+        self._shown: OutboundMessage | None = None
+        """What this try has shown in the growing message, as the agent gave it."""
         self._shown_at: datetime | None = None
         self._showing = asyncio.Lock()
 
@@ -86,19 +86,24 @@ class Streaming:
         """The record that no message grows any more, up to the last number."""
         return Growing(number=self._number - 1)
 
-    async def show(self, partial: str) -> None:
+    async def show(self, partial: str, text_format: TextFormat) -> None:
         """Show how the reply looks so far, unless that must wait or it is too long to be shown."""
         delivery, now = self._delivery, self._clock.now()
         if delivery is None or not partial.strip() or not delivery.adapter.capabilities.fits(partial):
             return
         if self._showing.locked() or self._must_wait(delivery, now) or not self._turn.is_trusted():
             return
+        message = OutboundMessage(text=partial, format=text_format)
+        shown = message
+        if text_format is TextFormat.MARKDOWN:
+            shown, *more = delivery.split_for_platform(message)
+            if more:
+                return
         self._shown_at = now
-        message = OutboundMessage(text=partial)
         async with self._showing:
             if not self._would_overtake_replies(delivery):  # a message may have been sent meanwhile
                 await self._hints.call_platform(
-                    delivery.adapter, self._target, lambda: self._show_on_platform(delivery, message)
+                    delivery.adapter, self._target, lambda: self._show_on_platform(delivery, shown, message)
                 )
 
     async def wait_until_shown(self) -> None:
@@ -125,9 +130,9 @@ class Streaming:
         """Return the message that ends a growing message without its end; none if none is shown."""
         if self._message_id is None:
             return ()
-        if self._text is None:  # shown by an earlier try, whose text is not known
+        if self._shown is None:  # shown by an earlier try, whose text is not known
             return self.replace_shown([OutboundMessage(text=UNFINISHED, is_notice=True)])
-        return self.replace_shown([OutboundMessage(text=f"{self._text}\n\n{UNFINISHED}")])
+        return self.replace_shown([self._shown.with_text(f"{self._shown.text}\n\n{UNFINISHED}")])
 
     def _must_wait(self, delivery: Delivery, now: datetime) -> bool:
         if self._would_overtake_replies(delivery) or self._hints.pauses.time_left(self._target):
@@ -138,7 +143,10 @@ class Streaming:
     def _would_overtake_replies(self, delivery: Delivery) -> bool:
         return self._message_id is None and delivery.owes_lane(self._turn.session_key)
 
-    async def _show_on_platform(self, delivery: Delivery, message: OutboundMessage) -> None:
+    async def _show_on_platform(
+        self, delivery: Delivery, message: OutboundMessage, given: OutboundMessage
+    ) -> None:
+        """Show a message, which is what the agent has *given* in the platform's markup."""
         if self._drafts is not None:
             key = delivery.growing_key(self._turn.session_key, self._turn.seq, self._number)
             try:
@@ -149,8 +157,10 @@ class Streaming:
             return
         if self._message_id is not None:
             await delivery.adapter.edit(self._target, self._message_id, message)
-            self._text = message.text
-        elif not await self._send_growing_message(delivery, message):
+            self._shown = given
+        elif await self._send_growing_message(delivery, message):
+            self._shown = given
+        else:
             self._delivery = None  # a message without an id cannot be changed
             return
         if not self._noted:
@@ -161,6 +171,5 @@ class Streaming:
         """Send a message that can grow; return whether the platform has told its id."""
         key = delivery.growing_key(self._turn.session_key, self._turn.seq, self._number)
         self._message_id = await delivery.adapter.send(self._target, message, idempotency_key=key)
-        self._text = message.text
         failpoint("growing_sent")
         return self._message_id is not None

@@ -69,7 +69,7 @@ class RecordedTurn:
     async def say(self, reply):
         self.said.append(reply)
 
-    async def show(self, partial):
+    async def show(self, partial, text_format):
         self.shown.append(partial)
 
     def ports(self) -> TurnPorts:

@@ -12,10 +12,22 @@ import pytest
 from gateway_sessions import SessionResetPolicy
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
 from gateway_sessions.core.delivery.message_parts import REPEATED
-from gateway_sessions.core.delivery.outbound_messages import Growing, OutboundMessage, Reply, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import (
+    Growing,
+    OutboundMessage,
+    Reply,
+    ReplyTarget,
+    TextFormat,
+)
+from gateway_sessions.core.markdown.dialects import TELEGRAM
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.sessions.reset_policy import ResetMode
-from gateway_sessions.errors import DeliveryRefusedError, RateLimitedError, StorageUnavailableError
+from gateway_sessions.errors import (
+    DeliveryRefusedError,
+    InvalidInputError,
+    RateLimitedError,
+    StorageUnavailableError,
+)
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.transactions.queue.outbox import Owed
@@ -372,3 +384,43 @@ async def test_a_pause_holds_for_its_chat_and_no_other(tmp_path: Path):
         assert platform.shown("ann") == ["One two"]
         await harness.clock.advance(seconds=30)
         assert platform.shown("ann") == ["Done."]
+
+
+MARKED = replace(ABLE, dialect=TELEGRAM, max_length=128)
+
+
+async def test_a_reply_in_markdown_grows_in_the_markup_of_the_platform(tmp_path: Path):
+    async def writing(turn: TurnContext) -> Reply:
+        stream = turn.stream(format=TextFormat.MARKDOWN)
+        await stream.write("**One")
+        await stream.write("** & two")
+        await stream.write("\n\n" + "more " * 40)  # too long for one message: what was shown stays
+        with pytest.raises(InvalidInputError, match="'html' is none of the values of format"):
+            await turn.show("<b>", format="html")  # type: ignore[arg-type]
+        return Reply(stream.text, format=TextFormat.MARKDOWN)
+
+    clock = FakeClock()
+    platform = FakePlatform(clock=clock, capabilities=MARKED)
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=writing) as harness:
+        await platform.says("ann", "tell me")
+        await harness.wait_until_idle()
+        first, *others = platform.sent
+        assert [(one.markup, one.text) for one in first.before] == [
+            ("**One", "**One"),
+            ("<b>One</b> &amp; two", "One & two"),
+        ]
+        assert (first.message.markup or "").startswith("<b>One</b> &amp; two\n\nmore")
+        assert len(others) > 0
+
+
+async def test_what_grew_in_markdown_and_was_not_finished_says_so_in_markup(tmp_path: Path):
+    async def failing(turn: TurnContext) -> str:
+        await turn.show("**One**", format=TextFormat.MARKDOWN)
+        raise LookupError
+
+    clock = FakeClock()
+    platform = FakePlatform(clock=clock, capabilities=MARKED)
+    async with open_harness(tmp_path, platform=platform, clock=clock, agent=failing) as harness:
+        await platform.says("ann", "tell me")
+        await harness.wait_until_idle()
+        assert platform.sent[0].message.markup == "<b>One</b>\n\n[This answer was not finished.]"

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from gateway_sessions.core.delivery.outbound_messages import Reply
+from gateway_sessions.core.delivery.outbound_messages import Reply, TextFormat
 from gateway_sessions.errors import CancelledItselfError, FencedError, InvalidInputError, NoTurnError
 from gateway_sessions.runtime.agents.protocol import (
     Agent,
@@ -178,6 +178,12 @@ class TestAnswers:
             await stream.write("far")
 
         assert await answer_of(agent) == Reply("so far")
+
+    async def test_what_was_shown_in_markdown_is_a_reply_in_markdown(self):
+        async def agent(turn):
+            await turn.show("**so**", format=TextFormat.MARKDOWN)
+
+        assert await answer_of(agent) == Reply("**so**", format=TextFormat.MARKDOWN)
 
     async def test_none_after_something_was_said_keeps_that_and_sends_it_only_once(self):
         async def agent(turn):
