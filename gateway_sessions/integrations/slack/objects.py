@@ -47,8 +47,20 @@ class SlackMessage(msgspec.Struct, frozen=True, kw_only=True):
     deleted_ts: str | None = None
 
 
+class SlackEventKind(msgspec.Struct, frozen=True):
+    """The kind of an event; the other members of its object depend on that."""
+
+    type: str
+
+
+class SlackEventHead(msgspec.Struct, frozen=True):
+    """What the Events API delivers, of any kind."""
+
+    event: SlackEventKind
+
+
 class SlackEvent(msgspec.Struct, frozen=True):
-    """What the Events API delivers."""
+    """What the Events API delivers about a message."""
 
     event: SlackMessage
     team_id: str | None = None

@@ -20,6 +20,7 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.slack.objects import (
     SlackCommand,
     SlackEvent,
+    SlackEventHead,
     SlackFile,
     SlackMessage,
     SlackPress,
@@ -34,6 +35,7 @@ THREAD: Final = "thread_ts"
 UNDECIDED: Final = "undecided"
 """The member of a message's metadata that says: it is for the bot if the bot takes part in the thread."""
 
+_HEARD: Final = frozenset({"message", "app_mention"})
 _NEW: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 _SLACKBOT: Final = "USLACKBOT"
 _TIMESTAMP: Final = re.compile(r"\d{1,12}\.\d{1,6}", re.ASCII)
@@ -88,6 +90,8 @@ def read_payload(payload: Payload, rules: SlackRules, bot: SlackIdentity) -> Inb
     """Return the message that came; None if it is nobody's, or for somebody else."""
     try:
         if payload.get("type") == "event_callback":
+            if msgspec.convert(payload, SlackEventHead).event.type not in _HEARD:
+                return None
             return _Reading(msgspec.convert(payload, SlackEvent), payload, rules, bot).message()
         if payload.get("type") == "block_actions":
             return _pressed(msgspec.convert(payload, SlackPress), rules)
@@ -119,8 +123,6 @@ class _Reading:
     def message(self) -> InboundMessage | None:
         """Return the message that the event brings."""
         event = self.event
-        if event.type not in ("message", "app_mention"):
-            return None
         if event.subtype in _NEW:
             return self._said(event)
         if event.subtype == "message_changed" and event.message is not None:
