@@ -400,7 +400,10 @@ def _checked(app: object) -> AsyncApp:
 def _why(error: SlackApiError) -> str:
     """Return what the refusal of a connection means."""
     response = cast("AsyncSlackResponse | aiohttp.ClientResponse", error.response)
-    if isinstance(response, aiohttp.ClientResponse):  # a machine in front of Slack has answered
+    if isinstance(response, aiohttp.ClientResponse):
         return f"Socket Mode: Slack answered with status {response.status}"
-    outcome = outcome_of_error(SlackAnswer(ok=False, error=str(response.get("error"))))
+    told = response.get("error")
+    if told is None:  # a machine in front of Slack has answered
+        return f"Socket Mode: Slack answered with status {cast('Any', response).status_code}"
+    outcome = outcome_of_error(SlackAnswer(ok=False, error=str(told)))
     return f"Socket Mode: {getattr(outcome, 'problem', error)}"

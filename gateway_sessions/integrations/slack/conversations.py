@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -75,12 +76,25 @@ class _KnownName:
     until: datetime
 
 
-@dataclass(slots=True)
-class _ThreadTurns:
-    """The messages of one thread that are being handed over, one after the other."""
+class _Turns:
+    """Lets one after the other do something about the same thing."""
 
-    lock: asyncio.Lock
-    waiting: int = 0
+    def __init__(self) -> None:
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._waiting: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def of(self, what: str) -> AsyncGenerator[None]:
+        """Wait for the turn, which comes in the order of the calls, and have it within the block."""
+        lock = self._locks.setdefault(what, asyncio.Lock())
+        self._waiting[what] += 1
+        try:
+            async with lock:
+                yield
+        finally:
+            self._waiting[what] -= 1
+            if not self._waiting[what]:
+                del self._locks[what], self._waiting[what]
 
 
 class SlackConversations:
@@ -93,7 +107,7 @@ class SlackConversations:
         self._clock = clock
         self._names: LRUCache[str, _KnownName] = LRUCache(NAMES)
         self._threads: LRUCache[tuple[str, str], bool] = LRUCache(THREADS)
-        self._lanes: dict[tuple[str, str], _ThreadTurns] = {}
+        self._turns = _Turns()
         self._told: set[str] = set()
         self._without_status: set[str] = set()
 
@@ -101,25 +115,12 @@ class SlackConversations:
 
     async def submit(self, submit: Submit, message: InboundMessage) -> Receipt:
         """Hand a message over with the names in it, behind those that came before it in its thread."""
-        async with self._turn_of(message):
+        # Messages are read side by side; without turns, one that asks for a name would be overtaken.
+        async with self._turns.of(f"{message.source.chat_id} {message.source.thread_id}"):
             completed = await self._completed(message)
             if completed is None:
                 return Rejected(reason=RejectReason.NOT_ADDRESSED, text="")
             return await submit(completed)
-
-    @asynccontextmanager
-    async def _turn_of(self, message: InboundMessage) -> AsyncGenerator[None]:
-        # Messages are read side by side; without the lock, one that asks for a name would be overtaken.
-        place = (message.source.chat_id, message.source.thread_id or "")
-        lane = self._lanes.setdefault(place, _ThreadTurns(asyncio.Lock()))
-        lane.waiting += 1
-        try:
-            async with lane.lock:
-                yield
-        finally:
-            lane.waiting -= 1
-            if not lane.waiting:
-                self._lanes.pop(place, None)
 
     async def _completed(self, message: InboundMessage) -> InboundMessage | None:
         """Return a message with names; None if its thread is not the bot's."""
@@ -171,20 +172,24 @@ class SlackConversations:
         return {bot.user_id: bot.name, **{one: name for one, name in found.items() if name}}
 
     async def _learn_name(self, who: str, method: str, kind: str) -> None:
-        now = self._clock.now()
-        known = self._names.get(who)
-        if known is not None and known.until > now:
-            return
-        # What was known stays known while it cannot be asked for.
-        self._names[who] = _KnownName(known.name if known else "", now + FAILED_LIFE)
+        async with self._turns.of(who):
+            now = self._clock.now()
+            known = self._names.get(who)
+            if known is None or known.until <= now:
+                # What was known stays known while it cannot be asked for.
+                self._names[who] = _KnownName(known.name if known else "", now + FAILED_LIFE)
+                name = await self._asked_name(self._platform.calls.method(method, {kind: who}), kind)
+                if name is not None:
+                    self._names[who] = _KnownName(name, now + NAME_LIFE)
+
+    async def _asked_name(self, call: ApiCall, kind: str) -> str | None:
         try:
-            answer = await self._ask(self._platform.calls.method(method, {kind: who}))
+            return _name_in(await self._ask(call), kind)
         except DeliveryRefusedError as refused:
             self._tell_once(f"names cannot be read: {refused.problem}")
-            return
         except (AdapterError, OSError):
-            return
-        self._names[who] = _KnownName(_name_in(answer, kind), now + NAME_LIFE)
+            pass  # the next message asks again
+        return None
 
     # Out
 

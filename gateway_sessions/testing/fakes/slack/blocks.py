@@ -22,7 +22,7 @@ MOST_ELEMENTS: Final = 25
 
 _CONTROL: Final = re.compile(r"<([@#!]?)([^<>|]+)(?:\|([^<>]*))?>")
 _CODE: Final = re.compile(r"```\n?(.*?)\n?```|`([^`\n]+)`", re.DOTALL)
-_MARKS: Final = re.compile(r"(?<![\w*_~])([*_~])(?=\S)([^\n]*?\S)\1(?![\w*_~])")
+_MARKS: Final = re.compile(r"(?<![\w*_~])([*_~])(?=[^\s\u200b])([^\n]*?\S)\1(?![\w*_~])")
 _UNESCAPED: Final = re.compile(r"&(?!amp;|lt;|gt;)|<(?![@#!]|https?:|mailto:|tel:|slack:)")
 
 Block = dict[str, Any]
