@@ -33,3 +33,15 @@ def installed_providers() -> Mapping[str, EntryPoint]:
     from importlib.metadata import entry_points
 
     return {one.name: one for one in entry_points(group="gateway_sessions.providers")}
+
+
+@cache
+def installed_adapters() -> Mapping[str, EntryPoint]:
+    """Return the entry points of the installed adapters, by the name of their platform.
+
+    The first call reads the list of all installed packages from the disk: make it in a thread, and only for
+    a platform that this package does not bring along.
+    """
+    from importlib.metadata import entry_points
+
+    return {one.name: one for one in entry_points(group="gateway_sessions.adapters")}

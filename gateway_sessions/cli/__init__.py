@@ -1,5 +1,6 @@
 """The command line: it parses what people type, works on a store, and shows the result.
 
+- ``adapter_health``: Health checks of the adapters that a configuration asks for, for `doctor`.
 - ``agent_loading``: Loading of the agent that `--agent` names.
 - ``app``: The whole command line: the options for all commands, and exit codes for errors of the parser.
 - ``commands``: The commands: each module declares the commands of one group, and does their work.
@@ -12,6 +13,8 @@
 - ``demo``: The story that `gateway-sessions demo` plays, with real stores, gateways and processes.
 - ``demo_agent``: An agent without a model: it shows that a session remembers.
 - ``exit_codes``: The exit codes, and the advice for each error.
+- ``fake_terminal``: A fake of a platform at the terminal: lines that are typed are people's messages,
+  replies are shown.
 - ``lookup``: Lookup of the session, lane or owner that a typed text means.
 - ``output``: The output for people and programs: JSON, tables, pages and live views.
 - ``picker``: The list at which a person chooses a conversation.

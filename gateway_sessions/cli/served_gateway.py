@@ -7,8 +7,8 @@ import errno
 import logging
 import signal
 import socket
-from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +26,7 @@ from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.exit_codes import AddressTakenError
 from gateway_sessions.config import ServeConfig
 from gateway_sessions.errors import ConfigError, ConfigProblem
+from gateway_sessions.integrations.registry import ConfiguredAdapter
 from gateway_sessions.log_lines import LogLines
 from gateway_sessions.runtime.gateway.gateway import ending_signals
 from gateway_sessions.storage.control.client import ask_to_drain
@@ -52,17 +53,22 @@ class ServedGateway:
         context: CommandContext,
         settings: ServeConfig,
         store: AbstractAsyncContextManager[gs.SessionStore],
+        adapters: Sequence[ConfiguredAdapter] = (),
     ) -> None:
         self._context = context
         self._opened = store
         self._settings = settings
         self._webhook = _configured_webhook(settings)
+        self._configured: Sequence[ConfiguredAdapter] = adapters
         self._adapters: list[Adapter] = [Console()] if settings.console else []
+        self._adapters += [one.adapter for one in adapters]
         if self._webhook is not None:
             self._adapters.append(self._webhook)
         self._gateway: gs.Gateway | None = None
         if not self._adapters:
-            problem = ConfigProblem("serve", "connects to nothing: set serve.webhook_port or serve.console")
+            problem = ConfigProblem(
+                "serve", "connects to nothing: set serve.adapters, serve.webhook_port or serve.console"
+            )
             raise ConfigError(str(context.own_config_path or "configuration"), [problem])
 
     async def run(self, **agent: Any) -> None:
@@ -82,6 +88,7 @@ class ServedGateway:
     async def _serve_until_ended(self, agent: Mapping[str, Any]) -> bool:
         """Serve until asked to end, and return whether all turns have ended in time."""
         async with (
+            self._closing_adapters(),
             self._health_endpoint() as health,
             self._opened as store,
             gs.Gateway(store, adapters=self._adapters, **agent) as gateway,
@@ -90,8 +97,17 @@ class ServedGateway:
             self._report_addresses(health)
             return await gateway.run()
 
+    @asynccontextmanager
+    async def _closing_adapters(self) -> AsyncGenerator[None]:
+        """Close in the end what was made for the adapters."""
+        async with AsyncExitStack() as closing:
+            for one in self._configured:
+                closing.push_async_callback(one.settings.aclose)
+            yield
+
     def _report_addresses(self, health: str | None) -> None:
         where = ["the console"] if self._settings.console else []
+        where += [_account_name(one.adapter) for one in self._configured]
         if self._webhook is not None:
             address = self._webhook.address
             path = self._settings.webhook_path
@@ -135,6 +151,9 @@ class ServedGateway:
             return "it is ending"
         if self._webhook is not None and self._webhook.address is None:
             return "the webhook is not connected"
+        away = [one.adapter for one in self._configured if not self._gateway.is_connected(one.adapter)]
+        if away:
+            return f"{', '.join(map(_account_name, away))} cannot be reached"
         try:
             with anyio.fail_after(DATABASE_SECONDS):
                 await self._gateway.store.db.read(status.schema_version)
@@ -184,6 +203,10 @@ def _configured_webhook(settings: ServeConfig) -> Webhook | None:
             path=settings.webhook_path,
         )
     )
+
+
+def _account_name(adapter: Adapter) -> str:
+    return f"{adapter.platform} as {adapter.name!r}" if adapter.name else adapter.platform
 
 
 def _http_url(host: str, port: int) -> str:

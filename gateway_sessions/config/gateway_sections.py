@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import ClassVar, Final
 
 from gateway_sessions.config.keys import Contradiction, Section, key
-from gateway_sessions.config.kinds import Choice, Count, Duration, Flag, Text, Texts
+from gateway_sessions.config.kinds import AdapterConfig, Adapters, Choice, Count, Duration, Flag, Text, Texts
 from gateway_sessions.core.delivery.retry_policy import DeliveryRules
 from gateway_sessions.core.storable_text import MAX_TEXT_BYTES
 from gateway_sessions.core.transcript.recap import RecapForm
@@ -141,6 +141,10 @@ class ServeConfig(Section):
     section: ClassVar[str] = "serve"
     console: bool = key(Flag(), default=False)
     """Lines of the standard input are messages, and replies go to the standard output."""
+    adapters: tuple[AdapterConfig, ...] = key(Adapters(), ())
+    """The [adapters of platforms](../how-to/run-platforms-from-a-configuration.md): each has a `platform`, a
+    `name` if it is another account of it, and keys of its own, such as `token`. `config explain` shows none
+    of them."""
     host: str = key(Text(), "127.0.0.1")
     """The address at which the gateway listens."""
     health_port: int | None = key(Count(0, LAST_PORT, null=True), None)

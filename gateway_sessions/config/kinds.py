@@ -6,7 +6,7 @@ set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
 from enum import StrEnum
@@ -348,3 +348,67 @@ class Amount(Kind, frozen=True):
             return getattr(BudgetLimit(**limit), self.field)
         except InvalidInputError:
             return ValueProblem(f"must be a {self.kind_name}, 0 or more")
+
+
+class AdapterConfig(Struct, frozen=True, kw_only=True):
+    """One adapter of `serve`, as the configuration states it."""
+
+    platform: str
+    """The platform, by which the adapter is found."""
+    name: str = ""
+    """The account; empty: the account without a name."""
+    settings: Mapping[str, Any] = MappingProxyType({})
+    """All other keys, which only the platform's adapter knows: tokens, and how it behaves."""
+
+    def __repr__(self) -> str:
+        """Name the adapter without its settings, which may be secrets."""
+        return f"<adapter of {self.platform}{f' as {self.name!r}' if self.name else ''}>"
+
+
+class Adapters(Kind, frozen=True):
+    """A list of adapters: blocks with a platform, maybe a name, and the settings of that platform."""
+
+    kind_name: str = "list of blocks with `platform`"
+    secret: bool = True
+
+    def _read(self, value: object) -> object:
+        if not isinstance(value, list):
+            return self.wrong_type("a list of blocks", value)
+        found: list[AdapterConfig] = []
+        for place, one in enumerate(cast("list[object]", value)):
+            adapter = self._read_adapter(one)
+            if isinstance(adapter, ValueProblem):
+                return replace(adapter, place=(place,))
+            found.append(adapter)
+        return tuple(found)
+
+    def _read_adapter(self, value: object) -> AdapterConfig | ValueProblem:
+        if not isinstance(value, dict):
+            return self.wrong_type("a block with a platform", value)
+        settings = cast("dict[str, Any]", value)
+        texts = {key: settings.get(key, "") for key in ("platform", "name")}
+        for key, text in texts.items():
+            if not isinstance(text, str):
+                return ValueProblem(f"must have text as its {key}")
+        if not texts["platform"].strip():
+            return ValueProblem("needs a platform, such as `platform: telegram`")
+        return AdapterConfig(
+            platform=texts["platform"].strip().lower(),
+            name=texts["name"],
+            settings=MappingProxyType({key: one for key, one in settings.items() if key not in texts}),
+        )
+
+    def _check(self, value: object) -> ValueProblem | None:
+        adapters = cast("tuple[AdapterConfig, ...]", value)
+        accounts = [(one.platform, one.name) for one in adapters]
+        twice = next((one for one in accounts if accounts.count(one) > 1), None)
+        if twice is None:
+            return None
+        return ValueProblem(f"has {twice[0]} twice: give each account of it a `name` of its own")
+
+    def as_written(self, value: object) -> object:
+        """Return the adapters as blocks."""
+        return [
+            {"platform": one.platform, **({"name": one.name} if one.name else {}), **one.settings}
+            for one in cast("tuple[AdapterConfig, ...]", value)
+        ]

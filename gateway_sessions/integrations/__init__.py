@@ -1,9 +1,13 @@
 """Integrations of platforms: each a folder of functions without I/O, and thin doors to client libraries.
 
 - ``aiogram``: `AiogramAdapter`: the door for bots that are made with aiogram.
+- ``configured``: `AdapterSettings`: what a configuration says of one adapter, for the function that makes
+  the adapter.
+- ``first_configuration``: The first configuration of a bot: a few lines with comments, for `gsess init`.
 - ``matrix``: Matrix, through a library that a bot is made with.
 - ``matrix_nio``: `MatrixAdapter`: the door for bots that are made with matrix-nio.
 - ``python_telegram_bot``: `PtbAdapter`: the door for bots that are made with python-telegram-bot.
+- ``registry``: The registry of adapters: which function makes the adapter of a platform from its settings.
 - ``slack``: Slack, through Bolt or by a webhook of ours: what both share, and the adapter without Bolt.
 - ``slack_bolt``: `SlackBoltAdapter`: the door for apps that are made with Bolt, by HTTP or by Socket Mode.
 - ``teams``: Microsoft Teams, by the Bot Framework: activities come to a webhook, and the Bot Connector shows

@@ -26,8 +26,13 @@ GUARDS: dict[tuple[str, str], str] = {
         "HomeserverAdapter._sync_forever",
     ): "logged; the same sync is asked for again",
     ("integrations/matrix/events.py", "_asked"): "the event is put aside with it",
-    ("integrations/matrix/receiving.py", "SyncReceiver._is_wanted"): "logged; nobody's invitation is followed",
+    (
+        "integrations/matrix/receiving.py",
+        "SyncReceiver._is_wanted",
+    ): "logged; nobody's invitation is followed",
     ("integrations/matrix_nio.py", "NioApi.hand_on"): "logged; the gateway has what the sync brought",
+    ("cli/adapter_health.py", "_check_connection"): "told, as what is wrong with the adapter",
+    ("integrations/registry.py", "_factory_of_package"): "raised again as what is wrong with the package",
     ("integrations/telegram/adapter.py", "TelegramAdapter._introduce"): "raised again, as what it means",
     (
         "integrations/telegram/adapter.py",

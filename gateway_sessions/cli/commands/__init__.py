@@ -9,6 +9,8 @@ the top: help, completion and messages about mistakes load all of these modules,
   comes from.
 - ``demo``: `demo`: a tour of the package in a few seconds.
 - ``doctor``: `doctor`: the health of a store, and advice for each problem.
+- ``fake``: `fake`: a platform on this machine, to try a bot without an account and without the network.
+- ``init``: `init`: write a small configuration to begin with.
 - ``insights``: `insights`, `explain` and `simulate`: what happened, why, and what other policies would have
   done.
 - ``privacy``: `privacy export` and `privacy erase`: export and erase the data of a person.
@@ -37,6 +39,8 @@ from gateway_sessions.cli.commands import (
     config,
     demo,
     doctor,
+    fake,
+    init,
     insights,
     privacy,
     queue,
@@ -48,7 +52,16 @@ from gateway_sessions.cli.commands import (
     transfer,
 )
 
-UNGROUPED: Final = (demo.app, chat.app, serve.app, insights.app, doctor.app, top.app)
+UNGROUPED: Final = (
+    demo.app,
+    init.app,
+    chat.app,
+    serve.app,
+    fake.app,
+    insights.app,
+    doctor.app,
+    top.app,
+)
 """The commands that belong to no group, in the order in which help lists them."""
 GROUPS: Final[Mapping[str, typer.Typer]] = MappingProxyType(
     {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -33,14 +34,17 @@ async def serve(
     from gateway_sessions.cli.agent_loading import open_agent
     from gateway_sessions.cli.served_gateway import ServedGateway, logging_to_stderr, wait_for_addresses
     from gateway_sessions.config.misspellings import misspelt_names
+    from gateway_sessions.integrations.registry import make_adapters
+    from gateway_sessions.storage.files.threads import in_thread
 
     if context.as_json:
         problem = "a gateway does not answer in JSON; leave --json out, and ask /readyz"
         raise InvalidInputError(problem)
     home, config = context.home_and_config_to_serve()
     context.note_misspellings(misspelt_names(context.own_config_path))
+    adapters = await in_thread(partial(make_adapters, config.serve.adapters, home))
     store = context.open_owned(may_be_new=True, upkeep=True, wait=wait)
-    service = ServedGateway(context, config.serve, store)
+    service = ServedGateway(context, config.serve, store, adapters)
     async with open_agent(agent, context) as arguments:
         with logging_to_stderr():
             await wait_for_addresses(config.serve, home, wait=wait)

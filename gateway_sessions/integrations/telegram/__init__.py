@@ -4,6 +4,7 @@
 - ``bot_api``: The port to Telegram's Bot API: what a client library has to do for the adapter, and how
   calls fail.
 - ``client``: `TelegramBot`: a client of the Bot API for programs that have no library for Telegram.
+- ``from_settings``: The adapter for Telegram that a configuration asks for, with the client of this package.
 - ``objects``: The objects of the Bot API, as far as they are read; what else Telegram sends is passed over.
 - ``sending``: The calls of the Bot API that show a message to people.
 - ``updates``: Reading of Telegram's updates: which message one brings, for whom it is, and what came with

@@ -40,6 +40,8 @@ class Connections:
         self._commands: Sequence[CommandHelp] = ()
         self.platforms: set[str] = set()
         """The platforms that have been connected; one that is away for a while stays in the set."""
+        self.accounts: set[tuple[str, str]] = set()
+        """The platforms and accounts that are connected at this moment."""
 
     def connect_all(
         self, tasks: TaskGroup, adapters: Iterable[Adapter], submit: Submit, commands: Sequence[CommandHelp]
@@ -66,6 +68,7 @@ class Connections:
                 async with adapter.connect(submit):
                     failures = 0
                     self.platforms.add(platform)
+                    self.accounts.add((platform, account))
                     self._events.emit(EventKind.ADAPTER_CONNECTED, platform=platform, account=account)
                     tried.set()
                     await self._show_commands(adapter)
@@ -77,6 +80,8 @@ class Connections:
                     raise
                 logger.exception("an adapter lost its connection", extra={"action": "adapter_lost", **facts})
                 self._events.emit(EventKind.ADAPTER_LOST, platform=platform, account=account)
+            finally:
+                self.accounts.discard((platform, account))
             tried.set()
             await self._clock.sleep(BACKOFF.after(failures).total_seconds())
             failures += 1

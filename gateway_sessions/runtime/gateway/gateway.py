@@ -280,6 +280,11 @@ class Gateway(Resource):
         self._check_running()
         return self._parts.lanes.running.get(session_key)
 
+    def is_connected(self, adapter: Adapter) -> bool:
+        """Return whether an adapter is connected at this moment; one that is not connects again by itself."""
+        self._check_running()
+        return (adapter.platform, adapter.name) in self._parts.connections.accounts
+
     # Inside
 
     def _is_at_rest(self) -> bool:

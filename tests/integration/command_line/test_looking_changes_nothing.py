@@ -37,7 +37,7 @@ AT_A_SESSION = [
     "sessions delete {} --dry-run", "explain {}", "queue list {}", "queue cancel {} --all --dry-run",
     "sessions undo-reset {} --dry-run", "privacy export {} {place}/known.jsonl", "privacy erase {} --dry-run",
 ]  # fmt: skip
-CHANGING = {"sessions rename", "queue requeue", "serve", "demo"}
+CHANGING = {"sessions rename", "queue requeue", "serve", "demo", "init", "fake"}
 """What has no form that only looks."""
 ELSEWHERE = {"sessions browse", "chat"}
 """What is looked at with a person at a terminal."""

@@ -1,0 +1,239 @@
+"""`serve` runs the platforms of its configuration: ten lines of YAML are a bot."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway_sessions.cli.exit_codes import Exit
+from gateway_sessions.testing.fakes.telegram.server import TOKEN, FakeTelegram
+from tests.integration.command_line.conftest import Gsess
+from tests.programs import PATIENCE
+
+GSESS = Path(sys.executable).with_name("gsess")
+TEN_LINES = """\
+serve:
+  adapters:
+    - platform: telegram
+      token: ${TELEGRAM_TOKEN}
+      api_url: ${TELEGRAM_URL}
+platforms:
+  telegram:
+    home_channel:
+      chat_id: 1
+sessions_json: {mode: off}
+"""
+
+
+@asynccontextmanager
+async def program(home: Path, *words: str, **environ: str) -> AsyncGenerator[asyncio.subprocess.Process]:
+    """A command that runs within the block and is told to end behind it."""
+    process = await asyncio.create_subprocess_exec(
+        *(str(GSESS), "--home", str(home), *words),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **environ, "COLUMNS": "200"},
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait_for(process.communicate(), PATIENCE)
+
+
+async def read_until(stream: asyncio.StreamReader | None, text: str) -> str:
+    """Read lines until one of them has that text; return all of them."""
+    assert stream is not None
+    lines = ""
+    with anyio.fail_after(PATIENCE):
+        while text not in lines:
+            line = await stream.readline()
+            assert line, f"it ended before it said {text!r}:\n{lines}"
+            lines += line.decode()
+    return lines
+
+
+async def test_ten_lines_of_yaml_are_a_bot_that_loses_nothing(tmp_path: Path):
+    assert len(TEN_LINES.splitlines()) == 10
+    (tmp_path / "config.yaml").write_text(TEN_LINES)
+    async with FakeTelegram() as telegram:
+        environ = {"TELEGRAM_TOKEN": telegram.token, "TELEGRAM_URL": telegram.url}
+        async with program(tmp_path, "serve", **environ) as served:
+            assert "Serving telegram" in await read_until(served.stderr, "Serving")
+            telegram.says("ann", "hello")
+            await telegram.wait_until(lambda: telegram.texts("ann"), seconds=PATIENCE)
+            served.terminate()
+            assert await asyncio.wait_for(served.wait(), PATIENCE) == Exit.DONE
+        telegram.says("ann", "still there?")
+        async with program(tmp_path, "serve", **environ):
+            await telegram.wait_until(lambda: len(telegram.texts("ann")) > 1, seconds=PATIENCE)
+        first, second = telegram.texts("ann")
+        assert "hello" in first
+        assert "still there?" in second
+
+
+async def test_two_accounts_of_a_platform_are_told_apart(tmp_path: Path):
+    async with FakeTelegram() as sales, FakeTelegram(token="987654321:AAAnother") as support:
+        adapters = [
+            f"{{platform: telegram, name: {name}, token: '{one.token}', api_url: '{one.url}', groups: all}}"
+            for name, one in (("sales", sales), ("support", support))
+        ]
+        (tmp_path / "config.yaml").write_text(f"serve: {{adapters: [{', '.join(adapters)}]}}")
+        async with program(tmp_path, "serve") as served:
+            told = await read_until(served.stderr, "Serving")
+            assert "telegram as 'sales' and telegram as 'support'" in told
+            sales.says("ann", "hello", group="team")
+            support.says("bob", "help")
+            await support.wait_until(lambda: support.texts("bob"), seconds=PATIENCE)
+            await sales.wait_until(lambda: sales.texts(group="team"), seconds=PATIENCE)
+            assert sales.texts("bob") == support.texts("ann") == []
+
+
+@pytest.mark.parametrize(
+    ("adapter", "told"),
+    [
+        ("{platform: telegram}", "needs token: write `token: ${TELEGRAM_TOKEN}`, and set that variable"),
+        ("{platform: telegram, token: nonsense}", "the token is none of Telegram's"),
+        (
+            "{platform: telegram, token: '1:a', group: all}",
+            "is not a key of telegram (did you mean 'groups'?)",
+        ),
+        ("{platform: telegram, token: '1:a', groups: some}", "must be one of addressed, all"),
+        ("{platform: telegram, token: [1]}", "must be text"),
+        ("{platform: telegramm, token: '1:a'}", "no adapter for 'telegramm' is installed"),
+        ("{token: '1:a'}", "needs a platform, such as `platform: telegram`"),
+        ("{platform: 7}", "must have text as its platform"),
+        ("telegram", "must be a block with a platform, not text"),
+        ("{platform: t, name: a}, {platform: t, name: a}", "has t twice: give each account"),
+    ],
+)
+def test_what_is_wrong_with_an_adapter_is_one_sentence(gsess: Gsess, tmp_path: Path, adapter: str, told: str):
+    config = tmp_path / "wrong.yaml"
+    config.write_text(f"serve: {{adapters: [{adapter}]}}")
+    failed = gsess("serve", "--config", str(config))
+    assert failed.code == Exit.WRONG_USE
+    assert told in " ".join(failed.err.split())
+    assert "Traceback" not in failed.err
+
+
+def test_a_list_is_asked_for(gsess: Gsess, tmp_path: Path):
+    config = tmp_path / "wrong.yaml"
+    config.write_text("serve: {adapters: {platform: telegram}}")
+    failed = gsess("config", "validate", str(config))
+    assert failed.code == Exit.WRONG_USE
+    assert "must be a list of blocks" in failed.err
+
+
+def test_tokens_are_not_shown(gsess: Gsess, tmp_path: Path):
+    config = tmp_path / "config.yaml"
+    config.write_text(f"serve: {{adapters: [{{platform: telegram, token: '{TOKEN}'}}]}}")
+    explained = gsess("config", "explain", "serve.adapters", "--config", str(config))
+    assert explained.code == Exit.DONE
+    assert TOKEN not in explained.out + explained.err
+    assert "***" in explained.out
+
+
+class TestInit:
+    def test_it_writes_a_configuration_that_can_be_served(self, gsess: Gsess, tmp_path: Path):
+        home = tmp_path / "new"
+        done = gsess("init", "--platform", "telegram", "--yes", "--home", str(home))
+        assert done.code == Exit.DONE, done.err
+        assert "export TELEGRAM_TOKEN=…, then gateway-sessions serve" in " ".join(done.out.split())
+        text = (home / "config.yaml").read_text()
+        assert "token: ${TELEGRAM_TOKEN}" in text
+        assert (home / "config.yaml").stat().st_mode & 0o077 == 0
+        os.environ["TELEGRAM_TOKEN"] = TOKEN
+        try:
+            assert gsess("config", "validate", "--home", str(home)).code == Exit.DONE
+        finally:
+            del os.environ["TELEGRAM_TOKEN"]
+
+    def test_without_a_platform_it_serves_the_terminal(self, gsess: Gsess, tmp_path: Path):
+        assert gsess("init", "--yes", "--home", str(tmp_path)).code == Exit.DONE
+        assert "console: true" in (tmp_path / "config.yaml").read_text()
+        assert gsess("config", "validate", "--home", str(tmp_path)).code == Exit.DONE
+
+    def test_a_file_that_is_there_stays_as_it_is(self, gsess: Gsess, tmp_path: Path):
+        (tmp_path / "config.yaml").write_text("timezone: UTC\n")
+        failed = gsess("init", "--platform", "telegram", "--yes", "--home", str(tmp_path))
+        assert failed.code == Exit.WRONG_USE
+        assert "left as it is" in " ".join(failed.err.split())
+        assert (tmp_path / "config.yaml").read_text() == "timezone: UTC\n"
+
+    def test_a_file_elsewhere_is_named(self, gsess: Gsess, tmp_path: Path):
+        file = tmp_path / "here" / "bot.yaml"
+        assert gsess("init", "--yes", "--config", str(file)).code == Exit.DONE
+        assert file.exists()
+        failed = gsess("init", "--yes", "--home", "postgresql://nobody/x")
+        assert failed.code == Exit.WRONG_USE
+        assert "--config" in failed.err
+
+    def test_an_unknown_platform_is_refused(self, gsess: Gsess, tmp_path: Path):
+        failed = gsess("init", "--platform", "pigeons", "--yes", "--home", str(tmp_path))
+        assert failed.code == Exit.WRONG_USE
+        assert "no adapter for 'pigeons' is installed; there are" in " ".join(failed.err.split())
+
+
+class TestDoctor:
+    def test_it_says_which_adapters_are_set_up_and_which_are_not(self, gsess: Gsess, tmp_path: Path):
+        config = tmp_path / "config.yaml"
+        config.write_text(
+            f"serve: {{adapters: [{{platform: telegram, token: '{TOKEN}'}}, "
+            "{platform: telegram, name: b, token: nonsense}]}"
+        )
+        found = gsess("doctor", "--quick", "--home", str(tmp_path), "--config", str(config))
+        told = " ".join(found.out.split())
+        assert "Adapter telegram: is set up; --online asks the platform" in told
+        assert "Adapter telegram b: the token is none of Telegram's" in told
+
+    async def test_online_it_asks_the_platform_and_takes_nothing(self, tmp_path: Path):
+        async with FakeTelegram() as telegram:
+            telegram.says("ann", "hello")
+            good = f"{{platform: telegram, token: '{telegram.token}', api_url: '{telegram.url}'}}"
+            other = f"{{platform: telegram, name: b, token: '1:a', api_url: '{telegram.url}'}}"
+            (tmp_path / "config.yaml").write_text(f"serve: {{adapters: [{good}, {other}]}}")
+            async with program(tmp_path, "doctor", "--quick", "--online") as asked:
+                output, _ = await asyncio.wait_for(asked.communicate(), PATIENCE)
+            told = " ".join(output.decode().split())
+            assert "Adapter telegram: connects" in told
+            assert "does not know this token" in told
+            assert telegram.pending == 1, "the gateway gets it"
+
+
+class TestFake:
+    async def test_a_bot_is_tried_without_an_account(self, tmp_path: Path):
+        async with program(tmp_path, "fake", "telegram") as fake:
+            told = await read_until(fake.stderr, "Type what people write")
+            url = re.search(r"http://[\d.:]+", told)
+            assert url is not None
+            (tmp_path / "config.yaml").write_text(
+                f"serve: {{adapters: [{{platform: telegram, token: '{TOKEN}', api_url: '{url[0]}'}}]}}"
+            )
+            async with program(tmp_path, "serve"):
+                assert fake.stdin is not None
+                fake.stdin.write(b"hello\nann: good day\n#team ann: /status\n")
+                await fake.stdin.drain()
+                said = await read_until(fake.stdout, "#team")
+                if "bot → ann" not in said:
+                    said += await read_until(fake.stdout, "bot → ann")
+                if "bot → you" not in said:
+                    said += await read_until(fake.stdout, "bot → you")
+                assert "hello" in said
+                assert "good day" in said
+
+    def test_there_is_no_fake_of_every_platform(self, gsess: Gsess):
+        failed = gsess("fake", "pigeons")
+        assert failed.code == Exit.WRONG_USE
+        assert "there is no fake of 'pigeons'; there are telegram" in " ".join(failed.err.split())
