@@ -40,7 +40,7 @@ def benchmarks(*, quick: bool) -> dict[str, Benchmark]:
     every = (touch(scale), at_once(scale), opening(), memory(), stall(scale), imports(), command_line(scale))
     corpora = (2_000, 10_000) if quick else (100_000, 500_000)
     remembered = (append(scale), load(scale), search(*corpora), burst(scale))
-    whole = (turns(scale), crowd(scale), fairness(scale), queue(scale))
+    whole = (turns(scale), crowd(scale), fairness(scale), queue(scale), telegram(scale))
     return {one.name: one for one in (*every, *remembered, *whole)}
 
 
@@ -110,6 +110,36 @@ def touch(scale: float) -> Benchmark:
     return Benchmark(
         name="touch",
         title="look one of N lanes up and record its use durably, one at a time",
+        contenders=contenders,
+        budgets=budgets,
+        compared="p50 ms",
+    )
+
+
+def telegram(scale: float) -> Benchmark:
+    """A bot on a platform of this machine, alone and before a gateway."""
+    program, bare = "contenders.telegram_bots", "bare aiogram"
+    task = {"do": "measure", "messages": int(300 * scale)}
+    doors = {"own": f"{OURS}, own client", "aiogram": f"{OURS}, aiogram"}
+    contenders = [
+        Contender(name=bare, program=program, task=task | {"door": None}),
+        *(
+            Contender(name=name, program=program, task=task | {"door": door}, against=bare)
+            for door, name in doors.items()
+        ),
+    ]
+    budgets = [
+        Budget(
+            text=f"from a person's words to the answer's call, beyond the bare client: {door}",
+            unit="ms",
+            limit=5.0,
+            measure=lambda one, name=name: one[name]["p50 ms"] - one[bare]["p50 ms"],  # type: ignore[misc]
+        )
+        for door, name in doors.items()
+    ]
+    return Benchmark(
+        name="telegram",
+        title="answer one message after the other on a Telegram of this machine",
         contenders=contenders,
         budgets=budgets,
         compared="p50 ms",

@@ -17,6 +17,8 @@ from gateway_sessions.runtime.delivery.receipt_notices import Hints
 from gateway_sessions.runtime.duty import repeat_sweep
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
 
+FIRST_TYPING: Final = timedelta(seconds=0.3)
+"""The time after which the typing indicator is shown: a quick answer needs none, and comes sooner without."""
 TYPING: Final = timedelta(seconds=4)
 """The interval at which the typing indicator is shown again."""
 
@@ -56,12 +58,11 @@ class Watchdog:
             running=running,
             context=context,
             typing=(adapter, target) if types and adapter is not None else None,
-            typing_at=now if types else None,
+            typing_at=now + FIRST_TYPING if types else None,
             progress=control_of(context).progress_count,
             quiet_since=now,
         )
         self._watched[id(running)] = watched
-        self._show_typing(watched, now)
         next_look = self._next_check(watched)
         if next_look is not None and next_look < self._looks_at:
             # Kept when the turn has ended, so that many short turns cost one sweep.

@@ -234,7 +234,13 @@ class TestStopping:
         async with open_harness(tmp_path, agent_factory=factory) as harness:
             await harness.platform.says("ann", "one")
             await harness.wait_until_idle()
+            assert harness.platform.typing_shown == [], "a quick answer needs none"
+            await harness.clock.advance(seconds=0.3)
+            await harness.wait_until_idle()
             assert len(harness.platform.typing_shown) == 1
+            await harness.clock.advance(seconds=4)
+            await harness.wait_until_idle()
+            assert len(harness.platform.typing_shown) == 2
             factory.free.set()
             await harness.wait_until_idle()
 

@@ -395,7 +395,7 @@ async def test_a_reply_in_markdown_grows_in_the_markup_of_the_platform(tmp_path:
         await stream.write("**One")
         await stream.write("** & two")
         await stream.write("\n\n" + "more " * 40)  # too long for one message: what was shown stays
-        with pytest.raises(InvalidInputError, match="'html' is none of the values of format"):
+        with pytest.raises(InvalidInputError, match="format must be one of plain, markdown"):
             await turn.show("<b>", format="html")  # type: ignore[arg-type]
         return Reply(stream.text, format=TextFormat.MARKDOWN)
 

@@ -80,7 +80,6 @@ async def test_a_conversation_goes_both_ways_in_its_places(fake: FakeTeams, tmp_
         assert fake.texts(group="team") == ["You said **in a group**."]
         (shown,) = fake.shown("ann")
         assert shown["textFormat"] == "markdown"
-        assert fake.connector.typing
 
 
 async def test_a_reply_grows_in_one_message(fake: FakeTeams, tmp_path: Path):
