@@ -54,7 +54,7 @@ UNKNOWN: Final[frozenset[str]] = frozenset({"fatal_error", "internal_error"})
 LAYOUT: Final[frozenset[str]] = frozenset(
     {
         *("invalid_blocks", "invalid_blocks_format", "invalid_attachments", "too_many_attachments"),
-        *("slack_file_not_found", "block_mismatch"),
+        *("slack_file_not_found", "block_mismatch", "msg_blocks_too_long"),
     }
 )
 """The errors of blocks: the text alone may be shown."""

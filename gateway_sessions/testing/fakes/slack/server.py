@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -129,6 +130,16 @@ class FakeSlack(FakePlatformServer):
     def seen(self, message: dict[str, Any]) -> str:
         """Return a message as people read it."""
         return visible_text(message)
+
+    def conversation(
+        self, person: str = "", *, channel: str | None = None, thread: str | None = None
+    ) -> list[str]:
+        """Return what was said in a place, by everybody, as people read it: `ann: hello`."""
+        place = self.people.place(person, channel)
+        messages = place.thread(thread) if thread is not None else list(place.messages.values())
+        users = {one.id: one.name for one in self.workspace.people.values()}
+        lines = [f"{users.get(one['user'], one['user'])}: {visible_text(one)}" for one in messages]
+        return [re.sub(r"@(U\d+)", lambda found: f"@{users.get(found[1], found[1])}", line) for line in lines]
 
     async def is_taken(self, ts: str, *, seconds: float = 15) -> bool:
         """Wait for the first try to deliver what is about a message; return whether all was taken."""
