@@ -4,6 +4,7 @@
 - ``configured``: `AdapterSettings`: what a configuration says of one adapter, for the function that makes
   the adapter.
 - ``first_configuration``: The first configuration of a bot: a few lines with comments, for `gsess init`.
+- ``line``: LINE, by its Messaging API: events come to a webhook, replies go by a token or are pushed.
 - ``matrix``: Matrix, through a library that a bot is made with.
 - ``matrix_nio``: `MatrixAdapter`: the door for bots that are made with matrix-nio.
 - ``python_telegram_bot``: `PtbAdapter`: the door for bots that are made with python-telegram-bot.

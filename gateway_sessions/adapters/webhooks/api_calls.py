@@ -227,6 +227,13 @@ class CallRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class CallSuperseded:
+    """The call was certainly not carried out, and another one does what it was for."""
+
+    call: ApiCall
+
+
+@dataclass(frozen=True, slots=True)
 class CallUnknown:
     """Nobody knows whether the call was carried out."""
 
@@ -234,7 +241,13 @@ class CallUnknown:
 
 
 CallOutcome: TypeAlias = (
-    CallSucceeded | CallLimited | CallUnavailable | CallUnauthorized | CallRefused | CallUnknown
+    CallSucceeded
+    | CallLimited
+    | CallUnavailable
+    | CallUnauthorized
+    | CallRefused
+    | CallSuperseded
+    | CallUnknown
 )
 
 

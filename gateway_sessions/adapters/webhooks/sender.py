@@ -16,6 +16,7 @@ from gateway_sessions.adapters.webhooks.api_calls import (
     CallOutcome,
     CallRefused,
     CallSucceeded,
+    CallSuperseded,
     CallUnauthorized,
     CallUnavailable,
     CallUnknown,
@@ -111,6 +112,8 @@ class ApiSender:
             facts = {"action": "markup_refused", "platform": self._platform.name}
             logger.warning("a text is sent without its markup: %s", outcome.problem, extra=facts)
             return await self._make(call.plain)
+        if isinstance(outcome, CallSuperseded):
+            return await self._make(outcome.call)
         if isinstance(outcome, CallSucceeded):
             self._limiter.went_well(call.chat)
             return outcome, answer

@@ -5,6 +5,7 @@
   often.
 - ``http_server``: An HTTP server on loopback for fakes of platforms: it keeps connections open, and can cut
   them.
+- ``line``: A fake of LINE: its Messaging API, and people who write to an official account.
 - ``matrix``: A homeserver that behaves like those of Matrix, with its people, rules and faults.
 - ``platform_server``: What all fakes of platforms share: a thread with a loop of its own, a port, planned
   faults, a log of calls.
@@ -13,7 +14,7 @@
 - ``telegram``: A Bot API server that behaves like Telegram, with its people, rules and faults.
 - ``token_issuer``: `FakeIssuer`: an issuer of signed tokens, with keys that a test can change, withdraw or
   misuse.
-- ``websocket``: The server's side of a WebSocket, for fakes of platforms that speak through one.
 - ``webhook_platform``: `FakeWebhookPlatform`: what fakes of platforms share that call a webhook and have an
   API over HTTP.
+- ``websocket``: The server's side of a WebSocket, for fakes of platforms that speak through one.
 """

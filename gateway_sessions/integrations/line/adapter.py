@@ -1,0 +1,59 @@
+"""`LineAdapter`: one official account of LINE, whose events are acknowledged when they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from gateway_sessions.adapters.webhooks import ApiCall, DeliveryStatus, WebhookPort
+from gateway_sessions.adapters.webhooks.adapter import WebhookAdapter
+from gateway_sessions.core.queue.inbound import Attachment
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.integrations.line.events import CONTENT, LineReadingRules
+from gateway_sessions.integrations.line.platform import LinePlatform, LineSettings
+from gateway_sessions.integrations.telegram.updates import GroupTalk
+from gateway_sessions.ports import Clock
+
+MOST_CONTENT_BYTES: Final = 20 << 20
+"""The most bytes of a file that are fetched unless more is asked for: it is held in memory."""
+
+
+class LineAdapter(WebhookAdapter):
+    """An adapter for one official account of LINE."""
+
+    def __init__(
+        self,
+        settings: LineSettings,
+        *,
+        name: str = "",
+        groups: GroupTalk = GroupTalk.ADDRESSED,
+        path: str | None = None,
+        port: WebhookPort | int | None = None,
+        unreadable: str | Path | None = None,
+        on_status: Callable[[DeliveryStatus], Awaitable[None]] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """*groups* says which messages of groups are for the account; the rest is `WebhookAdapter`'s."""
+        self._settings = settings
+        super().__init__(
+            LinePlatform(settings, LineReadingRules(name, groups)),
+            name=name,
+            path=path,
+            port=port,
+            unreadable=unreadable,
+            on_status=on_status,
+            clock=clock,
+        )
+
+    async def fetch(self, attachment: Attachment, *, most: int = MOST_CONTENT_BYTES) -> bytes:
+        """Return the content that somebody sent; `InvalidInputError` if it is larger, or not there.
+
+        LINE keeps the content of a message for a limited time.
+        """
+        message_id = attachment.url.removeprefix(CONTENT)
+        if not attachment.url.startswith(CONTENT) or not message_id.isalnum():
+            problem = f"{attachment.name or 'the attachment'} is not kept by LINE"
+            raise InvalidInputError(problem)
+        url = f"{self._settings.data_url}/v2/bot/message/{message_id}/content"
+        return await self.download(ApiCall(url=url, method="GET", name="content", shows=False), most=most)
