@@ -16,4 +16,5 @@
 - ``telegram``: Telegram, by a client of ours or through a library that a bot is made with.
 - ``tokens``: Tokens of OAuth 2: checks of signed tokens that platforms send, and access tokens for our own
   calls.
+- ``whatsapp``: WhatsApp, through the WhatsApp Business Platform that Meta hosts, without a client library.
 """

@@ -4,6 +4,7 @@
 - ``api_calls``: `ApiCall`: a call of a platform's API as a value, and what may have become of it.
 - ``asgi``: `WebhookApp`: an ASGI application for webhooks, to be mounted in what you have, or served by
   itself.
+- ``data_urls``: The content of attachments whose address holds it: `data:image/png;base64,…`.
 - ``endpoints``: `WebhookEndpoint`: a path and what answers there, for an ASGI application and for a port of
   our own.
 - ``engine``: `WebhookEngine`: receives for one account: no platform hears success before its messages are
@@ -17,6 +18,8 @@
 - ``platform``: `WebhookPlatform`: a platform that calls us, as functions of values, without any I/O.
 - ``sender``: `ApiSender`: makes the calls of one account: in pace, with a token, each failure with one
   meaning.
+- ``sent_evidence``: `SentEvidence`: tells after a send without an answer whether the platform has the
+  message.
 - ``server``: `WebhookServer`: a port of our own, at which one webhook or several listen.
 - ``signatures``: Signatures of platforms: each is compared over the raw bytes, in a time that tells nothing.
 """

@@ -17,7 +17,7 @@ import msgspec
 
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters._http import Request, Response
-from gateway_sessions.adapters.protocol import Submit
+from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.adapters.set_aside import put_aside
 from gateway_sessions.adapters.webhooks.api_calls import ApiCall
 from gateway_sessions.adapters.webhooks.endpoints import checked_path
@@ -26,6 +26,7 @@ from gateway_sessions.adapters.webhooks.events import DeliveryState, DeliverySta
 from gateway_sessions.adapters.webhooks.http_client import ApiClient
 from gateway_sessions.adapters.webhooks.platform import WebhookPlatform
 from gateway_sessions.adapters.webhooks.sender import ApiSender
+from gateway_sessions.adapters.webhooks.sent_evidence import SentEvidence
 from gateway_sessions.adapters.webhooks.server import WebhookPort, WebhookServer
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
@@ -72,6 +73,7 @@ class WebhookAdapter:
         self._client = ApiClient(rules.name)
         self._client_users = 0
         self._sender = ApiSender(rules, self._client, self._clock)
+        self._evidence = SentEvidence(rules.name, self._clock)
         self._engine: WebhookEngine | None = None
         self._server: WebhookServer | None = None
 
@@ -152,6 +154,8 @@ class WebhookAdapter:
         if status.state is DeliveryState.FAILED:
             problem = status.problem or "the platform does not say why"
             logger.error("a message that was sent will not be shown: %s", problem, extra=facts)
+        if self.capabilities.finds and status.idempotency_key is not None:
+            await self._evidence.note_report(status.idempotency_key, status.message_id)
         if self._on_status is None:
             return
         try:
@@ -166,9 +170,26 @@ class WebhookAdapter:
     ) -> str | None:
         """Send a message and return its id: the first one, if it takes several."""
         calls = self._rules.render(message, target, idempotency_key=idempotency_key)
+        key = self._rules.reported_key(idempotency_key)
+        if self.capabilities.finds:
+            await self._evidence.note_attempt(key)
         async with self._open_client():
             ids = await self._sender.send(calls, idempotency_key=idempotency_key)
-        return ids[0] if ids else None
+        if not ids:
+            return None
+        self._evidence.note_answer(key, ids[0])
+        return ids[0]
+
+    async def find(self, target: ReplyTarget, *, idempotency_key: str) -> str | None:
+        """Return the id of a sent message by what the platform has reported; None: it was never attempted.
+
+        `DeliveryRefusedError` if nobody will ever know.
+        """
+        return await self._evidence.find(self._rules.reported_key(idempotency_key))
+
+    def remember_in(self, memory: AdapterMemory) -> None:
+        """Use the gateway's durable memory for what must be known after a restart."""
+        self._evidence.memory = memory
 
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
         """Let a message say something else, if the platform can."""

@@ -129,6 +129,10 @@ class WebhookPlatform(ABC):
         Raise `DeliveryRefusedError` for what the platform would refuse.
         """
 
+    def reported_key(self, idempotency_key: str) -> str:
+        """Return the form in which a key comes back in reports on a message, if it does."""
+        return idempotency_key
+
     def render_edit(self, message: OutboundMessage, target: ReplyTarget, message_id: str) -> ApiCall:
         """Return the call that changes a sent message."""
         raise DeliveryRefusedError(self.name, "what was sent cannot be changed")

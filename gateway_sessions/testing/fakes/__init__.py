@@ -17,4 +17,6 @@
 - ``webhook_platform``: `FakeWebhookPlatform`: what fakes of platforms share that call a webhook and have an
   API over HTTP.
 - ``websocket``: The server's side of a WebSocket, for fakes of platforms that speak through one.
+- ``whatsapp``: A WhatsApp Business Platform on loopback: it calls a webhook, and has the Graph API of one
+  number.
 """

@@ -1,0 +1,72 @@
+"""`WhatsApp`: the adapter for one number of the WhatsApp Business Platform, hosted by Meta (Cloud API)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from gateway_sessions.adapters.webhooks.adapter import WebhookAdapter
+from gateway_sessions.adapters.webhooks.api_calls import ApiCall
+from gateway_sessions.adapters.webhooks.events import DeliveryStatus
+from gateway_sessions.adapters.webhooks.server import WebhookPort
+from gateway_sessions.core.queue.inbound import Attachment
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.integrations.whatsapp.rules import WhatsAppRules, WhatsAppSettings
+from gateway_sessions.integrations.whatsapp.webhooks import MEDIA
+from gateway_sessions.ports import Clock
+
+MOST_BYTES: Final = 100 << 20
+"""WhatsApp takes no larger files from people."""
+_HOSTS: Final = (".fbsbx.com", ".facebook.com", ".fbcdn.net", ".whatsapp.net")
+"""Where Meta keeps files; the token goes nowhere else."""
+
+
+class WhatsApp(WebhookAdapter):
+    """An adapter for one number."""
+
+    def __init__(
+        self,
+        settings: WhatsAppSettings,
+        *,
+        name: str = "",
+        path: str | None = None,
+        port: WebhookPort | int | None = None,
+        unreadable: str | Path | None = None,
+        on_status: Callable[[DeliveryStatus], Awaitable[None]] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """The path is by default `/whatsapp`; the other options are those of `WebhookAdapter`."""
+        self._number = WhatsAppRules(settings, account=name)
+        self._api_host = urlsplit(settings.api_url).hostname
+        super().__init__(
+            self._number,
+            name=name,
+            path=path,
+            port=port,
+            unreadable=unreadable,
+            on_status=on_status,
+            clock=clock,
+        )
+
+    async def fetch(self, attachment: Attachment, *, most: int = MOST_BYTES) -> bytes:
+        """Return the content of an attachment that somebody sent; `InvalidInputError` if it is too large.
+
+        WhatsApp keeps files for 30 days.
+        """
+        if not attachment.url.startswith(MEDIA):
+            problem = f"{attachment.url[:40]!r} is no file of WhatsApp"
+            raise InvalidInputError(problem)
+        told = await self.make(self._number.media_call(attachment.url.removeprefix(MEDIA)))
+        match told:
+            case {"url": str(url)} if self._is_host_of_files(url):
+                return await self.download(ApiCall(url=url, method="GET", name="file"), most=most)
+            case _:
+                problem = "WhatsApp has not told where the file is"
+                raise InvalidInputError(problem)
+
+    def _is_host_of_files(self, url: str) -> bool:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        return host == self._api_host or (parts.scheme == "https" and host.endswith(_HOSTS))
