@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 from cachetools import LRUCache
 
+from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.protocol import AdapterMemory
 from gateway_sessions.errors import DeliveryRefusedError
 from gateway_sessions.ports import Clock
@@ -31,24 +32,6 @@ class SendAttempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     at: datetime
     message_id: str | None = None
     """The id that the platform reported."""
-
-
-class ProcessMemory:
-    """Keeps the texts of an adapter that no gateway has given a durable memory."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
-
-    async def get(self, name: str) -> str | None:
-        """Return the text that was kept under that name."""
-        return self._texts.get(name)
-
-    async def put(self, name: str, value: str | None) -> None:
-        """Keep a text; None forgets it."""
-        if value is None:
-            self._texts.pop(name, None)
-        else:
-            self._texts[name] = value
 
 
 class SentEvidence:

@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sessions.testing.contract.adapter import Ability, AdapterBench, AdapterContract, SendFailure
 from gateway_sessions.testing.fakes.whatsapp import FakeWhatsApp
-from tests.contract.whatsapp_bench import WhatsAppBench
+from tests.contract.platforms.whatsapp_bench import WhatsAppBench
 
 
 class TestWhatsApp(AdapterContract):
