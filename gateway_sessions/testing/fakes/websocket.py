@@ -111,9 +111,9 @@ class FakeWebSocket:
             try:
                 await talk(self)
                 await self.close()
-            except WebSocketClosedError:
+            except* WebSocketClosedError:  # maybe out of a group of tasks
                 pass
-            except ConnectionCutError:
+            except* ConnectionCutError:
                 self.cut()
             tasks.cancel_scope.cancel()
 

@@ -1,0 +1,166 @@
+"""Presses on buttons and commands from Discord's menu: what they bring, and how they are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+from typing import Final
+
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.integrations.discord.api import DiscordRequest
+from gateway_sessions.integrations.discord.objects import (
+    DiscordComponent,
+    DiscordInteraction,
+    DiscordMember,
+    DiscordOption,
+    DiscordPlace,
+    UnreadableDiscordObjectError,
+    milliseconds_of,
+)
+from gateway_sessions.integrations.discord.reading import DiscordRules, source_of
+from gateway_sessions.integrations.discord.sending import OWN_DIGEST, OWN_VALUE
+
+ANSWERS: Final = "answers"
+"""The member of a message's metadata that names the message with the pressed button; "" for a command."""
+INTERACTION: Final = "interaction"
+"""The member of a message's metadata that holds the token by which a command is answered."""
+TOKEN_LIVES: Final = timedelta(minutes=14)
+"""How long the token of an interaction is used: Discord takes it for fifteen minutes."""
+_ONLY_IN_CHANNELS: Final = frozenset({"nonce", "enforce_nonce", "message_reference", "flags"})
+_THREADS: Final = frozenset({10, 11, 12})
+
+
+class InteractionType(IntEnum):
+    """The kinds of interactions, as Discord numbers them."""
+
+    PING = 1
+    COMMAND = 2
+    COMPONENT = 3
+    AUTOCOMPLETE = 4
+    MODAL = 5
+
+
+class InteractionAnswer(IntEnum):
+    """The first answers to an interaction, as Discord numbers them."""
+
+    PONG = 1
+    LATER_AS_MESSAGE = 5
+    LATER = 6
+    """The person sees nothing new; an answer is a message as any other."""
+
+
+def read_interaction(
+    interaction: DiscordInteraction, place: DiscordPlace, rules: DiscordRules, values: Mapping[str, str]
+) -> InboundMessage | None:
+    """Return what a press or a command brings; None if it is for somebody else.
+
+    *values* are remembered values of buttons, by the names of the buttons.
+    """
+    member = interaction.member or DiscordMember(user=interaction.user)
+    person = member.user
+    if person is None:
+        problem = "an interaction does not say who it is from"
+        raise UnreadableDiscordObjectError(problem)
+    try:
+        action: str | None = None
+        match interaction.type:
+            case InteractionType.COMMAND:
+                text = command_text(interaction)
+                metadata = {ANSWERS: "", INTERACTION: interaction.token}
+            case InteractionType.COMPONENT:
+                action = action_of(interaction.data.custom_id, values)
+                if action is None:
+                    return None
+                text = label_of(interaction) or action
+                metadata = {ANSWERS: interaction.message.id if interaction.message else ""}
+            case _:
+                return None
+        return InboundMessage(
+            source=source_of(place, person, member.nick or person.name, rules),
+            text=text,
+            message_id=interaction.id,
+            account=rules.account,
+            action=action,
+            sent_at=datetime.fromtimestamp(milliseconds_of(interaction.id) / 1000, UTC),
+            metadata=metadata,
+        )
+    except (InvalidInputError, ValueError, OverflowError, OSError) as error:
+        problem = f"an interaction of Discord cannot be read ({type(error).__name__}: {error})"
+        raise UnreadableDiscordObjectError(problem) from error
+
+
+def place_of(interaction: DiscordInteraction) -> DiscordPlace:
+    """Return the place of an interaction, as far as it tells that."""
+    channel = interaction.channel
+    number = (channel.id if channel is not None else None) or interaction.channel_id or ""
+    parent = channel.parent_id if channel is not None and channel.type in _THREADS else None
+    name = channel.name if channel is not None else None
+    return DiscordPlace(channel_id=number, guild_id=interaction.guild_id, name=name, parent_id=parent)
+
+
+def action_of(custom_id: str, values: Mapping[str, str]) -> str | None:
+    """Return the value of a pressed button of ours; None if the button is somebody else's."""
+    if custom_id.startswith(OWN_DIGEST):
+        return values.get(custom_id)
+    return custom_id.removeprefix(OWN_VALUE) if custom_id.startswith(OWN_VALUE) else None
+
+
+def label_of(interaction: DiscordInteraction) -> str:
+    """Return what the pressed button says; "" if that is not told."""
+    shown = interaction.message.components if interaction.message is not None else []
+    return next(
+        (one.label or "" for one in _buttons(shown) if one.custom_id == interaction.data.custom_id), ""
+    )
+
+
+def _buttons(components: list[DiscordComponent]) -> Iterator[DiscordComponent]:
+    for one in components:
+        yield one
+        yield from _buttons(one.components)
+
+
+def command_text(interaction: DiscordInteraction) -> str:
+    """Return a command as people would type it."""
+    return " ".join([f"/{interaction.data.name}", *_given(interaction.data.options)])
+
+
+def _given(options: list[DiscordOption]) -> Iterator[str]:
+    for option in options:
+        if option.value is None:  # a command within the command
+            yield option.name
+            yield from _given(option.options)
+        else:
+            yield str(option.value)
+
+
+def request_that_answers(interaction: DiscordInteraction, answer: InteractionAnswer) -> DiscordRequest:
+    """Return the request with the first answer to an interaction."""
+    return DiscordRequest(
+        method="POST",
+        path="/interactions/{interaction_id}/{webhook_token}/callback",
+        ids={"interaction_id": interaction.id, "webhook_token": interaction.token},
+        json={"type": int(answer)},
+    )
+
+
+def request_in_place(application_id: str, token: str, request: DiscordRequest) -> DiscordRequest:
+    """Return the request that shows a message where a command waits for its answer.
+
+    It can be repeated: the message is then shown in the same place once more.
+    """
+    payload = request.json or {}
+    return DiscordRequest(
+        method="PATCH",
+        path="/webhooks/{webhook_id}/{webhook_token}/messages/@original",
+        ids={"webhook_id": application_id, "webhook_token": token},
+        json={name: value for name, value in payload.items() if name not in _ONLY_IN_CHANNELS},
+        files=request.files,
+    )
+
+
+def is_alive(interaction_id: str, now: datetime) -> bool:
+    """Return whether the token of an interaction still opens anything."""
+    began = datetime.fromtimestamp(milliseconds_of(interaction_id) / 1000, UTC)
+    return now - began < TOKEN_LIVES

@@ -1,0 +1,21 @@
+"""The door for bots that are made with discord.py: `DiscordAdapter`.
+
+- ``adapter``: `DiscordAdapter`: puts a bot of discord.py behind a gateway, and leaves the rest of it alone.
+- ``client_api``: `DiscordPyApi`: the REST API through a client of discord.py, with its pace and its proxy.
+- ``conversion``: The objects of discord.py as the objects of Discord's API.
+"""
+
+from gateway_sessions.errors import InvalidInputError
+
+try:
+    import discord as _discord  # noqa: F401  # pyright: ignore[reportUnusedImport]  # tells what is missing
+except ModuleNotFoundError as _error:
+    if _error.name != "discord":
+        raise
+    _problem = "DiscordAdapter needs discord.py: pip install 'gateway-sessions[discord]'"
+    raise InvalidInputError(_problem) from _error
+
+from gateway_sessions.integrations.discord_py.adapter import DiscordAdapter
+from gateway_sessions.integrations.telegram.updates import GroupTalk
+
+__all__ = ["DiscordAdapter", "GroupTalk"]
