@@ -5,6 +5,9 @@
   the adapter.
 - ``first_configuration``: The first configuration of a bot: a few lines with comments, for `gsess init`.
 - ``line``: LINE, by its Messaging API: events come to a webhook, replies go by a token or are pushed.
+- ``discord``: Discord: what its messages and interactions bring, how replies are shown, and what was missed
+  meanwhile.
+- ``discord_py``: The door for bots that are made with discord.py: `DiscordAdapter`.
 - ``matrix``: Matrix, through a library that a bot is made with.
 - ``matrix_nio``: `MatrixAdapter`: the door for bots that are made with matrix-nio.
 - ``python_telegram_bot``: `PtbAdapter`: the door for bots that are made with python-telegram-bot.

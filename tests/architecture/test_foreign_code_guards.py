@@ -33,6 +33,20 @@ GUARDS: dict[tuple[str, str], str] = {
     ("integrations/matrix_nio.py", "NioApi.hand_on"): "logged; the gateway has what the sync brought",
     ("cli/adapter_health.py", "_check_connection"): "told, as what is wrong with the adapter",
     ("integrations/registry.py", "_factory_of_package"): "raised again as what is wrong with the package",
+    ("integrations/discord/receiving.py", "DiscordReceiver._work_off"): "logged; the same is done again",
+    ("integrations/discord/sender.py", "DiscordSender.call"): "raised again, as what it means",
+    (
+        "integrations/discord_py/listening.py",
+        "ClientListener._is_handled",
+    ): "logged; other people's messages go on",
+    (
+        "integrations/discord_py/listening.py",
+        "ClientListener._take_interaction",
+    ): "logged; the press is taken, and Discord shows a failure",
+    (
+        "integrations/discord_py/listening.py",
+        "ClientListener._take_interaction.hand_over",
+    ): "logged; the press is not acknowledged, and Discord shows that",
     ("integrations/telegram/adapter.py", "TelegramAdapter._introduce"): "raised again, as what it means",
     (
         "integrations/telegram/adapter.py",

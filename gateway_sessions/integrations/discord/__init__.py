@@ -3,6 +3,7 @@
 - ``api``: The port to Discord's REST API: what a client has to do for the adapter, and what failures mean.
 - ``interactions``: Presses on buttons and commands from Discord's menu: what they bring, and how they are
   answered.
+- ``menu``: The commands of a gateway in Discord's menu, beside those that the bot has itself.
 - ``objects``: The objects of Discord's API, as far as they are read; what else Discord sends is passed over.
 - ``reading``: Reading of Discord's messages: for whom one is, what it says, and what came with it.
 - ``receiving``: `DiscordReceiver`: takes messages in, those of one channel in their order, and those that

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -39,7 +39,7 @@ class DiscordRequest:
     path: str
     """The address behind the version of the API, with names in braces for the ids."""
     ids: Mapping[str, str] = field(default_factory=dict[str, str])
-    json: Mapping[str, Any] | None = None
+    json: Mapping[str, Any] | Sequence[Any] | None = None
     files: tuple[DiscordUpload, ...] = ()
 
     @property

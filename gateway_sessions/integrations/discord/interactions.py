@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final, cast
 
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.errors import InvalidInputError
@@ -150,7 +150,7 @@ def request_in_place(application_id: str, token: str, request: DiscordRequest) -
 
     It can be repeated: the message is then shown in the same place once more.
     """
-    payload = request.json or {}
+    payload = cast("Mapping[str, Any]", request.json)
     return DiscordRequest(
         method="PATCH",
         path="/webhooks/{webhook_id}/{webhook_token}/messages/@original",

@@ -173,7 +173,7 @@ class DiscordInteractionData(msgspec.Struct, frozen=True):
     options: list[DiscordOption] = []
 
 
-class DiscordChannel(msgspec.Struct, frozen=True):
+class InteractionChannel(msgspec.Struct, frozen=True):
     """A channel as an interaction tells it."""
 
     id: str
@@ -192,7 +192,7 @@ class DiscordInteraction(msgspec.Struct, frozen=True):
     data: DiscordInteractionData = DiscordInteractionData()
     guild_id: str | None = None
     channel_id: str | None = None
-    channel: DiscordChannel | None = None
+    channel: InteractionChannel | None = None
     member: DiscordMember | None = None
     user: DiscordUser | None = None
     message: DiscordMessage | None = None

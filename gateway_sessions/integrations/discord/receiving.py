@@ -213,12 +213,12 @@ class DiscordReceiver:
         if not line.place.known:
             line.place = await self._inbox.look_up(line.place)
         elif line.behind:
-            line.behind = False  # what happens from now on may set it again
+            line.behind, has_read = False, False  # what happens from now on may set it again
             try:
                 await self._read_history(line)
-            except BaseException:
-                line.behind = True
-                raise
+                has_read = True
+            finally:
+                line.behind = line.behind or not has_read
         else:
             first = line.waiting[0]
             if not isinstance(first, ReceivedMessage):

@@ -5,18 +5,20 @@ Its own events, commands and views work as before: the adapter only listens as w
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+import threading
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import aiohttp
 import anyio
 import discord
 from discord import app_commands
-from discord.ext import commands
+from discord.ext import commands as bot_commands
+from discord.gateway import KeepAliveHandler
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
@@ -25,8 +27,14 @@ from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform
+from gateway_sessions.core.notices.command_replies import CommandHelp
 from gateway_sessions.errors import AdapterUnavailableError
-from gateway_sessions.integrations.discord.api import UNKNOWN_BOT, DiscordRequest
+from gateway_sessions.integrations.discord.api import UNKNOWN_BOT
+from gateway_sessions.integrations.discord.menu import (
+    menu_of,
+    request_for_menu,
+    request_that_changes_menu,
+)
 from gateway_sessions.integrations.discord.objects import DiscordMessage
 from gateway_sessions.integrations.discord.sender import DiscordSender
 from gateway_sessions.integrations.discord.sending import DISCORD_CAPABILITIES
@@ -41,22 +49,8 @@ from gateway_sessions.ports import Clock
 
 CONNECT_SECONDS: Final = 60.0
 """The limit for the first session: whoever starts a gateway wants to know."""
-LONGEST_SUMMARY: Final = 100
-"""The longest description of a command in Discord's menu."""
-
-
-class NamedCommand(Protocol):
-    """A command as `gateway.commands` lists it."""
-
-    @property
-    def name(self) -> str:
-        """The name, without a slash."""
-        ...
-
-    @property
-    def summary(self) -> str:
-        """What the command does, in a sentence."""
-        ...
+CLOSE_SECONDS: Final = 5.0
+"""The limit for the end of a client, with what the bot does then."""
 
 
 class DiscordAdapter:
@@ -71,6 +65,7 @@ class DiscordAdapter:
         groups: GroupTalk | Callable[[DiscordMessage], bool] = GroupTalk.ADDRESSED,
         bots: bool = False,
         handle: HandleMessage | None = None,
+        tree: app_commands.CommandTree[Any] | None = None,
         catch_up: timedelta = timedelta(days=1),
         unreadable: str | Path | None = None,
         clock: Clock | None = None,
@@ -79,8 +74,9 @@ class DiscordAdapter:
 
         *groups* says which messages of guilds are for the bot, *bots* whether other bots are heard. *handle*
         may take messages before the gateway does; messages that call a command of a `commands.Bot` are left
-        to the bot. What was written while the bot was away is fetched if it is no older than *catch_up*. What
-        cannot be read is kept in the folder *unreadable*, or else only logged.
+        to the bot. *tree* holds the bot's own commands of Discord's menu, if it is no `commands.Bot`. What
+        was written while the bot was away is fetched if it is no older than *catch_up*. What cannot be read
+        is kept in the folder *unreadable*, or else only logged.
         """
         self.name = name
         self.platform: str = Platform.DISCORD
@@ -90,6 +86,9 @@ class DiscordAdapter:
         self._options = ListeningOptions(
             groups=groups, bots=bots, handle=handle, catch_up=catch_up, unreadable=unreadable
         )
+        if tree is None and isinstance(client, bot_commands.Bot | bot_commands.AutoShardedBot):
+            tree = client.tree
+        self._tree = tree
         self._clock = clock or SystemClock()
         self._memory: AdapterMemory = ProcessMemory()
         self._sender = DiscordSender(DiscordPyApi(client), self._clock)
@@ -120,10 +119,18 @@ class DiscordAdapter:
             client.http.connector = discord.utils.MISSING  # the one there is was closed with the client
         async with client:
             try:
-                await client.login(token)
-            except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
-                raise self._unavailable(error) from error
-            yield
+                await self._log_in(token)
+                yield
+            finally:
+                with anyio.move_on_after(CLOSE_SECONDS, shield=True):  # who leaves the block may be cancelled
+                    await client.close()
+                _stop_heartbeats(token)
+
+    async def _log_in(self, token: str) -> None:
+        try:
+            await self._client.login(token)
+        except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
+            raise self._unavailable(error) from error
 
     async def _listen(self, submit: Submit, ready: anyio.Event) -> None:
         """Take events in, and keep the client connected if that is the adapter's task."""
@@ -174,27 +181,20 @@ class DiscordAdapter:
                 problem = f"cannot be reached ({error})"
         return AdapterUnavailableError(self.platform, problem)
 
-    async def register(
-        self, known: Iterable[NamedCommand], tree: app_commands.CommandTree[Any] | None = None
-    ) -> None:
-        """Put commands such as `gateway.commands` in Discord's menu, once the adapter is connected.
-
-        If the bot has a tree of commands, they are added to it and the tree is synchronised; commands that
-        the bot has itself stay its own.
-        """
-        if tree is None and isinstance(self._client, commands.Bot | commands.AutoShardedBot):
-            tree = self._client.tree
-        for command in known:
-            if tree is not None and tree.get_command(command.name) is not None:
-                continue
-            self._options.commands.add(command.name)
-            summary = command.summary[:LONGEST_SUMMARY] or command.name
-            if tree is not None:
-                tree.add_command(_command_in_tree(command.name, summary))
-            else:
-                await self._sender.call(_registration(self._sender.application_id, command.name, summary))
-        if tree is not None:
-            await tree.sync()
+    async def show_commands(self, commands: Sequence[CommandHelp]) -> None:
+        """Put commands into Discord's menu; commands that the bot has itself stay its own."""
+        tree = self._tree
+        own = {one.name for one in tree.get_commands()} - self._options.commands if tree else frozenset[str]()
+        menu = menu_of(commands, own)
+        self._options.commands.update(one["name"] for one in menu)
+        for one in menu:
+            if tree is not None and tree.get_command(one["name"]) is None:
+                tree.add_command(_command_in_tree(one["name"], one["description"]))
+        application_id = self._sender.application_id
+        known = await self._sender.call(request_for_menu(application_id))
+        change = request_that_changes_menu(application_id, known, menu)
+        if change is not None:
+            await self._sender.call(change)
 
     async def send(
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
@@ -211,20 +211,17 @@ class DiscordAdapter:
         await self._sender.typing(target)
 
 
+def _stop_heartbeats(token: str) -> None:
+    """End the threads of heartbeats that discord.py forgets if it is cancelled before a session has begun."""
+    for thread in threading.enumerate():
+        if isinstance(thread, KeepAliveHandler) and thread.ws.token == token:
+            thread.stop()
+
+
 async def _left_to_gateway(_interaction: discord.Interaction[Any], arguments: str = "") -> None:
     """Do nothing: the adapter hears of the command as well."""
 
 
 def _command_in_tree(name: str, summary: str) -> app_commands.Command[Any, Any, Any]:
+    """Return what tells the bot's tree of a command of the gateway, so that it does not miss it."""
     return app_commands.Command(name=name, description=summary, callback=_left_to_gateway)
-
-
-def _registration(application_id: str, name: str, summary: str) -> DiscordRequest:
-    """Return the request that puts one command in the menu, and leaves all others there."""
-    option = {"type": 3, "name": "arguments", "description": "What the command needs", "required": False}
-    return DiscordRequest(
-        method="POST",
-        path="/applications/{application_id}/commands",
-        ids={"application_id": application_id},
-        json={"name": name, "description": summary, "type": 1, "options": [option]},
-    )

@@ -28,18 +28,14 @@ class DiscordPyApi:
             raise DiscordNotSentError(problem)
         route = Route(request.method, request.path, **request.ids)
         try:
-            if request.files:
-                form = _form_of(request)
-                return await self._client.http.request(route, form=form)
-            if request.json is None:
-                return await self._client.http.request(route) or None
-            return await self._client.http.request(route, json=request.json) or None
+            answer = await self._client.http.request(route, **_content_of(request))
         except discord.RateLimited as error:
             raise DiscordApiError(_TOO_MANY, 0, str(error), retry_after=error.retry_after) from error
         except discord.HTTPException as error:
             raise DiscordApiError(error.status, error.code, error.text, retry_after=_pause(error)) from error
         except (ClientConnectorError, ConnectionTimeoutError) as error:
             raise DiscordNotSentError(str(error)) from error
+        return None if answer == "" else answer
 
 
 def _pause(error: discord.HTTPException) -> float | None:
@@ -50,9 +46,15 @@ def _pause(error: discord.HTTPException) -> float | None:
         return None
 
 
+def _content_of(request: DiscordRequest) -> dict[str, Any]:
+    if request.files:
+        return {"form": _form_of(request)}
+    return {} if request.json is None else {"json": request.json}
+
+
 def _form_of(request: DiscordRequest) -> list[dict[str, Any]]:
     """Return the parts of a form with files, anew for each attempt."""
-    parts: list[dict[str, Any]] = [{"name": "payload_json", "value": json.dumps(dict(request.json or {}))}]
+    parts: list[dict[str, Any]] = [{"name": "payload_json", "value": json.dumps(request.json)}]
     for number, file in enumerate(request.files):
         parts.append(
             {

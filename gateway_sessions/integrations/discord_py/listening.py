@@ -129,8 +129,9 @@ class ClientListener:
             own_roles=frozenset(str(role.id) for role in roles if role is not None),
         )
 
-    def _facts(self, action: str) -> dict[str, str]:
-        return {"action": action, "platform": self._adapter.platform, "account": self._adapter.name}
+    @property
+    def _account(self) -> dict[str, str]:
+        return {"platform": self._adapter.platform, "account": self._adapter.name}
 
     # Sessions
 
@@ -162,7 +163,7 @@ class ClientListener:
             logger.warning(
                 "the bot reads only messages that mention it: switch Message Content Intent on at "
                 "https://discord.com/developers, and set intents.message_content = True",
-                extra=self._facts("intent_missing"),
+                extra={"action": "intent_missing", **self._account},
             )
 
     # Messages
@@ -229,7 +230,9 @@ class ClientListener:
                     return True
             return self._options.handle is not None and await self._options.handle(message)
         except Exception:  # a broken handler must not stop everybody
-            logger.exception("a handler of a message failed", extra=self._facts("handler_failed"))
+            logger.exception(
+                "a handler of a message failed", extra={"action": "handler_failed", **self._account}
+            )
             return True
 
     async def set_aside(self, what: object, error: InvalidInputError) -> None:
@@ -238,7 +241,7 @@ class ClientListener:
             update = msgspec.to_builtins(what)
             await put_aside(self._options.unreadable, update, error, adapter=self._adapter)
             return
-        facts = self._facts("update_unreadable")
+        facts = {"action": "update_unreadable", **self._account}
         logger.error("a message could not be read and is passed over", exc_info=error, extra=facts)
 
     # Channels
@@ -305,7 +308,7 @@ class ClientListener:
             except Exception:  # whatever failed: Discord tells the person
                 failed = True
                 told = "a press or a command could not be stored"
-                logger.exception(told, extra=self._facts("interaction_lost"))
+                logger.exception(told, extra={"action": "interaction_lost", **self._account})
             ended.set()
 
         self._tasks.start_soon(hand_over)
@@ -319,7 +322,9 @@ class ClientListener:
             await self._sender.call(request_that_answers(interaction, answer))
         except Exception as error:  # noqa: BLE001 -- it is taken all the same; people see a failure
             told = "a press or a command could not be acknowledged"
-            logger.warning("%s: %s", told, error, extra=self._facts("interaction_not_acknowledged"))
+            logger.warning(
+                "%s: %s", told, error, extra={"action": "interaction_not_acknowledged", **self._account}
+            )
 
 
 def _is_readable(channel: Any, guild: discord.Guild) -> bool:

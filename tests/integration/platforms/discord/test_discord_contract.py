@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sessions.testing.contract.adapter import Ability, AdapterBench, AdapterContract, SendFailure
 from gateway_sessions.testing.fakes.discord import FakeDiscord, discord_py_on
-from tests.contract.discord_bench import DiscordBench
+from tests.integration.platforms.discord.discord_bench import DiscordBench
 
 
 class TestDiscordPy(AdapterContract):

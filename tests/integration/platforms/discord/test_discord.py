@@ -8,6 +8,7 @@ import importlib
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from gateway_sessions.adapters import (
     ReplyTarget,
     TextFormat,
 )
+from gateway_sessions.core.notices.command_replies import CommandHelp
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,
@@ -545,44 +547,59 @@ async def test_commands_of_the_gateway_stand_in_the_menu(fake: FakeDiscord, tmp_
 
     adapter = adapter_of(fake, client=client)
     async with gateway_with(adapter, tmp_path) as gateway:
-        await adapter.register(gateway.commands)
-        assert {"new", "stop", "status"} <= set(fake.rest.commands)
+        await fake.wait_until(lambda: "new" in fake.rest.commands, seconds=PATIENCE)
+        assert {one.name for one in gateway.commands if one.name != "status"} <= set(fake.rest.commands)
         fake.says("ann", "hello")
         await fake.wait_until(lambda: fake.texts("ann"), seconds=PATIENCE)
         used = fake.commands("ann", "title", arguments="Trip to Rome")
         await fake.wait_until(lambda: used.original is not None, seconds=PATIENCE)
         assert used.response == 5
         assert "Trip to Rome" in fake.texts("ann")[-1]
-        if kind == "bot":
+        if isinstance(client, commands.Bot):
+            await client.tree.sync()
+            assert {"new", "status"} <= set(fake.rest.commands)
             fake.commands("ann", "status", channel="general")
             await fake.wait_until(lambda: fake.texts(channel="general") == ["mine"], seconds=PATIENCE)
 
 
-async def test_a_tree_beside_a_client_takes_the_commands(fake: FakeDiscord):
+async def test_a_menu_keeps_what_others_have_put_there(fake: FakeDiscord):
     client = client_of()
     tree = app_commands.CommandTree(client)
 
-    class Named:
-        name = "new"
-        summary = ""
+    @tree.command(name="own", description="Mine.")
+    async def own(interaction: discord.Interaction) -> None:
+        await interaction.response.send_message("mine")
 
-    adapter, inbox = adapter_of(fake, client=client), Inbox()
+    adapter, inbox = adapter_of(fake, client=client, tree=tree), Inbox()
     async with adapter.connect(inbox):
-        await adapter.register([Named()], tree)
-        fake.commands("ann", "new", channel="general")
+        await tree.sync()
+        new = CommandHelp(name="new", summary="Begin anew.", usage="[TITLE]")
+        for summary in ("Begin.", "Begin anew.", "Begin anew."):
+            await adapter.show_commands(
+                [
+                    replace(new, summary=summary),
+                    CommandHelp(name="own", summary=""),
+                    CommandHelp(name="a b", summary=""),
+                ]
+            )
+        assert [call.method for call in fake.calls].count("replace_commands") == 3
+        assert {name: one["description"] for name, one in fake.rest.commands.items()} == {
+            "own": "Mine.",
+            "new": "Begin anew.",
+        }
+        await tree.sync()
+        assert sorted(fake.rest.commands) == ["new", "own"]
+        fake.commands("ann", "new", channel="general", arguments="Trip")
+        fake.commands("ann", "own", channel="general")
         (message,) = await inbox.wait_for(1)
-    assert (message.text, message.source.chat_type) == ("/new", "group")
+        await fake.wait_until(lambda: fake.texts(channel="general") == ["mine"], seconds=PATIENCE)
+    assert (message.text, message.source.chat_type) == ("/new Trip", "group")
 
 
 async def test_only_the_first_message_stands_where_a_command_waits(fake: FakeDiscord):
     inbox, adapter = Inbox(), adapter_of(fake)
-
-    class Named:
-        name = "go"
-        summary = "Go."
-
     async with adapter.connect(inbox):
-        await adapter.register([Named()])
+        await adapter.show_commands([CommandHelp(name="go", summary="Go.")])
         used = fake.commands("ann", "go", channel="general")
         (message,) = await inbox.wait_for(1)
         await fake.wait_until(lambda: used.is_answered, seconds=PATIENCE)
