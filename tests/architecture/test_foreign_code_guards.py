@@ -47,6 +47,7 @@ GUARDS: dict[tuple[str, str], str] = {
         "integrations/discord_py/listening.py",
         "ClientListener._take_interaction.hand_over",
     ): "logged; the press is not acknowledged, and Discord shows that",
+    ("integrations/telegram/webhook.py", "TelegramWebhook._set_webhook"): "raised again, as what it means",
     ("integrations/telegram/adapter.py", "TelegramAdapter._introduce"): "raised again, as what it means",
     (
         "integrations/telegram/adapter.py",

@@ -49,6 +49,7 @@ from gateway_sessions.adapters.webhooks.events import (
 )
 from gateway_sessions.adapters.webhooks.platform import (
     CallNeeded,
+    ReceivingPlatform,
     SendingPace,
     Verdict,
     Verification,
@@ -72,6 +73,7 @@ __all__ = [
     "FileToSend",
     "PassedOver",
     "PlatformAnswer",
+    "ReceivingPlatform",
     "Request",
     "Response",
     "SendingPace",

@@ -25,7 +25,7 @@ from gateway_sessions.adapters.webhooks.events import (
     UnreadableEvent,
     WebhookEvent,
 )
-from gateway_sessions.adapters.webhooks.platform import CallNeeded, Verdict, WebhookPlatform
+from gateway_sessions.adapters.webhooks.platform import CallNeeded, ReceivingPlatform, Verdict
 from gateway_sessions.core.queue.inbound import InboundMessage, Receipt, Rejected, RejectReason
 from gateway_sessions.errors import GatewaySessionsError, InvalidInputError
 from gateway_sessions.ports import Clock
@@ -47,6 +47,8 @@ Fetch: TypeAlias = Callable[[ApiCall], Awaitable[PlatformAnswer]]
 """This function makes a call as it is; it raises `AdapterError` or `OSError` if there is no answer."""
 SetAside: TypeAlias = Callable[[UnreadableEvent], Awaitable[bool]]
 """This function keeps an event that cannot be read; it returns whether it is durable."""
+HandleFirst: TypeAlias = Callable[[Request], Awaitable[bool]]
+"""This function is offered each genuine request first, and returns whether it took it."""
 TellStatus: TypeAlias = Callable[[DeliveryStatus], Awaitable[None]]
 """This function is told what became of messages that were sent."""
 
@@ -61,6 +63,8 @@ class EngineParts:
     tell_status: TellStatus
     clock: Clock
     account: str = ""
+    handle_first: HandleFirst | None = None
+    """Handlers of the program's own; what they take is confirmed, whatever became of it."""
 
 
 class _NotTakenError(Exception):
@@ -70,7 +74,7 @@ class _NotTakenError(Exception):
 class WebhookEngine:
     """Answers the requests of one account of a platform."""
 
-    def __init__(self, platform: WebhookPlatform, parts: EngineParts) -> None:
+    def __init__(self, platform: ReceivingPlatform, parts: EngineParts) -> None:
         self._platform = platform
         self._parts = parts
         self._fetching = asyncio.Lock()
@@ -104,6 +108,8 @@ class WebhookEngine:
         challenge = self._platform.answer_challenge(request)
         if challenge is not None:
             return challenge
+        if self._parts.handle_first is not None and await self._parts.handle_first(request):
+            return self._platform.response(request, ())
         receipts, durable = await self._take(self._events_of(request))
         response = self._platform.response(request, receipts)
         taken = "durable" if durable else "logged"

@@ -54,11 +54,8 @@ class SendingPace:
     """The messages of the whole account in a second; None: no limit is known."""
 
 
-class WebhookPlatform(ABC):
-    """The part of one account of a platform: what its bytes mean, in both directions.
-
-    Only `verify`, `parse`, `render` and `outcome` must be written.
-    """
+class ReceivingPlatform(ABC):
+    """The half of a platform's part that reads what comes; a library may do the sending."""
 
     name: ClassVar[str]
     """The platform, as in every source."""
@@ -70,14 +67,6 @@ class WebhookPlatform(ABC):
     not_taken_status: ClassVar[int] = HTTPStatus.SERVICE_UNAVAILABLE
     """The status after which the platform delivers again."""
     forged_status: ClassVar[int] = HTTPStatus.UNAUTHORIZED
-    pace: ClassVar[SendingPace] = SendingPace()
-
-    @property
-    @abstractmethod
-    def capabilities(self) -> AdapterCapabilities:
-        """The abilities of the platform's adapter."""
-
-    # In
 
     @abstractmethod
     def verify(self, request: Request, now: datetime) -> Verification:
@@ -102,15 +91,29 @@ class WebhookPlatform(ABC):
         """Return the answer once all messages are stored; receipts stand in the order of the messages."""
         return Response(HTTPStatus.OK)
 
+    def learn(self, call: ApiCall, answer: PlatformAnswer, now: datetime) -> None:
+        """Keep what the answer to a needed call tells: keys, a token; `ValueError` if it tells nothing."""
+        return
+
+
+class WebhookPlatform(ReceivingPlatform):
+    """The part of one account of a platform: what its bytes mean, in both directions.
+
+    Only `verify`, `parse`, `render` and `outcome` must be written.
+    """
+
+    pace: ClassVar[SendingPace] = SendingPace()
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> AdapterCapabilities:
+        """The abilities of the platform's adapter."""
+
     # Out
 
     def authorize(self, call: ApiCall, now: datetime) -> ApiCall | CallNeeded:
         """Return a call with the headers that prove who we are, or the call that gets us a token."""
         return call
-
-    def learn(self, call: ApiCall, answer: PlatformAnswer, now: datetime) -> None:
-        """Keep what the answer to a needed call tells: keys, a token; `ValueError` if it tells nothing."""
-        return
 
     def forget_token(self) -> bool:
         """Drop a token that the platform does not accept any more; return whether a new one can be had."""

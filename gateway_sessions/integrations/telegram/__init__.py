@@ -9,10 +9,20 @@
 - ``sending``: The calls of the Bot API that show a message to people.
 - ``updates``: Reading of Telegram's updates: which message one brings, for whom it is, and what came with
   it.
+- ``webhook``: `TelegramWebhook`: one bot to which Telegram posts its updates, instead of being polled.
 """
 
 from gateway_sessions.integrations.telegram.adapter import TelegramAdapter
 from gateway_sessions.integrations.telegram.bot_api import BotApi, BotApiError, NotSentError, Upload
 from gateway_sessions.integrations.telegram.updates import GroupTalk
+from gateway_sessions.integrations.telegram.webhook import TelegramWebhook
 
-__all__ = ["BotApi", "BotApiError", "GroupTalk", "NotSentError", "TelegramAdapter", "Upload"]
+__all__ = [
+    "BotApi",
+    "BotApiError",
+    "GroupTalk",
+    "NotSentError",
+    "TelegramAdapter",
+    "TelegramWebhook",
+    "Upload",
+]

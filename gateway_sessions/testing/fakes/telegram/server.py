@@ -107,6 +107,8 @@ class FakeTelegram(FakePlatformServer):
         self._delivered: dict[int, int] = {}
         """The number of the poll that brought an update first."""
         self._webhook: dict[str, Any] = {}
+        self.posted: dict[int, bool] = {}
+        """The updates that were posted to a webhook, and whether each was taken the first time."""
 
     def _duties(self) -> list[Callable[[], Awaitable[object]]]:
         return [self._post_updates]
@@ -340,7 +342,9 @@ class FakeTelegram(FakePlatformServer):
             headers = {"content-type": "application/json"}
             if secret := self._webhook["secret_token"]:
                 headers["x-telegram-bot-api-secret-token"] = secret
-            if await _is_taken(self._webhook["url"], headers, json.dumps(update).encode()):
+            taken = await _is_taken(self._webhook["url"], headers, json.dumps(update).encode())
+            self.posted.setdefault(update["update_id"], taken)
+            if taken:
                 self.chats.confirm(update["update_id"] + 1)
             else:
                 await anyio.sleep(REDELIVERY_SECONDS)
