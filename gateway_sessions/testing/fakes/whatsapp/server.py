@@ -75,6 +75,8 @@ class FakeWhatsApp(FakeWebhookPlatform):
         """*reports*: whether it reports on what was sent, as Meta does."""
         super().__init__(speed=speed, clock=clock)
         self.files: dict[str, UploadedFile] = {}
+        self.url_of_files: str = ""
+        """Where files are said to be; empty: at this server."""
         self.typing: list[str] = []
         """The ids of messages that were marked as read while an answer was being made."""
         self.reports: bool = reports
@@ -252,7 +254,7 @@ class FakeWhatsApp(FakeWebhookPlatform):
         if method == "file":
             return FakeResponse(200, file.content, {"content-type": file.media_type})
         size = len(file.content)
-        url = f"{self.url}/files/{name}"
+        url = f"{self.url_of_files or self.url}/files/{name}"
         return FakeResponse.of_json({"id": name, "url": url, "mime_type": file.media_type, "file_size": size})
 
     def _upload(self, parameters: Mapping[str, Any]) -> str:
