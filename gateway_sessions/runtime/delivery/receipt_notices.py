@@ -144,6 +144,8 @@ class ReceiptNotices:
         return True
 
     def _start_sending_notice(self, message: InboundMessage, text: str) -> None:
+        if message.internal:  # nobody has written it, so nobody waits for it
+            return
         adapter = self._adapters.get((message.source.platform, message.account))
         if adapter is not None and self._under_way < AT_ONCE:
             with suppress(StoreStoppedError):  # then nobody is told, as with any hint that is lost

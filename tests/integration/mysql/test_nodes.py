@@ -4,6 +4,7 @@ import pytest
 
 from gateway_sessions.storage.engines.mysql import schema as mysql_schema
 from gateway_sessions.storage.tables.sql_files import load_migrations
+from tests.integration.gateway.unprompted.cluster_schedules import ClusterSchedules
 from tests.integration.servers.cluster_agents_and_duties import LeaderDuties, WarmAgents
 from tests.integration.servers.cluster_replies import ClusterReplies
 from tests.integration.servers.cluster_turns import ClusterTurns
@@ -22,6 +23,12 @@ class TestNodes(ClusterTurns):
 
 
 class TestWarmAgents(WarmAgents):
+    @pytest.fixture
+    def address(self, fresh_address: str) -> str:
+        return fresh_address
+
+
+class TestSchedules(ClusterSchedules):
     @pytest.fixture
     def address(self, fresh_address: str) -> str:
         return fresh_address

@@ -4,6 +4,7 @@ import pytest
 
 from gateway_sessions.storage.engines.postgresql import schema as postgresql_schema
 from gateway_sessions.storage.tables.sql_files import load_migrations
+from tests.integration.gateway.unprompted.cluster_schedules import ClusterSchedules
 from tests.integration.servers.cluster_agents_and_duties import LeaderDuties, WarmAgents
 from tests.integration.servers.cluster_replies import ClusterReplies
 from tests.integration.servers.cluster_turns import ClusterTurns
@@ -20,6 +21,10 @@ class TestNodes(ClusterTurns):
 
 
 class TestWarmAgents(WarmAgents):
+    pass
+
+
+class TestSchedules(ClusterSchedules):
     pass
 
 

@@ -32,7 +32,6 @@ class UnpromptedParts:
         """*admit* takes a message in for the agent; *only* are the only lanes of the gateway, None: all."""
         store, queue = host.store, queue_of(host.store)
         opened = parts_of(store)
-        self._cluster = opened.cluster
         zone_name, digits = opened.context.policies.zone_name, opened.context.entropy.hex_digits
         accounts = deliveries.keys()
         self.questions: Questions = Questions(queue, store.clock, host.events, digits)
@@ -43,7 +42,7 @@ class UnpromptedParts:
             deliveries,
             zone=zone_named(zone_name),
             new_digits=digits,
-            on_scheduled=self._look_everywhere,
+            on_scheduled=self._look_soon,
         )
         self.schedules: Schedules = Schedules(
             self.speaker,
@@ -58,8 +57,5 @@ class UnpromptedParts:
             is_leaving=is_leaving,
         )
 
-    def _look_everywhere(self) -> None:
-        """Let this node and all others look for schedules: one was added."""
+    def _look_soon(self) -> None:
         self.schedules.look_soon()  # they need the speaker, so they are made after it
-        if self._cluster is not None:
-            self._cluster.call_nodes()

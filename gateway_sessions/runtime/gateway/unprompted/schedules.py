@@ -47,7 +47,11 @@ logger: Final = logging.getLogger(__name__)
 LOOK: Final = timedelta(seconds=30)
 """The longest pause between two looks: the clock may be set, and other nodes add schedules."""
 LEADERS_TIME: Final = timedelta(seconds=5)
-"""The time for which schedules that are due are left to the leading node, so that nodes rarely meet."""
+"""The time for which schedules that are due are left to the leading node, so that nodes rarely meet.
+
+A leading node that has no gateway, or has not looked yet since another one added a schedule, delays a run by
+no more than that.
+"""
 RETRY: Final = timedelta(seconds=1)
 """The pause after a failure of the database."""
 PAGE: Final = 100
@@ -121,8 +125,6 @@ class Schedules:
         wanted = self._make_schedule(name, place, task, timing, at)
         saved = await self._queue.apply(lambda _: transactions.save_schedule(wanted))
         self.look_soon()
-        if self._cluster is not None and (saved.is_new or saved.was_changed):
-            self._cluster.call_nodes()
         return saved.schedule
 
     async def list(self) -> list[Schedule]:
