@@ -3,11 +3,11 @@
 - ``aiogram``: `AiogramAdapter`: the door for bots that are made with aiogram.
 - ``configured``: `AdapterSettings`: what a configuration says of one adapter, for the function that makes
   the adapter.
-- ``first_configuration``: The first configuration of a bot: a few lines with comments, for `gsess init`.
-- ``line``: LINE, by its Messaging API: events come to a webhook, replies go by a token or are pushed.
 - ``discord``: Discord: what its messages and interactions bring, how replies are shown, and what was missed
   meanwhile.
 - ``discord_py``: The door for bots that are made with discord.py: `DiscordAdapter`.
+- ``first_configuration``: The first configuration of a bot: a few lines with comments, for `gsess init`.
+- ``line``: LINE, by its Messaging API: events come to a webhook, replies go by a token or are pushed.
 - ``matrix``: Matrix, through a library that a bot is made with.
 - ``matrix_nio``: `MatrixAdapter`: the door for bots that are made with matrix-nio.
 - ``python_telegram_bot``: `PtbAdapter`: the door for bots that are made with python-telegram-bot.
@@ -19,5 +19,6 @@
 - ``telegram``: Telegram, by a client of ours or through a library that a bot is made with.
 - ``tokens``: Tokens of OAuth 2: checks of signed tokens that platforms send, and access tokens for our own
   calls.
+- ``twilio``: Twilio, for SMS, MMS and WhatsApp: messages come to a webhook, and replies are sent by calls.
 - ``whatsapp``: WhatsApp, through the WhatsApp Business Platform that Meta hosts, without a client library.
 """

@@ -14,6 +14,7 @@
 - ``telegram``: A Bot API server that behaves like Telegram, with its people, rules and faults.
 - ``token_issuer``: `FakeIssuer`: an issuer of signed tokens, with keys that a test can change, withdraw or
   misuse.
+- ``twilio``: A fake of Twilio: its REST API, and people who write to a number.
 - ``webhook_platform``: `FakeWebhookPlatform`: what fakes of platforms share that call a webhook and have an
   API over HTTP.
 - ``websocket``: The server's side of a WebSocket, for fakes of platforms that speak through one.
