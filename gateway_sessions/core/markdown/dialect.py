@@ -19,6 +19,8 @@ class TextMark(NamedTuple):
     prefix: str = ""
     flush: bool = False
     """Whether the lines within it stand at the margin, whatever list they are part of."""
+    within_words: bool = False
+    """Whether it is a mark also on a platform that shows other marks within words as letters."""
 
 
 NO_MARK = TextMark()
@@ -67,7 +69,7 @@ class MarkupDialect:
     quote: TextMark = QUOTED
     nested_quotes: bool = True
     marks_within_words: bool = True
-    """Whether a mark is one too if a letter stands directly before or behind the marked text."""
+    """Whether every mark is one too if a letter stands directly before or behind the marked text."""
     line_break: str = "\n"
     paragraph: TextMark = NO_MARK
     between_blocks: str = "\n\n"

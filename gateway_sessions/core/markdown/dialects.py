@@ -162,7 +162,7 @@ def _slack_link(href: str) -> TextMark:
     if not _SAFE_LINK.fullmatch(href):
         return NO_MARK
     address = href.replace("|", "%7C").replace(">", "%3E").replace("<", "%3C").replace("&", "&amp;")
-    return TextMark(f"<{address}|", ">")
+    return TextMark(f"<{address}|", ">", within_words=True)
 
 
 SLACK: Final = MarkupDialect(

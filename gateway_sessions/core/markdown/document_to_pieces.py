@@ -268,6 +268,9 @@ def without_marks_in_words(pieces: Sequence[Piece]) -> list[Piece]:
             opened.append(at)
         elif isinstance(piece, Close):
             begun = opened.pop()
+            mark = pieces[begun]
+            if isinstance(mark, Open) and mark.mark.within_words:
+                continue
             if _letter_beside(pieces, begun, -1) or _letter_beside(pieces, at, 1):
                 dropped |= {begun, at}
     return [piece for at, piece in enumerate(pieces) if at not in dropped]

@@ -92,3 +92,8 @@ def test_what_is_nested_too_deeply_is_shown_as_text(opening: str):
 def test_a_long_text_is_rendered_in_time_that_grows_with_its_length():
     text = "**Word** with [link](https://example.org) and `code`, " * 4000
     assert len(render_markdown(text, dialects.DISCORD)) > 100
+
+
+def test_a_link_keeps_its_address_within_a_word_where_marks_are_letters():
+    (part,) = render_markdown("see-[docs](https://example.org)s and a**b**c", dialects.SLACK)
+    assert part.markup == "see-<https://example.org|docs>s and abc"
