@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.architecture.modules import ROOT
-
+ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "docs" / "reference"
 INTEGRATIONS = ROOT / "gateway_sessions" / "integrations"
 NO_PLATFORMS = {"tokens", "__pycache__"}
