@@ -13,8 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "docs" / "reference"
 INTEGRATIONS = ROOT / "gateway_sessions" / "integrations"
-NO_PLATFORMS = {"tokens", "__pycache__"}
-"""Folders beside the platforms that several of them share."""
+NO_PLATFORMS = {"discord_py", "tokens", "__pycache__"}
+"""Folders that several platforms share, or that belong to the one of another folder."""
 
 
 @pytest.fixture(scope="module")
