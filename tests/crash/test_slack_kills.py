@@ -24,16 +24,16 @@ ROOT = Path(__file__).parents[2]
 DOORS = ("bolt", "socket mode", "without bolt")
 CHATS = 10
 PATIENCE = 240
-MOST_CALLS = 25
+MOST_CALLS = 40
 """So many calls an app makes at most in one life, while there are kills to come."""
 MOST_PENDING = 10
 FAULTS: tuple[Fault, ...] = (
     *(RateLimit(0.1), CutConnection.AFTER, CutConnection.BEFORE),
     *(ServerFault(done=True), ServerFault()),
 )
-TIMING = SlackTiming(speed=1800, delayed_events=True)
-"""A minute is a thirtieth of a second, and the hour of delayed events two seconds: an app that is killed is
-back before Slack gives up."""
+TIMING = SlackTiming(retries=(0.0, *(60.0,) * 600), speed=60)
+"""A Slack that tries again each second, and does not give up: what it gives up nobody can answer, and an app
+that dies as often as here is not there for most of the time."""
 
 
 class Sweep:
