@@ -16,6 +16,8 @@
 - ``slack_bolt``: `SlackBoltAdapter`: the door for apps that are made with Bolt, by HTTP or by Socket Mode.
 - ``teams``: Microsoft Teams, by the Bot Framework: activities come to a webhook, and the Bot Connector shows
   messages.
+- ``slack_from_settings``: The adapter for Slack that a configuration asks for: by Socket Mode with Bolt, or
+  by HTTP without it.
 - ``telegram``: Telegram, by a client of ours or through a library that a bot is made with.
 - ``tokens``: Tokens of OAuth 2: checks of signed tokens that platforms send, and access tokens for our own
   calls.

@@ -21,6 +21,15 @@ class PlatformKeys(NamedTuple):
 
 PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
     {
+        "slack": PlatformKeys(
+            MappingProxyType(
+                {
+                    "token": "OAuth & Permissions of the app shows it (xoxb-…)",
+                    "app_token": "Basic Information of the app gives it out, for Socket Mode (xapp-…)",
+                }
+            ),
+            ("channels: all    # in channels, answer everything, and not only what is for the bot",),
+        ),
         "telegram": PlatformKeys(
             MappingProxyType({"token": "@BotFather gives it out"}),
             ("groups: all    # in groups, answer everything, and not only what is for the bot",),

@@ -36,7 +36,15 @@ def _telegram() -> AdapterFactory:
     return telegram_from_settings
 
 
-BUILT_IN: Final[Mapping[str, Callable[[], AdapterFactory]]] = MappingProxyType({"telegram": _telegram})
+def _slack() -> AdapterFactory:
+    from gateway_sessions.integrations.slack_from_settings import slack_from_settings  # noqa: PLC0415
+
+    return slack_from_settings
+
+
+BUILT_IN: Final[Mapping[str, Callable[[], AdapterFactory]]] = MappingProxyType(
+    {"slack": _slack, "telegram": _telegram}
+)
 """The platforms that this package brings along, each with the function that imports its factory."""
 
 

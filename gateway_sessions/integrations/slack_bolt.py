@@ -387,6 +387,11 @@ async def _ignore_status(_: DeliveryStatus) -> None:
     """Pass over a report on a message: Slack makes none."""
 
 
+def app_with(token: str, api_url: str) -> AsyncApp:
+    """Return an app of Bolt without listeners of its own, for Socket Mode."""
+    return AsyncApp(name="gateway_sessions", client=AsyncWebClient(token, base_url=api_url))
+
+
 def _checked(app: object) -> AsyncApp:
     if not isinstance(app, AsyncApp):
         problem = "SlackBoltAdapter needs an AsyncApp: from slack_bolt.async_app import AsyncApp"

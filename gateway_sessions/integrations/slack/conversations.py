@@ -197,8 +197,12 @@ class SlackConversations:
         """Return the id of the message that was sent with a key; None: it was not sent."""
         wanted = metadata_of(idempotency_key)
         async for message in self._said_in(target):
-            if message.get("metadata") == wanted:
+            metadata = message.get("metadata")
+            if metadata == wanted:
                 return str(message["ts"])
+            if metadata == {**wanted, "event_payload": {}}:  # then nobody knows whose it is
+                problem = "the metadata of messages is not told in full"
+                raise DeliveryRefusedError(Platform.SLACK, problem)
         return None
 
     async def _said_in(self, target: ReplyTarget) -> AsyncGenerator[dict[str, Any]]:

@@ -43,6 +43,8 @@ SHOWN_ATTACHMENTS: Final = frozenset(
         *(AttachmentKind.VOICE, AttachmentKind.DOCUMENT),
     }
 )
+_QUESTION: Final = re.compile(r"(?:press:)?(\d+\.\d+)(?:$|:)", re.ASCII)
+"""The time of a question in its id: that of a message, or of the message whose button was pressed."""
 _WORDS: Final = re.compile(r"\S+")
 
 
@@ -162,8 +164,8 @@ class SlackCalls:
         """Return the call that reads what was said in the place of a reply, since its question."""
         place = _place_of(target)
         wanted: dict[str, Any] = {"channel": place["channel"], "limit": PAGE, "include_all_metadata": "true"}
-        if target.reply_to is not None and re.fullmatch(r"\d+\.\d+", target.reply_to):
-            wanted["oldest"] = target.reply_to
+        if (asked := _QUESTION.match(target.reply_to or "")) is not None:
+            wanted["oldest"] = asked[1]
         if cursor:
             wanted["cursor"] = cursor
         if THREAD not in place:

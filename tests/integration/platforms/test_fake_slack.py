@@ -244,6 +244,60 @@ async def test_people_and_channels_are_described(slack: FakeSlack, client: Async
         await client.users_info(user="U404")
 
 
+async def test_some_things_only_one_person_sees(slack: FakeSlack, client: AsyncWebClient):
+    place, ann = slack.people.place("ann").id, slack.workspace.person("ann").id
+    await client.chat_postEphemeral(channel=place, user=ann, text="psst")
+    assert [one["text"] for one in slack.methods.ephemerals] == ["psst"]
+    assert slack.texts("ann") == []
+    assert (await client.api_test(foo="bar"))["args"] == {"foo": "bar"}
+
+
+async def test_a_file_may_be_uploaded_as_a_form(slack: FakeSlack, client: AsyncWebClient):
+    begun = await client.files_getUploadURLExternal(filename="a.txt", length=3)
+    async with aiohttp.ClientSession() as session:
+        short = aiohttp.FormData()
+        short.add_field("file", b"ab", filename="a.txt")
+        async with session.post(begun["upload_url"], data=short) as answer:
+            assert answer.status == 400
+        form = aiohttp.FormData()
+        form.add_field("file", b"abc", filename="a.txt")
+        async with session.post(begun["upload_url"], data=form) as answer:
+            assert (answer.status, await answer.text()) == (200, "OK - 3")
+        async with session.get(f"{slack.url}/nowhere") as answer:
+            assert answer.status == 404
+        async with session.post(f"{slack.url}/response/1", json={"text": "later"}) as answer:
+            assert await answer.text() == "ok"
+    done = await client.files_completeUploadExternal(files=[{"id": begun["file_id"], "title": "a"}])
+    described = await client.files_info(file=done["files"][0]["id"])
+    assert (described["file"]["mimetype"], described["file"]["size"]) == ("text/plain", 3)
+    with refused("file_not_found"):
+        await client.files_info(file="F404")
+    with refused("invalid_arguments"):
+        await client.files_getUploadURLExternal(filename="a", length=0)
+
+
+async def test_methods_that_only_read_pass_over_json(slack: FakeSlack, client: AsyncWebClient):
+    ann = slack.workspace.person("ann").id
+    with refused("user_not_found"):
+        await client.api_call("users.info", json={"user": ann})
+    assert (await client.api_call("users.info", data={"user": ann}))["ok"]
+
+
+async def test_an_app_hears_only_what_it_has_asked_for():
+    async with FakeSlack(events=["app_mention"]) as slack:
+        slack.people.says("ann", "hello")
+        slack.people.says("ann", "@helper hello", channel="team")
+        slack.workspace.channel("secret", kind="group").members.clear()
+        slack.people.says("ann", "@helper hello", channel="secret")
+        (only,) = slack.deliveries.all
+        assert (only.payload["event"]["type"], "channel_type" in only.payload["event"]) == (
+            "app_mention",
+            False,
+        )
+        with pytest.raises(AssertionError, match="there is no message"):
+            slack.people.edits("1.1", "x")
+
+
 # Events by HTTP
 
 

@@ -357,6 +357,28 @@ async def test_more_than_can_be_read_again_is_refused(slack: FakeSlack, adapter:
         assert await adapter.find(to_ann(slack, reply_to=last), idempotency_key="k") is None
 
 
+async def test_metadata_that_is_told_in_part_proves_nothing(slack: FakeSlack, adapter: SlackAdapter):
+    async with adapter.connect(Inbox()):
+        ts = await adapter.send(to_ann(slack), OutboundMessage(text="mine"), idempotency_key="k")
+        assert ts is not None
+        slack.workspace.direct("ann").messages[ts]["metadata"]["event_payload"] = {}
+        with pytest.raises(DeliveryRefusedError, match="is not told in full"):
+            await adapter.find(to_ann(slack), idempotency_key="k")
+
+
+async def test_an_answer_to_a_button_is_looked_for_behind_its_message(
+    slack: FakeSlack, adapter: SlackAdapter
+):
+    async with adapter.connect(Inbox()):
+        ts = await adapter.send(to_ann(slack), OutboundMessage(text="?"), idempotency_key="k1")
+        sent = await adapter.send(to_ann(slack), OutboundMessage(text="!"), idempotency_key="k2")
+        target = to_ann(slack, reply_to=f"press:{ts}:1760000001.000000:U1")
+        assert await adapter.find(target, idempotency_key="k2") == sent
+        assert slack.calls[-1].parameters["oldest"] == ts
+        await adapter.find(to_ann(slack, reply_to="command:7.8"), idempotency_key="k2")
+        assert "oldest" not in slack.calls[-1].parameters
+
+
 async def test_a_channel_may_be_heard_whole_or_as_one_session(slack: FakeSlack):
     inbox = Inbox()
     options = {"channels": ChannelTalk.ALL, "threads": ThreadSessions.NOWHERE}
