@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -32,9 +32,8 @@ def said_by(*nodes: RunningNode) -> list[str]:
     return sorted(one.text for node in nodes for one in node.platform.sent)
 
 
-async def add_everything(node: RunningNode) -> None:
+async def add_everything(node: RunningNode, at: datetime) -> None:
     """Add schedules that say something, and schedules that begin turns; each node adds the same."""
-    at = node.store.clock.now() + SOON
     for number in range(SEVERAL):
         to = source_of(f"p{number}")
         await node.gateway.schedules.add(f"say {number}", at=at, to=to, say=f"said {number}")
@@ -54,8 +53,9 @@ class ClusterSchedules:
             running_node(tmp_path, config, "c", echo) as c,
         ):
             await wait_until_nodes_meet(a, b, c)
+            at = a.store.clock.now() + SOON
             for node in (c, b, a):
-                await add_everything(node)
+                await add_everything(node, at)
             for node in (a, b, c):
                 node.gateway.look_again()
             await wait_until(lambda: len(said_by(a, b, c)) >= 2 * SEVERAL)
