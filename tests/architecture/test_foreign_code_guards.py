@@ -74,6 +74,10 @@ GUARDS: dict[tuple[str, str], str] = {
     ): "logged; the adapter is connected again",
     ("runtime/context.py", "StoreContext.has_active_work"): "a session of which nobody knows counts as busy",
     ("runtime/user_code.py", "_WorkOutcome.run"): "raised or told where the outcome is waited for",
+    (
+        "runtime/delivery/notice_wording.py",
+        "word_notice",
+    ): "logged; the notice is sent in our words",
     ("runtime/delivery/sending.py", "send_reply"): "told apart by its kind, and kept with the reply",
     ("runtime/gateway/running_turn.py", "_agent_takes"): "logged; the message waits for a turn of its own",
     ("runtime/agents/search_tool.py", "SessionSearch._summarise"): "the places that match are shown instead",

@@ -52,6 +52,12 @@ def render_stored(message: OutboundMessage, capabilities: AdapterCapabilities) -
     return parts[0] if len(parts) == 1 else structs.replace(message, format=TextFormat.PLAIN)
 
 
+def cut_to_fit(message: OutboundMessage, capabilities: AdapterCapabilities) -> OutboundMessage:
+    """Return the message in as much of its words as one message on the platform has room for."""
+    first, *others = split_message(message, capabilities)
+    return message.with_text(first.text) if others else message
+
+
 def mark_as_repeat(message: OutboundMessage, dialect: MarkupDialect | None = None) -> OutboundMessage:
     """Return the message with the mark that it may be a repeat."""
     marked = message.with_text(f"{REPEATED}\n{message.text}" if message.text else REPEATED)
@@ -83,7 +89,14 @@ def _in_parts(
 ) -> tuple[OutboundMessage, ...]:
     """Return a message for each part, which has a text and maybe its markup; without a text there is one."""
     *others, (text, markup) = parts or (("", None),)
-    bare = OutboundMessage(is_notice=message.is_notice, format=message.format)
+    if others and message.notice_code is not None:  # nobody can word a part anew
+        message = structs.replace(message, worded=True)
+    bare = OutboundMessage(
+        is_notice=message.is_notice,
+        notice_code=message.notice_code,
+        worded=message.worded,
+        format=message.format,
+    )
     last = structs.replace(message, replaces=None, text=text, markup=markup)
     first, *rest = (*(structs.replace(bare, text=one, markup=marked) for one, marked in others), last)
     return (first.instead_of(message.replaces), *rest)

@@ -108,6 +108,12 @@ class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     attachments: tuple[Attachment, ...] = ()
     is_notice: bool = False
     """Whether the gateway and not the agent says it; an adapter may show a notice smaller."""
+    notice_code: str | None = None
+    """What the notice is about, in a word that stays the same; None: it is the program's own text."""
+    notice_arguments: Mapping[str, Any] = NO_EXTRA
+    """The values of which the notice was made, as JSON; a part of a longer notice may have none."""
+    worded: bool = False
+    """Whether the words of the notice are final: `Gateway(wording=…)` was asked, or they are a part."""
     format: TextFormat = TextFormat.PLAIN
     replaces: str | None = None
     """The platform's id of the message that this one replaces, if a reply was shown as it grew."""
@@ -145,7 +151,7 @@ _OF_TARGET: Final = field_types(
     ReplyTarget, "platform", "account", "chat_id", "user_id", "thread_id", "reply_to"
 )
 _OF_BUTTON: Final = field_types(Button)
-_OF_OUTBOUND: Final = field_types(OutboundMessage, "text", "markup", "is_notice", "replaces")
+_OF_OUTBOUND: Final = field_types(OutboundMessage, "text", "markup", "is_notice", "notice_code", "replaces")
 
 
 NOTHING: Final = "[Nothing was said.]"

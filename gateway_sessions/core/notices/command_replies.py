@@ -1,32 +1,59 @@
-"""Answers to slash commands: the queue, lists of sessions, the status, the help."""
+"""Answers to slash commands: the queue, turns, compression, the status, the help."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
-from gateway_sessions.core.notices.human_units import ago_in_words, counted, duration_in_words, zone_of
+from gateway_sessions.core.notices.human_units import counted, duration_in_words, zone_of
+from gateway_sessions.core.notices.notice import Notice
 from gateway_sessions.core.queue.items import QueuedMessage
-from gateway_sessions.core.queue.slash_commands import shown_in_quotes
-from gateway_sessions.core.sessions.record import SessionSummary
+from gateway_sessions.core.queue.slash_commands import shown_in_quotes, shown_part
 
 MAX_LISTED: Final = 20
 """The most waiting messages that a list shows: it should fit one message on every platform."""
 
-NOT_ALLOWED: Final = "You may not use /{command} here."
-WENT_WRONG: Final = "Something went wrong with /{command}. It may not have been carried out."
-TOOK_TOO_LONG: Final = "/{command} took too long, so I stopped it. It may not have been carried out."
-NO_CONVERSATION: Final = "There is no conversation here yet: your first message begins one."
-NOTHING_TO_STOP: Final = "There is nothing to stop."
-NOTHING_TO_RETRY: Final = "There is nothing to try again."
-RETRIED_LATER: Final = "I will try that again when I am done."
-NO_COMPRESSOR: Final = "I cannot compress conversations here."
-COMPRESSING: Final = "I am compressing this conversation, and will tell you when that is done."
-NOTHING_TO_COMPRESS: Final = "There is nothing to compress yet."
-NOT_COMPRESSED: Final = "The conversation has gone on meanwhile, so I left it as it is."
-QUEUE_EMPTY: Final = "Nothing waits here."
+NO_CONVERSATION: Final = Notice(
+    "no_conversation", "There is no conversation here yet: your first message begins one."
+)
+NOTHING_TO_STOP: Final = Notice("nothing_to_stop", "There is nothing to stop.")
+NOTHING_TO_RETRY: Final = Notice("nothing_to_retry", "There is nothing to try again.")
+RETRIED_LATER: Final = Notice("retried_later", "I will try that again when I am done.")
+NO_COMPRESSOR: Final = Notice("no_compressor", "I cannot compress conversations here.")
+COMPRESSING: Final = Notice(
+    "compressing", "I am compressing this conversation, and will tell you when that is done."
+)
+NOTHING_TO_COMPRESS: Final = Notice("nothing_to_compress", "There is nothing to compress yet.")
+NOT_COMPRESSED: Final = Notice(
+    "not_compressed", "The conversation has gone on meanwhile, so I left it as it is."
+)
+QUEUE_EMPTY: Final = Notice("queue_empty", "Nothing waits here.")
+
+
+# Any command
+
+
+def not_allowed(command: str) -> Notice:
+    """Return the answer to a person who may not use a command."""
+    return Notice("command_not_allowed", f"You may not use /{command} here.", command=command)
+
+
+def went_wrong(command: str) -> Notice:
+    """Return the answer to a command whose handler failed."""
+    text = f"Something went wrong with /{command}. It may not have been carried out."
+    return Notice("command_failed", text, command=command)
+
+
+def took_too_long(command: str) -> Notice:
+    """Return the answer to a command that was cut off."""
+    text = f"/{command} took too long, so I stopped it. It may not have been carried out."
+    return Notice("command_took_too_long", text, command=command)
+
+
+# /stop, /undo, /compress
 
 
 def stopped_work_text(*, stopped: bool, cancelled: int) -> str:
@@ -38,32 +65,51 @@ def stopped_work_text(*, stopped: bool, cancelled: int) -> str:
     return text
 
 
-def stop_answer(*, running: bool, cancelled: int) -> str:
+def stop_answer(*, running: bool, cancelled: int) -> Notice:
     """Return the answer to /stop."""
     if not running and not cancelled:
         return NOTHING_TO_STOP
-    return ("Stopped." + stopped_work_text(stopped=False, cancelled=cancelled)).strip()
+    text = ("Stopped." + stopped_work_text(stopped=False, cancelled=cancelled)).strip()
+    return Notice("stopped", text, cancelled=cancelled)
 
 
-def session_name(title: str | None, session_id: str) -> str:
-    """Return the name of a conversation: its title, else its id."""
-    return shown_in_quotes(title) if title else session_id
+def undone_answer(turns: int, first_text: str) -> Notice:
+    """Return the answer to /undo; *first_text* is the person's text in the first of these turns."""
+    text = f"Took back {counted(turns, 'turn')}, from {shown_in_quotes(first_text)} on."
+    return Notice("undone", text, turns=turns, first_text=shown_part(first_text))
+
+
+def compressed_answer(*, messages: int, before: int, original_id: str) -> Notice:
+    """Return the answer to /compress when it is done."""
+    return Notice(
+        "compressed",
+        f"Compressed: this conversation goes on with {counted(messages, 'message')} in the place of "
+        f"{before}. The original stays readable, as {original_id}.",
+        messages=messages,
+        before=before,
+        original_id=original_id,
+    )
 
 
 # /queue
 
 
-def queue_list(items: Sequence[QueuedMessage]) -> str:
+def queue_list(items: Sequence[QueuedMessage]) -> Notice:
     """Return the list of a lane's queue, in order, with the numbers that `cancel` and `move` take."""
     heads = [one for one in items if one.merged_into is None and not one.running]
     if not heads:
         return QUEUE_EMPTY
-    parts = [
-        _waiting_line(one, sum(other.merged_into == one.seq for other in items)) for one in heads[:MAX_LISTED]
-    ]
-    more = len(heads) - len(parts)
+    joined = Counter(one.merged_into for one in items)
+    shown = heads[:MAX_LISTED]
+    more = len(heads) - len(shown)
     rest = [f"and {counted(more, 'more message')}"] if more else []
-    return "\n".join(["These wait, the next one first:", *parts, *rest])
+    lines = [_waiting_line(one, joined[one.seq]) for one in shown]
+    return Notice(
+        "queue_list",
+        "\n".join(["These wait, the next one first:", *lines, *rest]),
+        waiting=[_waiting_facts(one, joined[one.seq]) for one in shown],
+        more=more,
+    )
 
 
 def _waiting_line(item: QueuedMessage, joined: int) -> str:
@@ -73,34 +119,42 @@ def _waiting_line(item: QueuedMessage, joined: int) -> str:
         if message.text.strip()
         else counted(len(message.attachments), "attachment")
     )
-    name = message.source.user_name
-    who = f"{name}: " if name and message.source.chat_type != "dm" else ""
+    name = _shown_name(item)
+    who = f"{name}: " if name else ""
     return f"#{item.seq} {who}{what}{f' and {joined} more' if joined else ''}"
 
 
-# /resume
+def _shown_name(item: QueuedMessage) -> str | None:
+    """Return the name of the sender; None where only one person writes."""
+    source = item.message.source
+    return source.user_name if source.chat_type != "dm" else None
 
 
-def session_list(sessions: Sequence[SessionSummary], current: str | None, now: datetime) -> str:
-    """Return a numbered list of conversations to choose from."""
-    if not sessions:
-        return "There is no conversation to go back to."
-    lines = [
-        f"{number}. {_session_line(one, now)}{' (this one)' if one.session_id == current else ''}"
-        for number, one in enumerate(sessions, 1)
-    ]
-    return "\n".join(["/resume and a number goes on with one of these:", *lines])
+def _waiting_facts(item: QueuedMessage, joined: int) -> dict[str, Any]:
+    message = item.message
+    return {
+        "number": item.seq,
+        "user_name": _shown_name(item),
+        "text": shown_part(message.text),
+        "attachments": len(message.attachments),
+        "joined": joined,
+    }
 
 
-def _session_line(one: SessionSummary, now: datetime) -> str:
-    shown = (
-        shown_in_quotes(one.title)
-        if one.title
-        else shown_in_quotes(one.preview)
-        if one.preview
-        else one.session_id
-    )
-    return f"{shown}, {counted(one.message_count, 'message')}, {ago_in_words(one.last_active, now)}"
+def taken_out_answer(messages: int) -> Notice:
+    """Return the answer to `/queue cancel` and a number."""
+    return Notice("taken_out", f"Took {counted(messages, 'message')} out.", messages=messages)
+
+
+def queue_cleared_answer(messages: int) -> Notice:
+    """Return the answer to `/queue clear`."""
+    return Notice("queue_cleared", f"Took {counted(messages, 'waiting message')} out.", messages=messages)
+
+
+def unknown_number_answer(number: int) -> Notice:
+    """Return the answer to a number that no waiting message has."""
+    text = f"Nothing with the number {number} waits here. /queue list shows what does."
+    return Notice("unknown_number", text, number=number)
 
 
 # /status
@@ -127,23 +181,39 @@ class Situation:
     """The instant of the next reset, on the clock of the people here."""
 
 
-def status_answer(seen: Situation) -> str:
+def status_answer(seen: Situation) -> Notice:
     """Return the answer to /status."""
+    due, running_for = seen.next_reset, seen.running_for
+    return Notice(
+        "status",
+        "\n".join(_status_lines(seen)),
+        session_id=seen.session_id,
+        title=seen.title,
+        messages=seen.messages,
+        model=seen.model,
+        running_seconds=None if running_for is None else running_for.total_seconds(),
+        doing=shown_part(seen.doing) if seen.doing else None,
+        stopping=seen.stopping,
+        waiting=seen.waiting,
+        next_reset=due,
+        zone=None if due is None else zone_of(due),
+    )
+
+
+def _status_lines(seen: Situation) -> list[str]:
     waiting = counted(seen.waiting, "message") if seen.waiting else "nothing"
     lines = [f"Now: {_current_work(seen)}", f"Waiting: {waiting}"]
     if seen.session_id is None:
-        return "\n".join([*lines, NO_CONVERSATION])
+        return [*lines, str(NO_CONVERSATION)]
     called = f"{shown_in_quotes(seen.title)}, " if seen.title else ""
     due = seen.next_reset
     reset = "none" if due is None else f"{due:%Y-%m-%d %H:%M} {zone_of(due)}"
-    return "\n".join(
-        [
-            *lines,
-            f"Conversation: {called}{seen.session_id}, {counted(seen.messages, 'message')}",
-            f"Model: {seen.model or 'default'}",
-            f"Next reset: {reset}",
-        ]
-    )
+    return [
+        *lines,
+        f"Conversation: {called}{seen.session_id}, {counted(seen.messages, 'message')}",
+        f"Model: {seen.model or 'default'}",
+        f"Next reset: {reset}",
+    ]
 
 
 def _current_work(seen: Situation) -> str:
@@ -171,17 +241,37 @@ class CommandHelp:
         """The command as people type it."""
         return f"/{self.name} {self.usage}".rstrip()
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The fields as arguments of a notice."""
+        return {
+            "name": self.name,
+            "usage": self.usage,
+            "summary": self.summary,
+            "aliases": list(self.aliases),
+        }
 
-GREETING: Final = "Hello! Write to me, and I will answer. /help says what else you can ask for."
+
+GREETING: Final = Notice(
+    "greeting", "Hello! Write to me, and I will answer. /help says what else you can ask for."
+)
 """The greeting of a person who begins to talk to a bot, as platforms do with /start."""
 
 
-def help_list(commands: Sequence[CommandHelp]) -> str:
+def help_list(commands: Sequence[CommandHelp]) -> Notice:
     """Return the list of all commands."""
-    return "\n".join(f"{one.call}: {one.summary}" for one in commands)
+    text = "\n".join(f"{one.call}: {one.summary}" for one in commands)
+    return Notice("help", text, commands=[one.facts for one in commands])
 
 
-def help_for_command(command: CommandHelp) -> str:
+def help_for_command(command: CommandHelp) -> Notice:
     """Return the help for one command."""
     others = ", ".join(f"/{name}" for name in command.aliases)
-    return f"{command.call}: {command.summary}{f' Also called {others}.' if others else ''}"
+    text = f"{command.call}: {command.summary}{f' Also called {others}.' if others else ''}"
+    return Notice("help_for_command", text, **command.facts)
+
+
+def unknown_command_answer(wanted: str) -> Notice:
+    """Return the answer to a command that does not exist."""
+    text = f"There is no command {shown_in_quotes(wanted)}. /help lists them."
+    return Notice("unknown_command", text, wanted=shown_part(wanted))

@@ -6,10 +6,9 @@ A message that is asked again keeps its id and its author, so that later edits a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -21,18 +20,7 @@ from gateway_sessions.core.queue.inbound import NAME, Attachment, InboundMessage
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.titles import normalize_title
 from gateway_sessions.core.transcript.messages import Content, Message, Role
-from gateway_sessions.errors import (
-    AmbiguousSessionError,
-    GatewaySessionsError,
-    InvalidInputError,
-    InvalidTitleError,
-    NothingToUndoError,
-    SessionBusyError,
-    SessionEndedError,
-    SessionNotFoundError,
-    StorageError,
-    TitleTakenError,
-)
+from gateway_sessions.errors import InvalidInputError
 
 MOST_TURNS: Final = 100
 """The number of turns that one `/undo` may take back: a larger number is more likely a typing error."""
@@ -171,51 +159,17 @@ def attachments_in(content: Content) -> tuple[Attachment, ...]:
     return tuple(found)
 
 
-# What went wrong
+# What is shown of a person's text
 
 
-def error_sentence(error: GatewaySessionsError) -> str:
-    """Return the sentence that tells a person why a command failed."""
-    match error:
-        case AmbiguousSessionError():
-            lines = [f"- {one.session_id} ({one.title or 'no title'})" for one in error.candidates]
-            return "\n".join(
-                [f"{shown_in_quotes(error.text)} could be any of these; give the whole id:", *lines]
-            )
-        case SessionNotFoundError():
-            return (
-                f"I know no conversation of yours by {shown_in_quotes(error.session_id)}. /resume lists them."
-            )
-        case TitleTakenError():
-            title = shown_in_quotes(error.title)
-            return f"Another conversation is called {title} already; choose another title."
-        case InvalidTitleError():
-            return f"The title must have 1 to {error.limit} characters, and that one has {error.length}."
-        case InvalidInputError():
-            return _as_sentence(str(error))
-        case _:
-            plain = next((text for kind, text in _PLAIN.items() if isinstance(error, kind)), None)
-            return plain or f"That did not work: {_as_sentence(str(error))}"
-
-
-_PLAIN: Final[Mapping[type[GatewaySessionsError], str]] = MappingProxyType(
-    {
-        SessionBusyError: "I am in the middle of something there. /stop ends it; then try again.",
-        NothingToUndoError: "There is nothing to undo.",
-        SessionEndedError: "That conversation has ended meanwhile; nothing was changed.",
-        StorageError: "I cannot reach my memory right now. Please try again in a moment.",
-    }
-)
+def shown_part(text: str, limit: int = MAX_SHOWN) -> str:
+    """Return the beginning of a text on one line."""
+    return shorten_text(normalize_title(text), limit)
 
 
 def shown_in_quotes(text: str, limit: int = MAX_SHOWN) -> str:
     """Return the beginning of a text on one line, in quotation marks."""
-    return f"“{shorten_text(normalize_title(text), limit)}”"
-
-
-def _as_sentence(text: str) -> str:
-    stripped = text.strip() or "nobody knows why"
-    return f"{stripped[0].upper()}{stripped[1:]}{'' if stripped[-1] in '.!?:' else '.'}"
+    return f"“{shown_part(text, limit)}”"
 
 
 def retried_messages(

@@ -22,7 +22,7 @@ from msgspec import structs
 
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.adapters.protocol import Adapter
-from gateway_sessions.core.delivery.message_parts import split_message
+from gateway_sessions.core.delivery.message_parts import cut_to_fit, split_message
 from gateway_sessions.core.delivery.outbound_messages import GROWING, OutboundMessage, ReplyTarget
 from gateway_sessions.core.delivery.retry_policy import (
     DeliveryRules,
@@ -44,10 +44,12 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import NEVER, Alarm, ClockSteps
+from gateway_sessions.runtime.delivery.notice_wording import Wording, word_notice
 from gateway_sessions.runtime.delivery.sending import send_reply
 from gateway_sessions.runtime.delivery.sent_marks import OutboxDatabase, PersistentWrites, SentReplies
 from gateway_sessions.runtime.duty import repeat_sweep
 from gateway_sessions.runtime.observability.event_stream import EventKind, Events
+from gateway_sessions.runtime.user_code import check_function
 from gateway_sessions.storage.transactions.queue import clock_set_back, outbox
 from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply, SentReply
 
@@ -71,6 +73,20 @@ class Patience:
 
     rules: DeliveryRules
     timeout: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeWords:
+    """The choice of words for notices."""
+
+    wording: Wording | None = None
+    """Gives notices other words; None: ours stay."""
+    command_names: Collection[str] = ()
+    """The names of all commands, which notices mention."""
+
+    def __post_init__(self) -> None:
+        if self.wording is not None:
+            check_function("wording", self.wording, "give a function of a notice and a target")
 
 
 class _Pause(NamedTuple):
@@ -153,12 +169,12 @@ class Delivery:
         lanes: Collection[str] | None = None,
         alone: bool = True,
         on_idle: Callable[[], object] = _wake_nobody,
-        command_names: Collection[str] = (),
+        words: NoticeWords | None = None,
     ) -> None:
         """*lanes* are the only lanes whose replies are sent; None: all lanes.
 
         A delivery is *alone* if no other node may owe replies to the same lanes. *on_idle* is called when
-        `idle` may have become true. *command_names* are the names of all commands, which notices mention.
+        `idle` may have become true.
         """
         self.adapter = adapter
         self._truth = truth
@@ -166,7 +182,7 @@ class Delivery:
         self._clock = clock
         self._patience = patience
         self._events = events
-        self._pauses = pauses or Pauses(clock)
+        self._pauses, self._words = pauses or Pauses(clock), words or NoticeWords()
         self._alarm, self._clock_steps = Alarm(clock), ClockSteps(clock)
         self._lanes: dict[str, _Lane] = {}
         self._commits = 0
@@ -183,7 +199,7 @@ class Delivery:
         """The time of the next sweep, at which more replies are due."""
         self._check_at = NEVER
         """The time of the next check for sends that take too long."""
-        self._only, self._alone, self._command_names = lanes, alone, command_names
+        self._only, self._alone = lanes, alone
         self._sent = SentReplies(truth, self._outbox, self._end_marked_send)
         self._on_idle = on_idle
 
@@ -218,10 +234,18 @@ class Delivery:
         # What other nodes have sent is not known here: only sends of this node are certain.
         return lane.expected > 0 or not lane.owed.isdisjoint(self._sends)
 
-    def split_for_platform(self, message: OutboundMessage) -> Sequence[OutboundMessage]:
-        """Return the messages to owe for one that may be too long for the platform, or show too much."""
-        if message.is_notice and not self.adapter.capabilities.hyphens_in_commands:
-            message = message.with_text(spelled_with_underscores(message.text, self._command_names))
+    def word_for_people(self, message: OutboundMessage, target: ReplyTarget) -> OutboundMessage:
+        """Return a notice in the program's words, with commands as people can tap them there."""
+        if self._words.wording is not None:
+            message = word_notice(self._words.wording, message, target)
+        if self.adapter.capabilities.hyphens_in_commands:
+            return message
+        return message.with_text(spelled_with_underscores(message.text, self._words.command_names))
+
+    def split_for_platform(self, message: OutboundMessage, target: ReplyTarget) -> Sequence[OutboundMessage]:
+        """Return the messages to send for one that may be too long for the platform, or show too much."""
+        if message.is_notice:
+            message = self.word_for_people(message, target)
         shown = self.adapter.capabilities.in_words(message)
         if len(shown.attachments) < len(message.attachments):
             facts = {"action": "attachment_in_words", "platform": self.adapter.platform}
@@ -434,6 +458,7 @@ class Delivery:
         """Send a reply within the time limit; return its id on the platform, or the error."""
         if left := self._pauses.time_left(reply.target):  # an edit or a hint was refused meanwhile
             return None, RateLimitedError(self.adapter.platform, left.total_seconds())
+        reply = self._in_final_words(reply)
         with send.scope:
             self._set_time_limit(send)
             try:
@@ -441,6 +466,17 @@ class Delivery:
             finally:
                 send.overdue_at = NEVER
         return None, TimeoutError(f"took longer than {self._patience.timeout}")
+
+    def _in_final_words(self, reply: OwedReply) -> OwedReply:
+        """Return a reply worded, if it was owed where nobody could word it, as by a start or another node."""
+        message = reply.message
+        if self._words.wording is None or message.notice_code is None or message.worded:
+            return reply
+        worded = self.word_for_people(message, reply.target)
+        if worded.text == message.text:
+            return reply
+        # One row of the outbox is one message: what was stored in our words cannot become several.
+        return structs.replace(reply, message=cut_to_fit(worded, self.adapter.capabilities))
 
     def _set_time_limit(self, send: _Send) -> None:
         """Set the time at which a send is given up."""
@@ -540,7 +576,7 @@ def expecting_replies(
     parts = [
         structs.replace(one, message=part)
         for one in replies
-        for part in delivery.split_for_platform(one.message)
+        for part in delivery.split_for_platform(one.message, one.target)
     ]
     follows = delivery.expect_commit(session_key)
     expected = ExpectedReplies(

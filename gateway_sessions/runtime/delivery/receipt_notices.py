@@ -19,7 +19,8 @@ from cachetools import LRUCache
 
 from gateway_sessions._process.background import start_task_in
 from gateway_sessions.adapters.protocol import Adapter
-from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import ReplyTarget
+from gateway_sessions.core.notices.notice import notice_message
 from gateway_sessions.core.notices.notice_texts import acknowledgement_notice, dropped_notice
 from gateway_sessions.core.queue.busy_modes import BusyBook, BusyRules, Demotion, is_acknowledgement_due
 from gateway_sessions.core.queue.inbound import (
@@ -33,7 +34,7 @@ from gateway_sessions.core.queue.inbound import (
 )
 from gateway_sessions.errors import RateLimitedError, StoreStoppedError
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.delivery.delivery import Pauses
+from gateway_sessions.runtime.delivery.delivery import Delivery, Pauses
 from gateway_sessions.runtime.observability.event_stream import EventKind, Events
 from gateway_sessions.runtime.user_code import problem_within
 
@@ -83,14 +84,14 @@ class ReceiptNotices:
         self,
         tasks: TaskGroup,
         clock: Clock,
-        adapters: Mapping[tuple[str, str], Adapter],
+        deliveries: Mapping[tuple[str, str], Delivery],
         hints: Hints,
         events: Events,
         busy: BusyBook,
     ) -> None:
         self._tasks = tasks
         self._clock = clock
-        self._adapters = adapters
+        self._deliveries = deliveries
         self._hints = hints
         self._events = events
         self._busy = busy
@@ -146,18 +147,20 @@ class ReceiptNotices:
     def _start_sending_notice(self, message: InboundMessage, text: str) -> None:
         if message.internal:  # nobody has written it, so nobody waits for it
             return
-        adapter = self._adapters.get((message.source.platform, message.account))
-        if adapter is not None and self._under_way < AT_ONCE:
+        delivery = self._deliveries.get((message.source.platform, message.account))
+        if delivery is not None and self._under_way < AT_ONCE:
             with suppress(StoreStoppedError):  # then nobody is told, as with any hint that is lost
-                start_task_in(self._tasks, "gateway", self._send_notice, adapter, message, text)
+                start_task_in(self._tasks, "gateway", self._send_notice, delivery, message, text)
                 self._under_way += 1
 
-    async def _send_notice(self, adapter: Adapter, message: InboundMessage, text: str) -> None:
-        target = ReplyTarget.answering(message)
-        notice = OutboundMessage(text=text, is_notice=True)
+    async def _send_notice(self, delivery: Delivery, message: InboundMessage, text: str) -> None:
+        adapter, target = delivery.adapter, ReplyTarget.answering(message)
         key = f"notice:{message.message_id}:{self._clock.now().timestamp()}"
         try:
-            say = partial(adapter.send, target, notice, idempotency_key=key)
-            await self._hints.call_platform(adapter, target, say)
+            for number, part in enumerate(delivery.split_for_platform(notice_message(text), target)):
+                part_key = f"{key}:{number}" if number else key
+                say = partial(adapter.send, target, part, idempotency_key=part_key)
+                if not await self._hints.call_platform(adapter, target, say):
+                    break
         finally:
             self._under_way -= 1

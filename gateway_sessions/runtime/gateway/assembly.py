@@ -12,7 +12,7 @@ from gateway_sessions.core.sessions.policy_rules import PolicyBook
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import AgentSource
 from gateway_sessions.runtime.delivery.adapter_memory import StoredMemory
-from gateway_sessions.runtime.delivery.delivery import Delivery, Patience, Pauses
+from gateway_sessions.runtime.delivery.delivery import Delivery, NoticeWords, Patience, Pauses
 from gateway_sessions.runtime.delivery.receipt_notices import Hints, ReceiptNotices
 from gateway_sessions.runtime.gateway.budget_gate import BudgetGate
 from gateway_sessions.runtime.gateway.commands.executor import CommandExecutor
@@ -45,6 +45,8 @@ class GatewayOptions:
     observers: Observers
     lanes: Collection[str] | None
     """The only lanes that the gateway answers on; None: all."""
+    words: NoticeWords
+    """The choice of words for notices."""
 
 
 class GatewayParts:
@@ -75,7 +77,7 @@ class GatewayParts:
         self.turn_tasks: TurnTasks = TurnTasks("gateway")
         self._runner = TurnRunner(self._make_turn_parts(), host.events, self.turn_tasks)
         busy = config.busy_book()
-        notices = ReceiptNotices(tasks, clock, options.adapters, self._hints, host.events, busy)
+        notices = ReceiptNotices(tasks, clock, self._by_account, self._hints, host.events, busy)
         self.commands: CommandExecutor = CommandExecutor(
             host, tasks, self._by_account, notices.tell_of_receipt, self.lanes.notify_watchers, busy
         )
@@ -128,7 +130,7 @@ class GatewayParts:
             lanes=self._options.lanes,
             alone=self._cluster is None,
             on_idle=self.lanes.notify_watchers,
-            command_names=self._host.commands.names,
+            words=self._options.words,
         )
 
     def _make_turn_parts(self) -> TurnParts:

@@ -20,6 +20,7 @@ from gateway_sessions._process.retry import (
     retry,
 )
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, Reply, ReplyTarget
+from gateway_sessions.core.notices.notice import notice_message
 from gateway_sessions.core.notices.notice_texts import (
     FAILED,
     GIVEN_UP,
@@ -343,7 +344,7 @@ class TurnExecution:
 
     async def _fail_turn(self, problem: str, notice: str) -> EndedTurn:
         self.outcome = TurnOutcome.DEAD
-        told = OutboundMessage(text=notice, is_notice=True)
+        told = notice_message(notice)
         return await self._settle_turn(
             [*self._due_notices(), told],
             lambda owed, go_on: self._turn.fail(problem, usages=self._usages, replies=owed, go_on=go_on),
@@ -373,7 +374,7 @@ class TurnExecution:
         The stop counts as a try. A turn with too many tries becomes a dead letter, and people are told.
         """
         self.outcome = TurnOutcome.PUT_OFF
-        told = OutboundMessage(text=GIVEN_UP, is_notice=True)
+        told = notice_message(GIVEN_UP)
         with self._expecting_replies([*self._streaming.unfinished_notice(), told]) as owed:
             cut = await self._turn.cut_short(why, owed.replies)
             if cut.given_up:
@@ -403,9 +404,9 @@ class TurnExecution:
         entry = self._turn.entry
         # An internal turn tells nobody of the reset: people hear of it in their own next turn.
         to_tell = not self._turn.is_internal and self._parts.store.should_notify(entry)
-        told = [reset_notice(entry)] if to_tell else []
+        told: list[str] = [reset_notice(entry)] if to_tell else []
         told += [self._notice] if self._notice is not None else []
-        return [OutboundMessage(text=text, is_notice=True) for text in told]
+        return [notice_message(text) for text in told]
 
     def _last_prompt_tokens(self) -> int | None:
         if not self._usages:

@@ -19,6 +19,8 @@ from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import InboundMessage, Receipt
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import Agent, AgentFactory, AgentFunction, AgentSource
+from gateway_sessions.runtime.delivery.delivery import NoticeWords
+from gateway_sessions.runtime.delivery.notice_wording import Wording
 from gateway_sessions.runtime.gateway.assembly import GatewayOptions, GatewayParts
 from gateway_sessions.runtime.gateway.commands import built_in_commands
 from gateway_sessions.runtime.gateway.commands.compression import Compressor
@@ -63,18 +65,25 @@ def ending_signals() -> tuple[signal.Signals, ...]:
     return tuple(one for one in ending if signal.getsignal(one) is not signal.SIG_IGN)
 
 
+def _checked_settings(agent_settings: AgentSettings | None) -> AgentSettings | None:
+    if agent_settings is not None:
+        check_function("agent_settings", agent_settings, "give a function of a session's entry")
+    return agent_settings
+
+
 class Gateway(Resource):
     """Runs agents for conversations. `async with Gateway(store, agent=answer, adapters=[…])`.
 
     *agent* serves all sessions: an async function of one turn, or an object with `run_turn`. *agent_factory*
     makes an agent for each session, which is kept warm between turns. With *lanes*, the gateway answers on
     these lanes only, and leaves all others to the gateway that serves them: what waits there, what is owed
-    there, and turns that were cut off.
+    there, and turns that were cut off. *wording* gives notices other words, such as translations: it is
+    called with a `Notice` and the `ReplyTarget` whom it goes to, and returns a text, or None for ours.
     """
 
     commands: CommandSet
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- a program names the few options that it needs
         self,
         store: SessionStore,
         *,
@@ -89,13 +98,12 @@ class Gateway(Resource):
         allowed: Allowed | None = None,
         compressor: Compressor | None = None,
         lanes: Iterable[str] | None = None,
+        wording: Wording | None = None,
     ) -> None:
         super().__init__("gateway")
         check_instance("store", store, SessionStore, _NO_STORE)
         self.store = store
         self.config: Config = store.config
-        if agent_settings is not None:
-            check_function("agent_settings", agent_settings, "give a function of a session's entry")
         unknown = UNKNOWN if self.config.gateway.unknown_commands is UnknownCommands.ANSWER else None
         self.commands = CommandSet(built_in_commands(compressor), commands, allowed=allowed, unknown=unknown)
         """All slash commands."""
@@ -104,10 +112,11 @@ class Gateway(Resource):
         )
         self._options = GatewayOptions(
             source=AgentSource(agent=agent, agent_factory=agent_factory),
-            settings=agent_settings,
+            settings=_checked_settings(agent_settings),
             adapters=adapters_by_account(check_adapters(adapters)),
             observers=self._observers,
             lanes=None if lanes is None else frozenset(tuple_of("lanes", lanes, str, _NO_LANES)),
+            words=NoticeWords(wording=wording, command_names=self.commands.names),
         )
         self.draining: bool = False
         """Whether the gateway is about to end and begins no more turns."""

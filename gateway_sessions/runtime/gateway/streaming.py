@@ -20,6 +20,7 @@ from typing import NamedTuple, Self
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.adapters.protocol import DraftingAdapter
 from gateway_sessions.core.delivery.outbound_messages import Growing, OutboundMessage, ReplyTarget, TextFormat
+from gateway_sessions.core.notices.notice import notice_message
 from gateway_sessions.core.notices.notice_texts import UNFINISHED
 from gateway_sessions.errors import DeliveryRefusedError
 from gateway_sessions.ports import Clock
@@ -131,8 +132,11 @@ class Streaming:
         if self._message_id is None:
             return ()
         if self._shown is None:  # shown by an earlier try, whose text is not known
-            return self.replace_shown([OutboundMessage(text=UNFINISHED, is_notice=True)])
-        return self.replace_shown([self._shown.with_text(f"{self._shown.text}\n\n{UNFINISHED}")])
+            return self.replace_shown([notice_message(UNFINISHED)])
+        end = notice_message(UNFINISHED)
+        if self._delivery is not None:
+            end = self._delivery.word_for_people(end, self._target)
+        return self.replace_shown([self._shown.with_text(f"{self._shown.text}\n\n{end.text}")])
 
     def _must_wait(self, delivery: Delivery, now: datetime) -> bool:
         if self._would_overtake_replies(delivery) or self._hints.pauses.time_left(self._target):

@@ -11,8 +11,8 @@ from gateway_sessions.core.notices.command_replies import (
     NO_COMPRESSOR,
     NOT_COMPRESSED,
     NOTHING_TO_COMPRESS,
+    compressed_answer,
 )
-from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.core.transcript.messages import Message, message_from
 from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import StorageError
@@ -55,10 +55,7 @@ async def _compress_conversation(compressor: Compressor, call: CommandCall) -> s
     if not await _replace_by_summary(call, found, summary):
         return NOT_COMPRESSED
     call.gateway.agents.evict(call.session_key)
-    return (
-        f"Compressed: this conversation goes on with {counted(len(summary), 'message')} in the place of "
-        f"{before}. The original stays readable, as {found.session_id}."
-    )
+    return compressed_answer(messages=len(summary), before=before, original_id=found.session_id)
 
 
 async def _replace_by_summary(call: CommandCall, found: CompressibleSession, summary: list[Message]) -> bool:

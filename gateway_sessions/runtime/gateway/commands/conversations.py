@@ -8,15 +8,23 @@ from typing import Final, TypeVar
 
 from cachetools import LRUCache
 
-from gateway_sessions.core.notices.command_replies import (
-    NO_CONVERSATION,
+from gateway_sessions.core.notices.command_replies import NO_CONVERSATION, stop_answer
+from gateway_sessions.core.notices.session_replies import (
+    ShownSession,
+    StoppedWork,
+    already_here,
+    branched,
+    conversation_begins,
+    model_set,
+    model_shown,
+    new_conversation,
+    reset_undone,
+    resumed,
     session_list,
-    session_name,
-    stop_answer,
-    stopped_work_text,
+    title_set,
+    title_shown,
 )
-from gateway_sessions.core.notices.human_units import counted
-from gateway_sessions.core.queue.slash_commands import parse_model_name, shown_in_quotes, strip_brackets
+from gateway_sessions.core.queue.slash_commands import parse_model_name, strip_brackets
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.record import SessionSummary
 from gateway_sessions.core.sessions.titles import clean_title
@@ -46,24 +54,24 @@ async def current_or_new_session(call: CommandCall) -> SessionEntry:
 
 async def switch_session(
     call: CommandCall, transaction: Callable[[Change], Transaction[SessionEntry | None]]
-) -> tuple[SessionEntry | None, str]:
+) -> tuple[SessionEntry | None, StoppedWork]:
     """Switch the lane to another session, whatever runs or waits; return the session and what ended."""
     entry, ended = await queue_of(call.store).overtake(
         call.session_key, transaction, by=f"/{call.command.name}"
     )
-    return entry, _evict_and_describe(call, ended)
+    return entry, _evict_agent(call, ended)
 
 
 async def switch_to_new_session(
     call: CommandCall, transaction: Callable[[Change, str], Transaction[SessionEntry | SessionIdTaken | None]]
-) -> tuple[SessionEntry | None, str]:
+) -> tuple[SessionEntry | None, StoppedWork]:
     """Switch the lane in the same way to a new session, whose id is drawn here."""
     by = f"/{call.command.name}"
     for _ in range(MAX_TRIES):
         begin = partial(_give_new_id, transaction, queue_of(call.store).new_session_id())
         entry, ended = await queue_of(call.store).overtake(call.session_key, begin, by=by)
         if not isinstance(entry, SessionIdTaken):
-            return entry, _evict_and_describe(call, ended)
+            return entry, _evict_agent(call, ended)
     raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
 
 
@@ -73,9 +81,9 @@ def _give_new_id(
     return transaction(change, new_id)
 
 
-def _evict_and_describe(call: CommandCall, ended: Overtaken) -> str:
+def _evict_agent(call: CommandCall, ended: Overtaken) -> StoppedWork:
     call.gateway.agents.evict(call.session_key)
-    return stopped_work_text(stopped=ended.token is not None, cancelled=ended.cancelled)
+    return StoppedWork(stopped=ended.token is not None, cancelled=ended.cancelled)
 
 
 async def _begin_new_session(call: CommandCall) -> str:
@@ -91,15 +99,15 @@ async def _begin_new_session(call: CommandCall) -> str:
     if entry is None:
         entry = await current_or_new_session(call)
         await _set_title(call, entry, title)
-        return f"A new conversation begins{_title_clause(title)}."
-    return f"This is a new conversation{_title_clause(title)}.{ended} /undo-reset brings the one before back."
+        return conversation_begins(title)
+    return new_conversation(title, ended)
 
 
 async def _undo_last_reset(call: CommandCall) -> str:
     entry, ended = await switch_session(call, partial(lane_changes.undo_reset, session_key=call.session_key))
     if entry is None:
         raise NothingToUndoError(call.session_key, "it has no session")
-    return f"The conversation from before is back: {await _describe_session(call, entry)}.{ended}"
+    return reset_undone(await _describe_session(call, entry), ended)
 
 
 async def _stop_and_clear(call: CommandCall) -> str:
@@ -119,9 +127,8 @@ async def _branch_session(call: CommandCall) -> str:
     entry, ended = await switch_to_new_session(call, copy)
     if entry is None:
         return NO_CONVERSATION
-    before = call.entry.session_id if call.entry is not None else ""
-    back = f" /resume {before} goes back to the original." if before else ""
-    return f"From here on this is a copy: {await _describe_session(call, entry)}.{ended}{back}"
+    original_id = call.entry.session_id if call.entry is not None else None
+    return branched(await _describe_session(call, entry), ended, original_id)
 
 
 class _ResumeCommand:
@@ -137,14 +144,14 @@ class _ResumeCommand:
         target = await self._find_target(call, wanted)
         here = await current_or_new_session(call)
         if target == here.session_id:
-            return f"You are in it already: {await _describe_session(call, here)}."
+            return already_here(await _describe_session(call, here))
         switch = partial(
             lane_changes.switch_session, session_key=call.session_key, target_id=target, scope=call.own
         )
         entry, ended = await switch_session(call, switch)
         if entry is None:  # another command has switched the lane meanwhile
             raise SessionNotFoundError(wanted)
-        return f"Back in {await _describe_session(call, entry)}.{ended}"
+        return resumed(await _describe_session(call, entry), ended)
 
     async def _list_sessions(self, call: CommandCall) -> str:
         found = await _resumable_sessions(call)
@@ -168,10 +175,10 @@ async def _resumable_sessions(call: CommandCall) -> list[SessionSummary]:
     )
 
 
-async def _describe_session(call: CommandCall, entry: SessionEntry) -> str:
+async def _describe_session(call: CommandCall, entry: SessionEntry) -> ShownSession:
     record = await call.store.db.get_session(entry.session_id)
     title, messages = (record.title, record.message_count) if record is not None else (None, 0)
-    return f"{session_name(title, entry.session_id)}, {counted(messages, 'message')}"
+    return ShownSession(session_id=entry.session_id, title=title, messages=messages)
 
 
 async def _set_title(call: CommandCall, entry: SessionEntry, title: str | None) -> None:
@@ -184,37 +191,30 @@ def _title_from_arguments(call: CommandCall) -> str | None:
     return clean_title(wanted) if wanted else None
 
 
-def _title_clause(title: str | None) -> str:
-    return f", {shown_in_quotes(title)}" if title is not None else ""
-
-
 async def _set_or_show_title(call: CommandCall) -> str:
     if not call.arguments:
         return await _show_title(call)
     title = clean_title(strip_brackets(call.arguments))
     entry = await current_or_new_session(call)
     await call.store.db.set_session_title(entry.session_id, title, scope=call.own, author=call.author)
-    return f"This conversation is called {shown_in_quotes(title)}."
+    return title_set(title)
 
 
 async def _show_title(call: CommandCall) -> str:
     if call.entry is None:
         return NO_CONVERSATION
     title = await call.store.db.get_session_title(call.entry.session_id)
-    called = f"is called {shown_in_quotes(title)}" if title else "has no title"
-    return f"This conversation {called}. Its id is {call.entry.session_id}."
+    return title_shown(title, call.entry.session_id)
 
 
 async def _set_or_show_model(call: CommandCall) -> str:
     if not call.arguments:
         chosen = ((call.entry.model_override if call.entry is not None else None) or {}).get("model")
-        return f"The model here is {chosen or 'the default one'}."
+        return model_shown(chosen)
     name = parse_model_name(call.arguments)
     entry = await current_or_new_session(call)
     await call.store.set_model_override(entry.session_key, {"model": name} if name is not None else None)
-    if name is None:
-        return "From the next turn on, this conversation has the default model."
-    return f"From the next turn on, this conversation has the model {name}."
+    return model_set(name)
 
 
 COMMANDS: Final = (

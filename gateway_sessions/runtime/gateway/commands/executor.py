@@ -23,14 +23,15 @@ from anyio.abc import TaskGroup
 from gateway_sessions._process.background import start_task_in
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions._process.retry import PASSING_FAULTS, Backoff, retry
-from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import ReplyTarget
 from gateway_sessions.core.identity.source import SessionSource
-from gateway_sessions.core.notices.command_replies import NOT_ALLOWED, TOOK_TOO_LONG, WENT_WRONG
+from gateway_sessions.core.notices.command_replies import not_allowed, took_too_long, went_wrong
+from gateway_sessions.core.notices.error_replies import error_reply
+from gateway_sessions.core.notices.notice import notice_message
 from gateway_sessions.core.notices.notice_texts import acknowledgement_notice
 from gateway_sessions.core.queue.busy_modes import BusyBook
 from gateway_sessions.core.queue.inbound import Accepted, Disposition, InboundMessage, Receipt, Rejected
 from gateway_sessions.core.queue.items import ItemKind, Outcome
-from gateway_sessions.core.queue.slash_commands import error_sentence
 from gateway_sessions.errors import (
     GatewaySessionsError,
     InvalidInputError,
@@ -314,7 +315,7 @@ class CommandExecutor:
     async def _run_in_time(self, job: _Job) -> None:
         late = await problem_within(job.command.limit, self._clock, partial(self._call_handler, job))
         if late is not None and job.answer is None:
-            job.problem, job.answer = late, TOOK_TOO_LONG.format(command=job.command.name)
+            job.problem, job.answer = late, took_too_long(job.command.name)
             logger.error("a command was cut off", extra=job.log_facts("command_cut_off"))
 
     async def _call_handler(self, job: _Job) -> None:
@@ -324,11 +325,11 @@ class CommandExecutor:
             if await self._is_permitted(call):
                 job.answer = await command.handler(call)
             else:
-                job.problem, job.answer = "it was not allowed", NOT_ALLOWED.format(command=command.name)
+                job.problem, job.answer = "it was not allowed", not_allowed(command.name)
         except GatewaySessionsError as error:
-            job.problem, job.answer = _error_text(error), error_sentence(error)
+            job.problem, job.answer = _error_text(error), error_reply(error)
         except Exception as error:  # foreign code: whoever asked is told that it failed
-            job.problem, job.answer = _error_text(error), WENT_WRONG.format(command=command.name)
+            job.problem, job.answer = _error_text(error), went_wrong(command.name)
             logger.exception("a command failed", extra=job.log_facts("command_failed"))
 
     async def _make_call(
@@ -393,7 +394,7 @@ class CommandExecutor:
     ) -> None:
         """Run a transaction that owes the answer, if there is one; it is sent after the commit."""
         message, target = asker.message, ReplyTarget.answering(asker.message)
-        texts = [] if text is None else [OutboundMessage(text=text, is_notice=True)]
+        texts = [] if text is None else [notice_message(text)]
         answers = [Owed(target=target, message=one, owner=asker.owner, seq=asker.seq) for one in texts]
         delivery = self._deliveries.get((message.source.platform, message.account))
         with expecting_replies(delivery, asker.session_key, answers) as owed:

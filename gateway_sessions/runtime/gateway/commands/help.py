@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway_sessions.core.notices.command_replies import GREETING, help_for_command, help_list
-from gateway_sessions.core.queue.slash_commands import shown_in_quotes, strip_brackets
+from gateway_sessions.core.notices.command_replies import (
+    GREETING,
+    help_for_command,
+    help_list,
+    unknown_command_answer,
+)
+from gateway_sessions.core.queue.slash_commands import strip_brackets
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 
 
@@ -15,7 +20,7 @@ async def _show_help(call: CommandCall) -> str:
     if not wanted:
         return help_list(commands.help_entries)
     if wanted not in commands:
-        return f"There is no command {shown_in_quotes(wanted)}. /help lists them."
+        return unknown_command_answer(wanted)
     return help_for_command(commands[wanted].help)
 
 
@@ -24,7 +29,7 @@ async def _greet(_: CommandCall) -> str:
 
 
 async def _say_unknown(call: CommandCall) -> str:
-    return f"There is no command {shown_in_quotes('/' + call.name)}. /help lists them."
+    return unknown_command_answer(f"/{call.name}")
 
 
 COMMANDS: Final = (

@@ -9,10 +9,13 @@ from gateway_sessions.core.notices.command_replies import (
     NOTHING_TO_RETRY,
     RETRIED_LATER,
     Situation,
+    queue_cleared_answer,
     queue_list,
     status_answer,
+    taken_out_answer,
+    undone_answer,
+    unknown_number_answer,
 )
-from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.core.queue.inbound import Rejected
 from gateway_sessions.core.queue.slash_commands import (
     QueueAction,
@@ -20,7 +23,6 @@ from gateway_sessions.core.queue.slash_commands import (
     message_to_queue,
     parse_queue_request,
     parse_turn_count,
-    shown_in_quotes,
     texts_and_attachments_in,
 )
 from gateway_sessions.errors import InvalidInputError, NothingToUndoError
@@ -37,7 +39,7 @@ async def _undo_turns(call: CommandCall) -> str:
     if taken is None:
         raise NothingToUndoError(call.session_key, "nothing was said yet")
     text, _ = texts_and_attachments_in(taken.said)
-    return f"Took back {counted(taken.turns, 'turn')}, from {shown_in_quotes(text)} on."
+    return undone_answer(taken.turns, text)
 
 
 async def _retry_last_turn(call: CommandCall) -> str | None:
@@ -74,12 +76,12 @@ async def _run_queue_command(call: CommandCall) -> str:
     match asked.wish:
         case QueueAction.CANCEL:
             gone = await store.cancel_queued(key, asked.seq, by="/queue")
-            return f"Took {counted(gone, 'message')} out." if gone else _say_unknown_number(asked)
+            return taken_out_answer(gone) if gone else unknown_number_answer(asked.seq)
         case QueueAction.MOVE:
             return await _move_turn(call, asked)
         case QueueAction.CLEAR:
             gone = await store.clear_queue(key, by="/queue")
-            return f"Took {counted(gone, 'waiting message')} out." if gone else queue_list(())
+            return queue_cleared_answer(gone) if gone else queue_list(())
         case _:
             return queue_list(await store.list_queued(key))
 
@@ -88,12 +90,8 @@ async def _move_turn(call: CommandCall, asked: QueueRequest) -> str:
     try:
         await call.store.move_queued(call.session_key, asked.seq, asked.place)
     except InvalidInputError:
-        return _say_unknown_number(asked)
+        return unknown_number_answer(asked.seq)
     return queue_list(await call.store.list_queued(call.session_key))
-
-
-def _say_unknown_number(asked: QueueRequest) -> str:
-    return f"Nothing with the number {asked.seq} waits here. /queue list shows what does."
 
 
 async def _show_status(call: CommandCall) -> str:

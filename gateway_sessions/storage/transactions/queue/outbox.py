@@ -14,6 +14,7 @@ import msgspec
 
 from gateway_sessions.core.delivery.outbound_messages import Growing, OutboundMessage, ReplyTarget
 from gateway_sessions.core.instants import clamp_to_calendar, to_micros
+from gateway_sessions.core.notices.notice import notice_message
 from gateway_sessions.core.notices.notice_texts import UNFINISHED
 from gateway_sessions.core.queue.state_machine import ReplyEvent, ReplyState, advance_reply
 from gateway_sessions.core.sessions.entry import SessionEntry
@@ -363,7 +364,7 @@ def unfinished_notices(session_key: str, items: Iterable[QueuedItem]) -> list[Ow
         growing, message = decode_growing(one.growing), decode_message_or_none(session_key, one.payload)
         if growing is None or growing.message_id is None or message is None:
             continue
-        said = OutboundMessage(text=UNFINISHED, is_notice=True, replaces=growing.message_id)
+        said = notice_message(UNFINISHED, replaces=growing.message_id)
         target = ReplyTarget.answering(message)
         found.append(Owed(target=target, message=said, owner=one.owner, seq=one.seq))
     return found

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound_messages import ReplyTarget
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.notices.notice_texts import GIVEN_UP, NOT_CARRIED_OUT, cut_off_notice
+from gateway_sessions.core.notices.notice import Notice, notice_message
+from gateway_sessions.core.notices.notice_texts import GIVEN_UP, cut_off_notice, not_carried_out_notice
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue.state_machine import ItemEvent, ReplyEvent
 from gateway_sessions.core.sessions.entry import SessionEntry
@@ -165,7 +166,7 @@ def abandon_commands(change: Change, census: LivingQuery) -> Transaction[list[Ab
             AbandonedCommand(session_key=one.session_key, seq=one.seq, owner=one.owner, message=message)
         )
         if not message.internal:
-            text = NOT_CARRIED_OUT.format(command=f"/{message.command}")
+            text = not_carried_out_notice(message.command)
             yield from owe_replies(
                 [_notice_reply(message, text, one.owner, one.seq)], None, one.session_key, change
             )
@@ -332,6 +333,6 @@ def _give_up_notices(buried: Sequence[InboundMessage], head: QueuedItem) -> list
     return [_notice_reply(one, GIVEN_UP, head.owner, head.seq) for one in buried[-1:]]
 
 
-def _notice_reply(message: InboundMessage, text: str, owner: str, seq: int) -> Owed:
-    said = OutboundMessage(text=text, is_notice=True)
+def _notice_reply(message: InboundMessage, notice: Notice, owner: str, seq: int) -> Owed:
+    said = notice_message(notice)
     return Owed(target=ReplyTarget.answering(message), message=said, owner=owner, seq=seq)

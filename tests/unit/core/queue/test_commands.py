@@ -19,13 +19,14 @@ from gateway_sessions import (
 )
 from gateway_sessions.core.notices import command_replies as answers
 from gateway_sessions.core.notices import human_units
+from gateway_sessions.core.notices.error_replies import error_reply
+from gateway_sessions.core.notices.session_replies import session_list
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, make_user_row
 from gateway_sessions.core.queue.items import QueuedMessage
 from gateway_sessions.core.queue.slash_commands import (
     QueueAction,
     QueueRequest,
     check_command_name,
-    error_sentence,
     message_to_queue,
     parse_model_name,
     parse_queue_request,
@@ -177,13 +178,13 @@ class TestSentences:
         ],
     )
     def test_an_error_becomes_one_that_a_person_can_read(self, error: GatewaySessionsError, sentence: str):
-        told = error_sentence(error)
+        told = error_reply(error)
         assert sentence in told
         assert "secret" not in told
 
     def test_candidates_are_listed(self):
         two = [SessionCandidate("s1", "Rome", "fake"), SessionCandidate("s2", None, "fake")]
-        assert error_sentence(AmbiguousSessionError("s", two)).splitlines() == [
+        assert error_reply(AmbiguousSessionError("s", two)).splitlines() == [
             "“s” could be any of these; give the whole id:",
             "- s1 (Rome)",
             "- s2 (no title)",
@@ -248,12 +249,12 @@ class TestAnswers:
             return SessionSummary(session_id, "fake", title, preview, NOW, NOW, session_id, message_count=1)
 
         found = [summary("s1", "Rome"), summary("s2", preview="hello"), summary("s3")]
-        assert answers.session_list(found, "s2", NOW).splitlines()[1:] == [
+        assert session_list(found, "s2", NOW).splitlines()[1:] == [
             "1. “Rome”, 1 message, just now",
             "2. “hello”, 1 message, just now (this one)",
             "3. s3, 1 message, just now",
         ]
-        assert "no conversation" in answers.session_list([], None, NOW)
+        assert "no conversation" in session_list([], None, NOW)
 
     def test_the_situation_of_a_lane_is_told(self):
         idle = answers.status_answer(answers.Situation(session_id=None))
