@@ -6,6 +6,7 @@ from gateway_sessions.core.delivery.outbound_messages import Reply
 from gateway_sessions.core.identity.keys import build_session_key
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import Platform, SessionSource
+from gateway_sessions.core.notices.notice import Notice
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import (
     Accepted,
@@ -68,6 +69,7 @@ __all__ = [
     "InboundMessage",
     "InvalidInputError",
     "Message",
+    "Notice",
     "Platform",
     "Receipt",
     "Rejected",

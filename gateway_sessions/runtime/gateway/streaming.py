@@ -97,7 +97,7 @@ class Streaming:
         message = OutboundMessage(text=partial, format=text_format)
         shown = message
         if text_format is TextFormat.MARKDOWN:
-            shown, *more = delivery.split_for_platform(message)
+            shown, *more = delivery.split_for_platform(message, self._target)
             if more:
                 return
         self._shown_at = now

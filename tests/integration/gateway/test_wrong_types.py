@@ -54,6 +54,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"allowed": "admins"}, r"allowed is a value of str; give a function of the call"),
     ({"compressor": 3}, r"compressor is a value of int; give an async function"),
     ({"agent_settings": {"model": "m"}}, r"agent_settings is a value of dict; give a function"),
+    ({"wording": {"failed": "x"}}, r"wording is a value of dict; give a function of a notice"),
     ({"lanes": "agent:main:fake:dm:ann"}, r"lanes is a value of str; give a list of the keys"),
     ({"lanes": 3}, r"lanes is a value of int; give a list of the keys"),
     ({"lanes": [b"ann"]}, r"one of lanes is a value of bytes; give a list of the keys"),
