@@ -10,6 +10,7 @@
 - ``line``: LINE, by its Messaging API: events come to a webhook, replies go by a token or are pushed.
 - ``matrix``: Matrix, through a library that a bot is made with.
 - ``matrix_nio``: `MatrixAdapter`: the door for bots that are made with matrix-nio.
+- ``mattermost``: Mattermost, by its REST API: no library of it is needed.
 - ``python_telegram_bot``: `PtbAdapter`: the door for bots that are made with python-telegram-bot.
 - ``registry``: The registry of adapters: which function makes the adapter of a platform from its settings.
 - ``slack``: Slack, through Bolt or by a webhook of ours: what both share, and the adapter without Bolt.

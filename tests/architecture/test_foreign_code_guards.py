@@ -48,6 +48,11 @@ GUARDS: dict[tuple[str, str], str] = {
         "ClientListener._take_interaction.hand_over",
     ): "logged; the press is not acknowledged, and Discord shows that",
     ("integrations/telegram/webhook.py", "TelegramWebhook._set_webhook"): "raised again, as what it means",
+    (
+        "integrations/mattermost/adapter.py",
+        "MattermostAdapter._look_forever",
+    ): "logged; the posts are fetched again",
+    ("integrations/mattermost/posts.py", "_asked"): "the post is put aside with it",
     ("integrations/telegram/adapter.py", "TelegramAdapter._introduce"): "raised again, as what it means",
     (
         "integrations/telegram/adapter.py",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,8 @@ from gateway_sessions.integrations.matrix.rooms import KnownRoom, SeenMessage
 
 UPGRADES: Final = "upgrades"
 """The name under which it is remembered which room is the upgrade of which conversation."""
+MOST_TRIES: Final = 5
+"""So often a question is asked while the homeserver itself fails at it; then it has no answer."""
 MOST_TAKEN_BACK: Final = 1000
 """So many messages are remembered to be gone: a reply that grows is edited for minutes, not for days."""
 
@@ -33,6 +35,8 @@ class RoomDirectory:
         self._chats: dict[str, str] = {}
         """The conversations of rooms that are upgrades of others, by the rooms' ids."""
         self._taken_back: OrderedDict[str, None] = OrderedDict()
+        self._failures: Counter[str] = Counter()
+        """How often the homeserver failed at a question, as long as that goes on."""
 
     def room(self, room_id: str) -> KnownRoom:
         """Return a room."""
@@ -69,15 +73,19 @@ class RoomDirectory:
     # Members and messages
 
     async def ask_members(self, room: KnownRoom) -> None:
-        """Learn who is in a room, unless that is known; if the homeserver does not tell, it is a group."""
+        """Learn who is in a room, unless that is known; if the homeserver refuses to tell, it is a group.
+
+        Not to know it for now is no reason to pass a message over: the same sync is asked for again.
+        """
         if room.members is not None:
             return
         try:
             answer = await self._api.call("GET", api_path("rooms", room.id, "joined_members"))
             joined = msgspec.convert(answer["joined"], dict[str, dict[str, Any]])
         except (MatrixApiError, msgspec.ValidationError, KeyError, TypeError) as error:
-            _raise_what_passes(error)
+            self._raise_what_passes(error, room.id)
             return
+        self._failures.pop(room.id, None)
         room.members = {one: str(told.get("display_name") or one) for one, told in joined.items()}
 
     async def related(self, room: KnownRoom, event: RoomEvent) -> SeenMessage | None:
@@ -89,11 +97,21 @@ class RoomDirectory:
                 raw = await self._api.call("GET", api_path("rooms", room.id, "event", event_id))
                 message = seen_message(msgspec.convert(raw, RoomEvent))
             except (MatrixApiError, msgspec.ValidationError) as error:
-                _raise_what_passes(error)
+                self._raise_what_passes(error, event_id)
                 return None
+            self._failures.pop(event_id, None)
             if message is not None:
                 room.remember(event_id, message)
         return room.seen.get(event_id)
+
+    def _raise_what_passes(self, error: Exception, question: str) -> None:
+        """Raise the failures after which the same question may have an answer, a few times."""
+        if not isinstance(error, MatrixApiError):
+            return
+        self._failures[question] += 1
+        fails_itself = error.status >= 500 and self._failures[question] < MOST_TRIES  # noqa: PLR2004 -- its statuses
+        if error.status in (401, 429) or fails_itself:
+            raise error
 
     # What is gone
 
@@ -106,9 +124,3 @@ class RoomDirectory:
     def is_taken_back(self, event_id: str) -> bool:
         """Return whether a message is gone, as far as that was seen."""
         return event_id in self._taken_back
-
-
-def _raise_what_passes(error: Exception) -> None:
-    """Raise the refusals after which the same question may have an answer."""
-    if isinstance(error, MatrixApiError) and error.status in (401, 429):
-        raise error

@@ -7,6 +7,7 @@
   them.
 - ``line``: A fake of LINE: its Messaging API, and people who write to an official account.
 - ``matrix``: A homeserver that behaves like those of Matrix, with its people, rules and faults.
+- ``mattermost``: A server that behaves like Mattermost, with its people, rules and faults.
 - ``platform_server``: What all fakes of platforms share: a thread with a loop of its own, a port, planned
   faults, a log of calls.
 - ``slack``: A Slack that behaves like the real one, with its people, rules and faults, and one app.

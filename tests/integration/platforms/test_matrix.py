@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import importlib
 import logging
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -31,7 +33,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
 )
 from gateway_sessions.integrations.matrix import RoomInvite, RoomTalk
-from gateway_sessions.integrations.matrix_nio import MatrixAdapter
+from gateway_sessions.integrations.matrix_nio import MatrixAdapter, NioApi
 from gateway_sessions.testing.contract.adapter import Inbox
 from gateway_sessions.testing.fakes.faults import ALWAYS, CutConnection, RateLimit, RefusedCall, ServerFault
 from gateway_sessions.testing.fakes.matrix import FakeMatrix
@@ -133,7 +135,6 @@ async def test_a_reply_grows_in_one_message(fake: FakeMatrix, tmp_path: Path):
         await fake.wait_until(lambda: fake.syncs)
         fake.says("ann", "count")
         await fake.wait_until(lambda: fake.texts("ann") == ["one two three"])
-        await fake.wait_until(lambda: any(call.method == "typing" for call in fake.calls))
 
 
 # What is received
@@ -433,6 +434,12 @@ async def test_an_edit_of_what_was_deleted_is_refused(fake: FakeMatrix):
             await adapter.edit(ann(fake), message_id, OutboundMessage(text="final"))
 
 
+async def test_typing_is_shown(fake: FakeMatrix):
+    async with door(fake) as adapter, adapter.connect(Inbox()):
+        await adapter.typing(ann(fake))
+        assert fake.room("ann").typing == {fake.bot.user_id}
+
+
 async def test_notices_look_like_notices_and_extras_are_added(fake: FakeMatrix):
     extra = {"matrix": {"org.example.mood": "calm"}, "slack": {"blocks": []}}
     async with door(fake) as adapter, adapter.connect(Inbox()):
@@ -590,9 +597,59 @@ async def test_a_room_whose_members_nobody_tells_is_a_group(fake: FakeMatrix):
     inbox = Inbox()
     async with door(fake) as adapter, adapter.connect(inbox):
         await fake.wait_until(lambda: fake.syncs)
-        fake.faults.plan(ServerFault(), method="joined_members")
+        fake.faults.plan(RefusedCall(403, "no"), method="joined_members")
         fake.says("ann", "hello", mentions=True)
         await inbox.wait_for_text("hello")
         fake.says("ann", "and again")
         await inbox.wait_for_text("and again")
     assert [one.source.chat_type for one in inbox.messages] == ["group", "dm"]
+
+
+async def test_a_homeserver_that_fails_for_a_moment_makes_no_group_of_a_private_chat(fake: FakeMatrix):
+    inbox = Inbox()
+    async with door(fake) as adapter, adapter.connect(inbox):
+        await fake.wait_until(lambda: fake.syncs)
+        fake.faults.plan(ServerFault(), method="joined_members")
+        fake.says("ann", "hello")
+        await inbox.wait_for_text("hello")
+    assert [one.source.chat_type for one in inbox.messages] == ["dm"]
+
+
+async def test_an_answer_that_breaks_off_says_nothing_for_certain():
+    async def break_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(break_off, "127.0.0.1", 0)
+    async with server:
+        client = nio.AsyncClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        client.restore_login("@helper:e.org", "D", "t")
+        adapter = MatrixAdapter(client)
+        target = ReplyTarget(platform="matrix", chat_id="!r:e.org")
+        file = Attachment(kind=AttachmentKind.DOCUMENT, url="data:,x", name="a.txt")
+        try:
+            with pytest.raises(ConnectionError):
+                await adapter.send(target, OutboundMessage(text="x"), idempotency_key="k")
+            with pytest.raises(ConnectionError):
+                await adapter.send(target, OutboundMessage(attachments=(file,)), idempotency_key="k")
+            with pytest.raises(ConnectionError):
+                await adapter.fetch(Attachment(kind=AttachmentKind.DOCUMENT, url="mxc://e.org/m"))
+        finally:
+            await client.close()
+
+
+async def test_a_sync_that_the_library_cannot_read_is_told_to_its_callbacks(fake: FakeMatrix):
+    seen = list[str]()
+    async with client_of(fake) as client:
+        client.add_response_callback(lambda answer: seen.append(type(answer).__name__), nio.SyncError)
+        await NioApi(client).hand_on({"next_batch": 7})
+    assert seen == ["SyncError"]
+
+
+def test_without_the_library_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "nio", None)
+    monkeypatch.delitem(sys.modules, "gateway_sessions.integrations.matrix_nio")
+    with pytest.raises(InvalidInputError, match=r"pip install 'gateway-sessions\[matrix\]'"):
+        importlib.import_module("gateway_sessions.integrations.matrix_nio")

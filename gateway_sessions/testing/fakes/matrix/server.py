@@ -279,7 +279,7 @@ class FakeMatrix(FakePlatformServer):
 
     @property
     def syncs(self) -> bool:
-        """Whether a sync waits for news."""
+        """Whether a sync waits for news since the last one."""
         return self._sync_waits
 
     @property
@@ -404,7 +404,7 @@ class FakeMatrix(FakePlatformServer):
             self._syncs_begun += 1
             self.synced_to = max(self.synced_to, request.since or 0)
         wait = min(float(call.parameters.get("timeout") or 0) / 1000, LONGEST_POLL)
-        self._sync_waits = is_bot
+        self._sync_waits = is_bot and request.since is not None
         looked_at = -1
         with anyio.move_on_after(wait):
             while not request.full_state:
