@@ -168,7 +168,7 @@ async def test_a_run_that_is_cut_off_anywhere_is_made_once(
         cut: list[str] = []
 
         def cut_off(name: str) -> None:
-            if name == place and len(cut) < 3:  # noqa: PLR2004 -- it fails for a while
+            if name == place and len(cut) < 3:
                 cut.append(name)
                 raise StorageError("the store", "is gone")
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from gateway_sessions.adapters.protocol import Adapter
-
-PREFIX = "adapter"
-"""The first part of the names under which adapters keep something, apart from those of the program."""
+from gateway_sessions.storage.transactions.upkeep.adapter_notes import ADAPTERS
 
 
 class FactDatabase(Protocol):
@@ -27,7 +25,7 @@ class StoredMemory:
 
     def __init__(self, db: FactDatabase, adapter: Adapter) -> None:
         self._db = db
-        self._account = f"{PREFIX}:{adapter.platform}:{adapter.name}"
+        self._account = f"{ADAPTERS}:{adapter.platform}:{adapter.name}"
 
     async def get(self, name: str) -> str | None:
         """Return the text that was kept under that name; None if there is none."""

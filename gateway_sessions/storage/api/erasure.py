@@ -34,6 +34,7 @@ from gateway_sessions.storage.tables import entries, tombstones
 from gateway_sessions.storage.transactions.queue import erasure
 from gateway_sessions.storage.transactions.upkeep import erasure as transactions
 from gateway_sessions.storage.transactions.upkeep import message_erasure
+from gateway_sessions.storage.transactions.upkeep.adapter_notes import forget_in_adapter_notes
 from gateway_sessions.storage.transactions.upkeep.erasure import ErasurePlan
 from gateway_sessions.storage.transactions.upkeep.message_erasure import MessagesOfPerson
 
@@ -208,6 +209,7 @@ class Eraser:
         for session_key in plan.lanes:
             rows += await self._db.write(partial(transactions.erase_lane, session_key, moment))
         rows += await self._db.write(partial(transactions.scrub_ids, subject, plan.ids))
+        rows += await self._db.write(partial(forget_in_adapter_notes, subject, plan.lanes))
         await self._index.forget_removed()  # even if no message was left
         return rows
 
