@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, cast
 from urllib.parse import quote
@@ -26,7 +27,7 @@ from gateway_sessions.adapters.webhooks.events import DeliveryState, DeliverySta
 from gateway_sessions.adapters.webhooks.http_client import ApiClient
 from gateway_sessions.adapters.webhooks.platform import WebhookPlatform
 from gateway_sessions.adapters.webhooks.sender import ApiSender
-from gateway_sessions.adapters.webhooks.sent_evidence import SentEvidence
+from gateway_sessions.adapters.webhooks.sent_evidence import REPORT_WAIT, SentEvidence
 from gateway_sessions.adapters.webhooks.server import WebhookPort, WebhookServer
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
@@ -52,13 +53,15 @@ class WebhookAdapter:
         port: WebhookPort | int | None = None,
         unreadable: str | Path | None = None,
         on_status: Callable[[DeliveryStatus], Awaitable[None]] | None = None,
+        report_wait: timedelta = REPORT_WAIT,
         clock: Clock | None = None,
     ) -> None:
         """*path* is by default `/<platform>`, and `/<platform>/<name>` for an account with a name.
 
         With *port*, the adapter listens by itself; else give it to a `WebhookApp` or a `WebhookServer`. What
         cannot be read is kept in the folder *unreadable*, or else only logged. *on_status* is told what
-        became of messages that were sent.
+        became of messages that were sent. A send without an answer is repeated when the platform has not
+        reported on it for *report_wait*, if it reports at all.
         """
         self.name = name
         self.platform: str = rules.name
@@ -73,7 +76,7 @@ class WebhookAdapter:
         self._client = ApiClient(rules.name)
         self._client_users = 0
         self._sender = ApiSender(rules, self._client, self._clock)
-        self._evidence = SentEvidence(rules.name, self._clock)
+        self._evidence = SentEvidence(rules.name, self._clock, wait=report_wait)
         self._engine: WebhookEngine | None = None
         self._server: WebhookServer | None = None
 

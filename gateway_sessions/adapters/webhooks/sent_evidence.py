@@ -21,7 +21,7 @@ from gateway_sessions.ports import Clock
 
 SLOTS: Final = 4096
 """The attempts that are remembered; each slot is a row in the store, so there is an end to them."""
-REPORT_WAIT: Final = timedelta(seconds=30)
+REPORT_WAIT: Final = timedelta(seconds=10)
 """The time in which a platform reports on a message that it has; reports come within a few seconds."""
 
 
@@ -37,10 +37,11 @@ class SendAttempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 class SentEvidence:
     """Knows attempts at messages, and what the platform reported on them."""
 
-    def __init__(self, platform: str, clock: Clock) -> None:
+    def __init__(self, platform: str, clock: Clock, *, wait: timedelta = REPORT_WAIT) -> None:
         self.memory: AdapterMemory = ProcessMemory()
         self._platform = platform
         self._clock = clock
+        self._wait = wait
         self._answered: LRUCache[str, str] = LRUCache(SLOTS)
         """What this process was told in the answer to a send."""
 
@@ -74,7 +75,7 @@ class SentEvidence:
             raise DeliveryRefusedError(
                 self._platform, "too many messages were sent since to know of this one"
             )
-        if known.message_id is None and self._clock.now() - known.at < REPORT_WAIT:
+        if known.message_id is None and self._clock.now() - known.at < self._wait:
             problem = f"{self._platform} has not reported yet whether it has the message"
             raise ConnectionError(problem)
         if known.message_id is None:

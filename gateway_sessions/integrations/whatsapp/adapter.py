@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from gateway_sessions.adapters.webhooks.adapter import WebhookAdapter
 from gateway_sessions.adapters.webhooks.api_calls import ApiCall
 from gateway_sessions.adapters.webhooks.events import DeliveryStatus
+from gateway_sessions.adapters.webhooks.sent_evidence import REPORT_WAIT
 from gateway_sessions.adapters.webhooks.server import WebhookPort
 from gateway_sessions.core.queue.inbound import Attachment
 from gateway_sessions.errors import InvalidInputError
@@ -35,6 +37,7 @@ class WhatsApp(WebhookAdapter):
         port: WebhookPort | int | None = None,
         unreadable: str | Path | None = None,
         on_status: Callable[[DeliveryStatus], Awaitable[None]] | None = None,
+        report_wait: timedelta = REPORT_WAIT,
         clock: Clock | None = None,
     ) -> None:
         """The path is by default `/whatsapp`; the other options are those of `WebhookAdapter`."""
@@ -47,6 +50,7 @@ class WhatsApp(WebhookAdapter):
             port=port,
             unreadable=unreadable,
             on_status=on_status,
+            report_wait=report_wait,
             clock=clock,
         )
 

@@ -3,6 +3,12 @@
 - ``server``: `FakeWhatsApp`: the Graph API of one number, with people who write to it.
 """
 
-from gateway_sessions.testing.fakes.whatsapp.server import FakeWhatsApp, graph_error
+from gateway_sessions.testing.fakes.whatsapp.server import (
+    ACCESS_TOKEN,
+    APP_SECRET,
+    PHONE_NUMBER_ID,
+    FakeWhatsApp,
+    graph_error,
+)
 
-__all__ = ["FakeWhatsApp", "graph_error"]
+__all__ = ["ACCESS_TOKEN", "APP_SECRET", "PHONE_NUMBER_ID", "FakeWhatsApp", "graph_error"]
