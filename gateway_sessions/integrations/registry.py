@@ -42,8 +42,14 @@ def _slack() -> AdapterFactory:
     return slack_from_settings
 
 
+def _whatsapp() -> AdapterFactory:
+    from gateway_sessions.integrations.whatsapp.from_settings import whatsapp_from_settings  # noqa: PLC0415
+
+    return whatsapp_from_settings
+
+
 BUILT_IN: Final[Mapping[str, Callable[[], AdapterFactory]]] = MappingProxyType(
-    {"slack": _slack, "telegram": _telegram}
+    {"slack": _slack, "telegram": _telegram, "whatsapp": _whatsapp}
 )
 """The platforms that this package brings along, each with the function that imports its factory."""
 
