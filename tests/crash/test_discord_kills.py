@@ -98,8 +98,8 @@ class Sweep:
             self.fake.faults.plan(self.draw.choice(FAULTS), method="create_message")
         if self.draw.random() < 0.03:
             self.fake.faults.plan(ServerFault(), method="get_messages")
-        if self.draw.random() < 0.03:
-            gateway = self.fake.gateway
+        gateway = self.fake.gateway
+        if gateway.connected and self.draw.random() < 0.1:
             broken = [gateway.cut, gateway.invalidate, gateway.forget_sessions, gateway.ask_to_reconnect]
             await self.fake.on_gateway(self.draw.choice(broken))
         if self.draw.random() < 0.005:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Any, Final, cast
@@ -49,6 +50,7 @@ class InteractionAnswer(IntEnum):
     LATER_AS_MESSAGE = 5
     LATER = 6
     """The person sees nothing new; an answer is a message as any other."""
+    CHOICES = 8
 
 
 def read_interaction(
@@ -158,6 +160,13 @@ def request_in_place(application_id: str, token: str, request: DiscordRequest) -
         json={name: value for name, value in payload.items() if name not in _ONLY_IN_CHANNELS},
         files=request.files,
     )
+
+
+def request_of_follow_up(application_id: str, token: str, request: DiscordRequest) -> DiscordRequest:
+    """Return the request that shows a message by the token of an interaction, without a bot's token."""
+    in_place = request_in_place(application_id, token, request)
+    path = in_place.path.removesuffix("/messages/@original")
+    return replace(in_place, method="POST", path=path)
 
 
 def is_alive(interaction_id: str, now: datetime) -> bool:

@@ -2,6 +2,8 @@
 
 - ``discord_py``: Points discord.py at a fake Discord: its addresses are the same for all clients of a
   process.
+- ``endpoint``: The webhook at which an application gets its interactions in place of the gateway, with
+  signatures.
 - ``gateway``: The gateway of a fake Discord: sessions of a bot, the events that they are owed, and how they
   end.
 - ``guilds``: Guilds, channels, threads, people and messages of a fake Discord, in the form that its API has.

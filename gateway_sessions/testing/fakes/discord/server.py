@@ -10,6 +10,7 @@ import anyio
 
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.ports import Clock
+from gateway_sessions.testing.fakes.discord.endpoint import InteractionsEndpoint
 from gateway_sessions.testing.fakes.discord.gateway import MESSAGE_CONTENT, FakeGateway
 from gateway_sessions.testing.fakes.discord.guilds import ANSWER, DiscordChannel, DiscordGuilds
 from gateway_sessions.testing.fakes.discord.pace import DiscordLimits, DiscordPace
@@ -75,6 +76,8 @@ class FakeDiscord(FakePlatformServer):
         self.guilds: DiscordGuilds = DiscordGuilds(name, guild, clock)
         self.gateway: FakeGateway = FakeGateway(token, self.guilds, allowed_intents=allowed_intents)
         self.rest: DiscordRest = DiscordRest(self.guilds, files=self.files)
+        self.endpoint: InteractionsEndpoint = InteractionsEndpoint(clock, self.rest.take_response)
+        """Where interactions are posted, once it has an address."""
         self.guilds.dispatch = self.gateway.dispatch
         self.gateway.tell_address(lambda: self.gateway_url)
         self.rest.file_url = lambda path: f"{self.url}{path}"
@@ -214,8 +217,14 @@ class FakeDiscord(FakePlatformServer):
         self, person: str, place: DiscordChannel, kind: int, data: Mapping[str, Any], **more: Any
     ) -> FakeInteraction:
         interaction, event = self.make_interaction(person, place, kind, data, **more)
-        self.gateway.dispatch("INTERACTION_CREATE", event)
+        if self.endpoint.url:
+            self.endpoint.add(interaction, event)
+        else:
+            self.gateway.dispatch("INTERACTION_CREATE", event)
         return interaction
+
+    def _duties(self) -> list[Callable[[], Awaitable[object]]]:
+        return [self.endpoint.post_interactions]
 
     # What people see
 

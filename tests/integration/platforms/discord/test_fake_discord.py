@@ -18,7 +18,7 @@ from discord.http import Route
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.testing.fakes.discord import DiscordLimits, FakeDiscord, discord_py_on
 from gateway_sessions.testing.fakes.discord.discord_py import discord_py_pointed_at
-from gateway_sessions.testing.fakes.faults import CutConnection, RateLimit, RefusedCall, ServerFault
+from gateway_sessions.testing.fakes.faults import CutConnection, Delay, RateLimit, RefusedCall, ServerFault
 
 PATIENCE = 30
 BINARY = bytes(range(256)) + b"\r\n--boundary\r\n"
@@ -475,3 +475,31 @@ def test_without_discord_py_one_sentence_tells_what_to_install(monkeypatch: pyte
         discord_py_pointed_at("http://x", "ws://x"),
     ):
         pass
+
+
+async def test_events_that_a_session_did_not_ask_for_do_not_come(fake: FakeDiscord):
+    client = discord.Client(intents=discord.Intents(guilds=True, dm_messages=True), guild_ready_timeout=0.05)
+    seen = Seen(client, "message")
+    async with running(client, fake):
+        fake.says("ann", "among people", channel="general")
+        fake.says("ann", "in private")
+        await fake.wait_until(lambda: seen.of("message"), seconds=PATIENCE)
+        await fake.on_gateway(fake.gateway.forget_sessions)
+        assert fake.gateway.sessions == {}
+    assert [one.content for one in seen.of("message")] == ["in private"]
+    assert fake.gateway.heartbeats > 0
+
+
+async def test_the_address_of_the_gateway_and_of_people_can_be_asked_for(
+    fake: FakeDiscord, client: discord.Client
+):
+    _, address, _ = await client.http.get_bot_gateway()
+    assert str(address).startswith(fake.gateway_url.removesuffix("/gateway"))
+    channel = general(fake, client)
+    message = await channel.fetch_message(fake.says("ann", "x", channel="general"))
+    fake.starts_thread(message.id, "at a message")
+    assert fake.place(channel="general", thread="at a message").id == message.id
+    fake.faults.plan(Delay(0.01), method="get_channel")
+    assert (await client.fetch_channel(channel.id)).id == channel.id
+    with pytest.raises(discord.NotFound):
+        await channel.fetch_message(1)
