@@ -23,9 +23,9 @@ class AdapterSettings:
 
     def __init__(self, config: AdapterConfig, place: int = 0, home: Path | None = None) -> None:
         """*place* is that of the adapter in its list, *home* the directory of the store, if there is one."""
-        self.platform = config.platform
-        self.name = config.name
-        self.home = home
+        self.platform: str = config.platform
+        self.name: str = config.name
+        self.home: Path | None = home
         self._settings = config.settings
         self._path = f"serve.adapters[{place}]"
         self._asked: set[str] = set()

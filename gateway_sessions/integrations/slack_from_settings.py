@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.slack.reading import ChannelTalk, ThreadSessions
 from gateway_sessions.integrations.slack.sending import API_URL
 
-USUAL_PORT = 3000
+USUAL_PORT: Final = 3000
 
 
 def slack_from_settings(settings: AdapterSettings) -> Adapter:

@@ -438,7 +438,7 @@ async def test_socket_mode_delivers_until_it_is_acknowledged():
     async with FakeSlack(timing=SlackTiming(speed=600)) as slack:
         app, heard = hearing(slack)
         heard.fails = True
-        handler = AsyncSocketModeHandler(app, slack.app_token, ping_interval=0.2)
+        handler = AsyncSocketModeHandler(app, slack.app_token, ping_interval=1)
         await handler.connect_async()
         try:
             ts = slack.people.says("ann", "hello")
