@@ -58,12 +58,27 @@ def cut_to_fit(message: OutboundMessage, capabilities: AdapterCapabilities) -> O
     return message.with_text(first.text) if others else message
 
 
-def mark_as_repeat(message: OutboundMessage, dialect: MarkupDialect | None = None) -> OutboundMessage:
+def mark_as_repeat(
+    message: OutboundMessage, dialect: MarkupDialect | None = None, mark: str = REPEATED
+) -> OutboundMessage:
     """Return the message with the mark that it may be a repeat."""
-    marked = message.with_text(f"{REPEATED}\n{message.text}" if message.text else REPEATED)
+    marked = message.with_text(f"{mark}\n{message.text}" if message.text else mark)
     if message.markup is None or dialect is None:
         return marked
-    return structs.replace(marked, markup=_mark_in(dialect) + message.markup)
+    return structs.replace(marked, markup=_mark_in(dialect, mark) + message.markup)
+
+
+def mark_in_words(message: OutboundMessage, capabilities: AdapterCapabilities, mark: str) -> OutboundMessage:
+    """Return the message with the mark in other words; in ours if these have no room."""
+    dialect = capabilities.dialect
+    marked = mark_as_repeat(message, dialect, mark)
+    counted = marked.text
+    if dialect is not None and dialect.counts_markup and marked.markup is not None:
+        counted = marked.markup
+    fits = capabilities.fits(counted)
+    if dialect is not None and capabilities.max_length is None:  # then the limit of the dialect holds
+        fits = dialect.unit.length(counted) <= dialect.limit
+    return marked if fits else mark_as_repeat(message, dialect)
 
 
 def _is_to_be_rendered(message: OutboundMessage) -> bool:
@@ -77,11 +92,11 @@ def _room_for_mark(capabilities: AdapterCapabilities) -> int:
     room = len(REPEATED) + 1
     if dialect is None or not dialect.counts_markup:
         return room
-    return max(room, capabilities.length_unit.length(_mark_in(dialect)))
+    return max(room, capabilities.length_unit.length(_mark_in(dialect, REPEATED)))
 
 
-def _mark_in(dialect: MarkupDialect) -> str:
-    return dialect.escape(REPEATED, True) + dialect.line_break  # noqa: FBT003 -- it begins a line
+def _mark_in(dialect: MarkupDialect, mark: str) -> str:
+    return dialect.escape(mark, True) + dialect.line_break  # noqa: FBT003 -- it begins a line
 
 
 def _in_parts(

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, tzinfo
 from types import MappingProxyType
 from typing import Final
 
+from gateway_sessions.core.delivery.message_parts import REPEATED
 from gateway_sessions.core.identity.keys import account_in_key
 from gateway_sessions.core.notices.human_units import duration_in_words
 from gateway_sessions.core.notices.notice import Notice
@@ -207,6 +208,8 @@ GIVEN_UP: Final = Notice(
 )
 UNFINISHED: Final = Notice("unfinished", "[This answer was not finished.]")
 """The end of an answer that was shown in part and that will not be finished."""
+MAYBE_REPEAT: Final = Notice("maybe_repeat", REPEATED)
+"""The first line of a reply that may have been sent before."""
 INTERRUPTED: Final = "[This turn was interrupted by another message.]"
 """The note that the agent sees in the place of an answer of which nothing was shown."""
 

@@ -22,7 +22,7 @@ from msgspec import structs
 
 from gateway_sessions._process.failpoints import failpoint
 from gateway_sessions.adapters.protocol import Adapter
-from gateway_sessions.core.delivery.message_parts import cut_to_fit, split_message
+from gateway_sessions.core.delivery.message_parts import cut_to_fit, mark_in_words, split_message
 from gateway_sessions.core.delivery.outbound_messages import GROWING, OutboundMessage, ReplyTarget
 from gateway_sessions.core.delivery.retry_policy import (
     DeliveryRules,
@@ -36,6 +36,8 @@ from gateway_sessions.core.delivery.retry_policy import (
     plan_delivery,
     requested_pause,
 )
+from gateway_sessions.core.notices.notice import notice_message
+from gateway_sessions.core.notices.notice_texts import MAYBE_REPEAT
 from gateway_sessions.core.queue.slash_commands import spelled_with_underscores
 from gateway_sessions.errors import (
     GatewaySessionsError,
@@ -462,10 +464,16 @@ class Delivery:
         with send.scope:
             self._set_time_limit(send)
             try:
-                return await send_reply(self.adapter, reply, send.scope, self._clock.now())
+                return await send_reply(
+                    self.adapter, reply, send.scope, self._clock.now(), self._mark_as_repeat
+                )
             finally:
                 send.overdue_at = NEVER
         return None, TimeoutError(f"took longer than {self._patience.timeout}")
+
+    def _mark_as_repeat(self, message: OutboundMessage, target: ReplyTarget) -> OutboundMessage:
+        mark = self.word_for_people(notice_message(MAYBE_REPEAT), target).text
+        return mark_in_words(message, self.adapter.capabilities, mark)
 
     def _in_final_words(self, reply: OwedReply) -> OwedReply:
         """Return a reply worded, if it was owed where nobody could word it, as by a start or another node."""

@@ -13,6 +13,7 @@ import pytest
 
 from gateway_sessions import BusyMode, Command, CommandCall, Notice, Rejected
 from gateway_sessions.adapters import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.message_parts import REPEATED
 from gateway_sessions.core.notices.notice_texts import FAILED, GIVEN_UP, UNFINISHED
 from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, fails, hangs, shows, waits_at
@@ -266,6 +267,20 @@ async def test_a_command_that_a_kill_cut_off_is_told_in_either_words(
         else "I was restarted while I carried out /backup: nobody knows whether it was done."
     )
     assert notices(restartable.platform) == [("not_carried_out", words)]
+
+
+@pytest.mark.parametrize("mark", ["(Vielleicht doppelt.)", "(Vielleicht doppelt.) " * 500])
+async def test_the_mark_of_a_repeat_is_worded_where_it_has_room(tmp_path: Path, mark: str):
+    def words(notice: Notice, _: ReplyTarget) -> str | None:
+        return mark if notice.code == "maybe_repeat" else None
+
+    async with open_harness(tmp_path, agent=ScriptedAgent("hi"), wording=words) as harness:
+        harness.platform.fails_ambiguously()
+        await harness.platform.says("ann", "hello")
+        await harness.clock.advance(minutes=5)
+        await harness.wait_until_idle()
+        shown = mark if len(mark) < 4096 else REPEATED
+        assert harness.platform.shown("ann") == ["hi", f"{shown}\nhi"]
 
 
 # Words that are too long

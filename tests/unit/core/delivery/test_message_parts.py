@@ -18,6 +18,7 @@ from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilit
 from gateway_sessions.core.delivery.message_parts import (
     REPEATED,
     mark_as_repeat,
+    mark_in_words,
     render_stored,
     split_message,
 )
@@ -115,3 +116,26 @@ def test_the_mark_stands_in_front_of_text_and_markup():
     assert (marked.markup, marked.text) == (f"{REPEATED}\n<i>a</i>", f"{REPEATED}\na")
     assert mark_as_repeat(OutboundMessage()).text == REPEATED
     assert mark_as_repeat(shown).markup is None, "without the dialect, the mark is only in the plain text"
+
+
+@pytest.mark.parametrize("limit", [1000, None])
+@pytest.mark.parametrize(
+    "dialect", [TELEGRAM, SLACK, DISCORD, MATRIX, TEAMS, WHATSAPP, None], ids=lambda one: one and one.name
+)
+def test_the_mark_in_other_words_stands_only_where_it_has_room(
+    dialect: MarkupDialect | None, limit: int | None
+):
+    able_to = able(dialect, limit)
+    first, *_ = split_message(markdown(LONG), able_to)
+    for message in (first, OutboundMessage(text="short")):
+        short = mark_in_words(message, able_to, "<Again?>")
+        assert short.text == f"<Again?>\n{message.text}"
+        long = mark_in_words(message, able_to, "Vielleicht schon gesagt. " * 100)
+        counted = long.markup if dialect and dialect.counts_markup and long.markup else long.text
+        if limit is not None:
+            assert able_to.length_unit.length(counted) <= limit
+            assert long == mark_as_repeat(message, dialect)
+        elif dialect is None:
+            assert long.text.startswith("Vielleicht")
+        else:
+            assert dialect.unit.length(counted) <= dialect.limit

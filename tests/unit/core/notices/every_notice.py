@@ -87,6 +87,7 @@ def of_turns() -> list[Notice]:
         texts.NO_SIGN_OF_LIFE,
         texts.GIVEN_UP,
         texts.UNFINISHED,
+        texts.MAYBE_REPEAT,
         texts.not_carried_out_notice("new"),
         texts.cut_off_notice(NOW - timedelta(hours=3, minutes=2), NOW),
     ]
