@@ -7,6 +7,7 @@
   meanwhile.
 - ``discord_py``: The door for bots that are made with discord.py: `DiscordAdapter`.
 - ``first_configuration``: The first configuration of a bot: a few lines with comments, for `gsess init`.
+- ``google_chat``: Google Chat: events come to a webhook, and messages are created under names of their own.
 - ``line``: LINE, by its Messaging API: events come to a webhook, replies go by a token or are pushed.
 - ``matrix``: Matrix, through a library that a bot is made with.
 - ``matrix_nio``: `MatrixAdapter`: the door for bots that are made with matrix-nio.
@@ -15,10 +16,10 @@
 - ``registry``: The registry of adapters: which function makes the adapter of a platform from its settings.
 - ``slack``: Slack, through Bolt or by a webhook of ours: what both share, and the adapter without Bolt.
 - ``slack_bolt``: `SlackBoltAdapter`: the door for apps that are made with Bolt, by HTTP or by Socket Mode.
-- ``teams``: Microsoft Teams, by the Bot Framework: activities come to a webhook, and the Bot Connector shows
-  messages.
 - ``slack_from_settings``: The adapter for Slack that a configuration asks for: by Socket Mode with Bolt, or
   by HTTP without it.
+- ``teams``: Microsoft Teams, by the Bot Framework: activities come to a webhook, and the Bot Connector shows
+  messages.
 - ``telegram``: Telegram, by a client of ours or through a library that a bot is made with.
 - ``tokens``: Tokens of OAuth 2: checks of signed tokens that platforms send, and access tokens for our own
   calls.

@@ -142,6 +142,15 @@ def check_token(token: str, keys: SigningKeys, rules: TokenRules, now: datetime)
     return CheckedToken(claims, key)
 
 
+def sign_token(claims: Claims, private_key: str, key_id: str) -> str:
+    """Return a token of our own; `InvalidInputError` if the key is none in PEM."""
+    try:
+        return jwt.encode(dict(claims), private_key, algorithm=ALGORITHMS[0], headers={"kid": key_id})
+    except (jwt.PyJWTError, ValueError, TypeError) as error:
+        problem = "the private key is none: it begins with -----BEGIN PRIVATE KEY----- and has lines"
+        raise InvalidInputError(problem) from error
+
+
 def _key_for(token: str, keys: SigningKeys) -> SigningKey:
     if len(token) > LONGEST_TOKEN:
         problem = f"the token has more than {LONGEST_TOKEN} characters"

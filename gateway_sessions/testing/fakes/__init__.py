@@ -3,6 +3,7 @@
 - ``discord``: A Discord on loopback: a gateway and the REST API, with people, rules and faults.
 - ``faults``: Faults that a test plans: what a platform answers instead of doing what it was asked, and how
   often.
+- ``google_chat``: A fake of Google Chat: its REST API, its tokens, and people who write to an app.
 - ``http_server``: An HTTP server on loopback for fakes of platforms: it keeps connections open, and can cut
   them.
 - ``line``: A fake of LINE: its Messaging API, and people who write to an official account.

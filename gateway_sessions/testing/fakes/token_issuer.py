@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 import jwt
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
@@ -60,6 +61,16 @@ class FakeIssuer:
         """Return a token whose content is no claims."""
         key = _private_key(self._current)
         return jwt.PyJWS().encode(content, key, algorithm="RS256", headers={"kid": self.key_id})
+
+    def private_pem(self) -> str:
+        """Return the key that signs now, as the owner of an account gets it."""
+        form, kind = serialization.PrivateFormat.PKCS8, serialization.Encoding.PEM
+        return _private_key(self._current).private_bytes(kind, form, serialization.NoEncryption()).decode()
+
+    def public_pem(self) -> str:
+        """Return the key by which the signatures of now are checked."""
+        form, kind = serialization.PublicFormat.SubjectPublicKeyInfo, serialization.Encoding.PEM
+        return _private_key(self._current).public_key().public_bytes(kind, form).decode()
 
     def _public_key(self, number: int) -> dict[str, Any]:
         published = RSAAlgorithm.to_jwk(_private_key(number).public_key())

@@ -1,0 +1,8 @@
+"""A fake of Google Chat: its REST API, its tokens, and people who write to an app.
+
+- ``server``: `FakeGoogleChat`: a REST API on loopback, with people, Google's rules, and faults on request.
+"""
+
+from gateway_sessions.testing.fakes.google_chat.server import FakeGoogleChat
+
+__all__ = ["FakeGoogleChat"]
