@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from gateway_sessions.core.identity.keys import decode_part
@@ -23,8 +23,6 @@ ADAPTERS: Final = "adapter"
 """The first part of the names under which adapters keep something, apart from those of the program."""
 SHORTEST_ID: Final = 3
 """Shorter ids, such as 1, also stand in notes that name nobody; no platform has such ids."""
-_PARTS_BEFORE_CHAT: Final = 4  # of a lane: agent, its name, the platform, the type of the chat
-
 _DM: Final = "dm"
 _GONE: Final = object()
 
@@ -52,13 +50,20 @@ def forget_in_adapter_notes(subject: ErasureSubject, lanes: Iterable[str]) -> Tr
 
 def _ids_of(subject: ErasureSubject, lanes: Iterable[str]) -> re.Pattern[str] | None:
     """Return what finds the ids of a person and of their private chats; None if there is none."""
-    private = [lane.split(":") for lane in lanes]
-    # The place of a room is not the person's: without it, the adapter would miss what others wrote there.
-    parts = {decode_part(part) for one in private if _DM in one[3:4] for part in one[_PARTS_BEFORE_CHAT:]}
+    parts = {decode_part(part) for lane in lanes for part in _parts_of_private_lane(lane)}
     ids = [one for one in {subject.user_id or "", *parts} if len(one) >= SHORTEST_ID]
     if not ids:
         return None
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(ids)))})(?!\w)")
+
+
+def _parts_of_private_lane(lane: str) -> Sequence[str]:
+    """Return the ids in the key of a private lane.
+
+    The place of a room is not the person's: without it, the adapter would miss what others wrote there.
+    """
+    _agent, _name, _platform, chat_type, *ids = [*lane.split(":"), "", "", "", ""]
+    return ids if chat_type == _DM else ()
 
 
 def _without(value: str, named: re.Pattern[str]) -> str | None:
