@@ -10,6 +10,7 @@
 - ``google_chat``: Google Chat: events come to a webhook, and messages are created under names of their own.
 - ``line``: LINE, by its Messaging API: events come to a webhook, replies go by a token or are pushed.
 - ``matrix``: Matrix, through a library that a bot is made with.
+- ``matrix_from_settings``: The adapter for Matrix that a configuration asks for, with a client of matrix-nio.
 - ``matrix_nio``: `MatrixAdapter`: the door for bots that are made with matrix-nio.
 - ``mattermost``: Mattermost, by its REST API: no library of it is needed.
 - ``python_telegram_bot``: `PtbAdapter`: the door for bots that are made with python-telegram-bot.
@@ -24,5 +25,7 @@
 - ``tokens``: Tokens of OAuth 2: checks of signed tokens that platforms send, and access tokens for our own
   calls.
 - ``twilio``: Twilio, for SMS, MMS and WhatsApp: messages come to a webhook, and replies are sent by calls.
+- ``webhook_settings``: Settings of platforms that call a webhook: the record of an account, and where its
+  webhook listens.
 - ``whatsapp``: WhatsApp, through the WhatsApp Business Platform that Meta hosts, without a client library.
 """

@@ -21,6 +21,26 @@ class PlatformKeys(NamedTuple):
 
 PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
     {
+        "line": PlatformKeys(
+            MappingProxyType(
+                {
+                    "channel_secret": "the LINE Developers console shows it",
+                    "channel_access_token": "a long-lived one, from the same place",
+                }
+            ),
+            ("port: 8080    # the webhook listens there; a proxy with TLS stands in front of it",),
+        ),
+        "matrix": PlatformKeys(
+            MappingProxyType(
+                {
+                    "homeserver": "its address, https://…",
+                    "user": "the bot, as @bot:example.org",
+                    "device": "the device of its login",
+                    "access_token": "the token of its login",
+                }
+            ),
+            ("join_invites: true    # into every room that it is invited to",),
+        ),
         "slack": PlatformKeys(
             MappingProxyType(
                 {
@@ -30,9 +50,38 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
             ),
             ("channels: all    # in channels, answer everything, and not only what is for the bot",),
         ),
+        "teams": PlatformKeys(
+            MappingProxyType(
+                {
+                    "app_id": "the registration of the bot in Azure shows it",
+                    "app_secret": "the value of a client secret of the app",
+                }
+            ),
+            ("port: 8080    # the webhook listens there; a proxy with TLS stands in front of it",),
+        ),
         "telegram": PlatformKeys(
             MappingProxyType({"token": "@BotFather gives it out"}),
             ("groups: all    # in groups, answer everything, and not only what is for the bot",),
+        ),
+        "twilio": PlatformKeys(
+            MappingProxyType(
+                {
+                    "account_sid": "the console of Twilio shows it",
+                    "auth_token": "from the same place",
+                    "sender": "the number, as +15550100",
+                    "public_url": "the address of the webhook, as Twilio has it",
+                }
+            ),
+        ),
+        "whatsapp": PlatformKeys(
+            MappingProxyType(
+                {
+                    "phone_number_id": "the dashboard of the app at Meta shows it",
+                    "access_token": "of a system user of the business",
+                    "app_secret": "from the settings of the app",
+                    "verify_token": "a word of your choice, entered at Meta as well",
+                }
+            ),
         ),
     }
 )

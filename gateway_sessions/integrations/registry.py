@@ -42,6 +42,30 @@ def _slack() -> AdapterFactory:
     return slack_from_settings
 
 
+def _line() -> AdapterFactory:
+    from gateway_sessions.integrations.line.from_settings import line_from_settings  # noqa: PLC0415
+
+    return line_from_settings
+
+
+def _matrix() -> AdapterFactory:
+    from gateway_sessions.integrations.matrix_from_settings import matrix_from_settings  # noqa: PLC0415
+
+    return matrix_from_settings
+
+
+def _teams() -> AdapterFactory:
+    from gateway_sessions.integrations.teams.from_settings import teams_from_settings  # noqa: PLC0415
+
+    return teams_from_settings
+
+
+def _twilio() -> AdapterFactory:
+    from gateway_sessions.integrations.twilio.from_settings import twilio_from_settings  # noqa: PLC0415
+
+    return twilio_from_settings
+
+
 def _whatsapp() -> AdapterFactory:
     from gateway_sessions.integrations.whatsapp.from_settings import whatsapp_from_settings  # noqa: PLC0415
 
@@ -49,7 +73,15 @@ def _whatsapp() -> AdapterFactory:
 
 
 BUILT_IN: Final[Mapping[str, Callable[[], AdapterFactory]]] = MappingProxyType(
-    {"slack": _slack, "telegram": _telegram, "whatsapp": _whatsapp}
+    {
+        "line": _line,
+        "matrix": _matrix,
+        "slack": _slack,
+        "teams": _teams,
+        "telegram": _telegram,
+        "twilio": _twilio,
+        "whatsapp": _whatsapp,
+    }
 )
 """The platforms that this package brings along, each with the function that imports its factory."""
 

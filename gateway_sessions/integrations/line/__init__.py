@@ -3,6 +3,7 @@
 - ``adapter``: `LineAdapter`: one official account of LINE, whose events are acknowledged when they are
   stored.
 - ``events``: Reading of LINE's events: which message one brings, for whom it is, and what came with it.
+- ``from_settings``: The adapter for LINE that a configuration asks for.
 - ``objects``: The objects of LINE's Messaging API, as far as they are read; what else LINE sends is passed
   over.
 - ``platform``: `LinePlatform`: what the bytes of one account of LINE mean, for the engine of webhooks,

@@ -3,6 +3,7 @@
 - ``activities``: Reading of Teams' activities: who may send one, which message it brings, and what came with
   it.
 - ``adapter``: `TeamsAdapter`: one bot on Teams, whose activities are acknowledged when they are stored.
+- ``from_settings``: The adapter for Microsoft Teams that a configuration asks for.
 - ``objects``: The objects of the Bot Framework, as far as they are read; what else Teams sends is passed
   over.
 - ``platform``: `TeamsPlatform`: what the bytes of a bot on Teams mean, for the engine of webhooks, without
