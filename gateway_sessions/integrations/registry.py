@@ -36,6 +36,12 @@ def _telegram() -> AdapterFactory:
     return telegram_from_settings
 
 
+def _discord() -> AdapterFactory:
+    from gateway_sessions.integrations.discord_py.from_settings import discord_from_settings  # noqa: PLC0415
+
+    return discord_from_settings
+
+
 def _slack() -> AdapterFactory:
     from gateway_sessions.integrations.slack_from_settings import slack_from_settings  # noqa: PLC0415
 
@@ -82,6 +88,7 @@ BUILT_IN: Final[Mapping[str, Callable[[], AdapterFactory]]] = MappingProxyType(
         "twilio": _twilio,
         "whatsapp": _whatsapp,
     }
+    {"discord": _discord, "slack": _slack, "telegram": _telegram, "whatsapp": _whatsapp}
 )
 """The platforms that this package brings along, each with the function that imports its factory."""
 
