@@ -80,6 +80,7 @@ def _whatsapp() -> AdapterFactory:
 
 BUILT_IN: Final[Mapping[str, Callable[[], AdapterFactory]]] = MappingProxyType(
     {
+        "discord": _discord,
         "line": _line,
         "matrix": _matrix,
         "slack": _slack,
@@ -88,7 +89,6 @@ BUILT_IN: Final[Mapping[str, Callable[[], AdapterFactory]]] = MappingProxyType(
         "twilio": _twilio,
         "whatsapp": _whatsapp,
     }
-    {"discord": _discord, "slack": _slack, "telegram": _telegram, "whatsapp": _whatsapp}
 )
 """The platforms that this package brings along, each with the function that imports its factory."""
 
