@@ -21,6 +21,10 @@ class PlatformKeys(NamedTuple):
 
 PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
     {
+        "discord": PlatformKeys(
+            MappingProxyType({"token": "the page Bot of the application gives it out"}),
+            ("groups: all    # in guilds, answer everything, and not only what mentions the bot",),
+        ),
         "line": PlatformKeys(
             MappingProxyType(
                 {

@@ -180,6 +180,7 @@ class TestSettings:
 
 
 ACCOUNTS = {
+    "discord": {"token": "t"},
     "line": {"channel_secret": "s" * 32, "channel_access_token": "t"},
     "matrix": {
         "homeserver": "http://127.0.0.1:1",
