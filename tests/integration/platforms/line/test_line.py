@@ -74,7 +74,6 @@ async def test_a_conversation_goes_both_ways_in_its_places(fake: FakeLine, tmp_p
         assert await fake.is_taken(fake.presses("ann", "Go on"))
         await fake.wait_until(lambda: fake.texts("ann")[1:])
         assert fake.texts("ann")[1:] == ["It is done."]
-        assert fake.person("ann") in fake.loading
     assert set(calls_of(fake)) == {"reply"}
 
 
@@ -127,6 +126,13 @@ async def test_an_answer_to_the_account_counts_as_a_mention(fake: FakeLine, inbo
         assert await fake.is_taken(fake.says("bob", "why?", group="team", quotes=sent))
         assert await fake.is_taken(fake.takes_back("bob", "1"))
     assert [one.text for one in inbox.messages] == ["why?", ""]
+
+
+async def test_typing_is_the_loading_animation(fake: FakeLine, inbox: Inbox):
+    async with connected(fake, inbox) as adapter:
+        for chat in (fake.person("ann"), fake.group("team")):
+            await adapter.typing(ReplyTarget(platform="line", chat_id=chat))
+    assert fake.loading == [fake.person("ann")]
 
 
 async def test_content_is_fetched_with_the_token(fake: FakeLine, inbox: Inbox):
