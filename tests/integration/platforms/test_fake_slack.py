@@ -435,7 +435,8 @@ async def test_buttons_and_commands_are_answered(slack: FakeSlack, client: Async
 
 
 async def test_socket_mode_delivers_until_it_is_acknowledged():
-    async with FakeSlack(timing=SlackTiming(speed=600)) as slack:
+    # The library takes a second or two until it has connected again, which Slack must outlast.
+    async with FakeSlack(timing=SlackTiming(retries=(0.0, *(60.0,) * 30))) as slack:
         app, heard = hearing(slack)
         heard.fails = True
         handler = AsyncSocketModeHandler(app, slack.app_token, ping_interval=1)
