@@ -45,6 +45,15 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
             ),
             ("join_invites: true    # into every room that it is invited to",),
         ),
+        "mattermost": PlatformKeys(
+            MappingProxyType(
+                {
+                    "url": "the address of the server, https://…",
+                    "token": "the integrations of the server give it out for a bot account",
+                }
+            ),
+            ("groups: all    # in channels, answer everything, and not only what is for the bot",),
+        ),
         "slack": PlatformKeys(
             MappingProxyType(
                 {

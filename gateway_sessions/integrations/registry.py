@@ -60,6 +60,12 @@ def _matrix() -> AdapterFactory:
     return matrix_from_settings
 
 
+def _mattermost() -> AdapterFactory:
+    from gateway_sessions.integrations.mattermost.from_settings import mattermost_from_settings  # noqa: PLC0415
+
+    return mattermost_from_settings
+
+
 def _teams() -> AdapterFactory:
     from gateway_sessions.integrations.teams.from_settings import teams_from_settings  # noqa: PLC0415
 
@@ -83,6 +89,7 @@ BUILT_IN: Final[Mapping[str, Callable[[], AdapterFactory]]] = MappingProxyType(
         "discord": _discord,
         "line": _line,
         "matrix": _matrix,
+        "mattermost": _mattermost,
         "slack": _slack,
         "teams": _teams,
         "telegram": _telegram,
