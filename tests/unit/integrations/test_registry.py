@@ -188,6 +188,7 @@ ACCOUNTS = {
         "device": "D",
         "access_token": "t",
     },
+    "mattermost": {"url": "http://127.0.0.1:1", "token": "t"},
     "slack": {"token": "xoxb-1", "signing_secret": "s"},
     "teams": {"app_id": "1f2e3d4c-0000-4000-8000-000000000000", "app_secret": "s"},
     "telegram": {"token": TOKEN},
