@@ -108,6 +108,7 @@ class WebhookAdapter:
             await stack.enter_async_context(self._open_client())
             await self._check_account()
             self._engine = WebhookEngine(self._rules, parts)
+            self._evidence.listening_since = self._clock.now()
             stack.callback(self._stop_taking)
             if self._port is not None:
                 self._server = WebhookServer(self, port=self._port)
@@ -132,6 +133,7 @@ class WebhookAdapter:
 
     def _stop_taking(self) -> None:
         self._engine = None
+        self._evidence.listening_since = None
 
     # In
 

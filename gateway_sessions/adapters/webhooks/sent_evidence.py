@@ -39,6 +39,8 @@ class SentEvidence:
 
     def __init__(self, platform: str, clock: Clock, *, wait: timedelta = REPORT_WAIT) -> None:
         self.memory: AdapterMemory = ProcessMemory()
+        self.listening_since: datetime | None = None
+        """When the adapter began to listen for reports; None while it does not."""
         self._platform = platform
         self._clock = clock
         self._wait = wait
@@ -75,12 +77,17 @@ class SentEvidence:
             raise DeliveryRefusedError(
                 self._platform, "too many messages were sent since to know of this one"
             )
-        if known.message_id is None and self._clock.now() - known.at < self._wait:
+        if known.message_id is None and self._may_be_reported(known):
             problem = f"{self._platform} has not reported yet whether it has the message"
             raise ConnectionError(problem)
         if known.message_id is None:
             raise DeliveryRefusedError(self._platform, "has not reported whether it has the message")
         return known.message_id
+
+    def _may_be_reported(self, attempt: SendAttempt) -> bool:
+        """Return whether a report may still come: what nobody listened to, the platform delivers again."""
+        since = self.listening_since
+        return since is None or self._clock.now() - max(attempt.at, since) < self._wait
 
     async def _attempt_in(self, slot: str) -> SendAttempt | None:
         stored = await self.memory.get(slot)

@@ -329,8 +329,9 @@ async def test_a_send_without_an_answer_is_found_by_metas_report(fake: FakeWhats
 
 async def test_without_a_report_nobody_knows_and_after_a_while_nobody_will(fake: FakeWhatsApp):
     clock = FakeClock(fake.clock.now())
-    fake.reports = False
+    fake.reports, memory = False, ProcessMemory()
     async with talking(fake, clock=clock) as (adapter, target):
+        adapter.remember_in(memory)
         fake.faults.plan(CutConnection.AFTER, method="messages")
         with pytest.raises(ConnectionError):
             await adapter.send(target, HELLO, idempotency_key="cut")
@@ -339,6 +340,16 @@ async def test_without_a_report_nobody_knows_and_after_a_while_nobody_will(fake:
         await clock.advance(seconds=31)
         with pytest.raises(DeliveryRefusedError, match="has not reported whether"):
             await adapter.find(target, idempotency_key="cut")
+    # What nobody listened to is delivered again: after a restart, the wait begins anew.
+    with pytest.raises(ConnectionError, match="has not reported yet"):
+        await adapter.find(target, idempotency_key="cut")
+    async with connected(fake, Inbox(), clock=clock) as restarted:
+        restarted.remember_in(memory)
+        with pytest.raises(ConnectionError, match="has not reported yet"):
+            await restarted.find(target, idempotency_key="cut")
+        await clock.advance(seconds=31)
+        with pytest.raises(DeliveryRefusedError):
+            await restarted.find(target, idempotency_key="cut")
 
 
 async def test_an_old_attempt_whose_place_was_taken_is_not_called_unsent(
