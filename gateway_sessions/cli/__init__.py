@@ -18,6 +18,8 @@
 - ``lookup``: Lookup of the session, lane or owner that a typed text means.
 - ``output``: The output for people and programs: JSON, tables, pages and live views.
 - ``picker``: The list at which a person chooses a conversation.
+- ``served_addresses``: The addresses of a served gateway: health, the signed webhook, and the port that
+  platforms call.
 - ``served_gateway``: `ServedGateway`: the gateway of `serve`, with its adapters, its health endpoint and
   its log.
 - ``settings``: The options in front of all commands, and the names of the program.

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import signal
-import socket
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -18,27 +15,29 @@ import msgspec
 
 import gateway_sessions as gs
 from gateway_sessions._process.background import in_background
-from gateway_sessions.adapters._http import HttpServer, Request, Response, listening_socket
+from gateway_sessions.adapters._http import HttpServer, Request, Response
 from gateway_sessions.adapters.console import Console
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
 from gateway_sessions.cli.context import CommandContext
-from gateway_sessions.cli.exit_codes import AddressTakenError
+from gateway_sessions.cli.served_addresses import (
+    HEALTH_PORT,
+    ListeningAddress,
+    SharedWebhooks,
+    account_name,
+    addresses_to_have,
+    http_url,
+    listening_socket_for,
+)
 from gateway_sessions.config import ServeConfig
 from gateway_sessions.errors import ConfigError, ConfigProblem
 from gateway_sessions.integrations.registry import ConfiguredAdapter
 from gateway_sessions.log_lines import LogLines
 from gateway_sessions.runtime.gateway.gateway import ending_signals
-from gateway_sessions.storage.control.client import ask_to_drain
-from gateway_sessions.storage.home import ASK_SECONDS
 from gateway_sessions.storage.transactions.upkeep import status
 
 ALIVE_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
-HEALTH_PORT: Final = "serve.health_port"
-WEBHOOK_PORT: Final = "serve.webhook_port"
-LOOK_SECONDS: Final = 0.1
-"""The pause between two attempts to listen at an address."""
 DATABASE_SECONDS: Final = 2.0
 """The time limit for an answer of the database; after that, the gateway is not ready."""
 
@@ -62,6 +61,7 @@ class ServedGateway:
         self._configured: Sequence[ConfiguredAdapter] = adapters
         self._adapters: list[Adapter] = [Console()] if settings.console else []
         self._adapters += [one.adapter for one in adapters]
+        self._webhooks = SharedWebhooks(settings, self._adapters)
         if self._webhook is not None:
             self._adapters.append(self._webhook)
         self._gateway: gs.Gateway | None = None
@@ -70,6 +70,11 @@ class ServedGateway:
                 "serve", "connects to nothing: set serve.adapters, serve.webhook_port or serve.console"
             )
             raise ConfigError(str(context.own_config_path or "configuration"), [problem])
+
+    @property
+    def addresses(self) -> Mapping[str, ListeningAddress]:
+        """Where the gateway is to listen, by the keys of the configuration that say so."""
+        return addresses_to_have(self._settings, self._webhooks)
 
     async def run(self, **agent: Any) -> None:
         """Serve until a signal comes or another process asks for the store; running turns get time to end."""
@@ -91,6 +96,7 @@ class ServedGateway:
             self._closing_adapters(),
             self._health_endpoint() as health,
             self._opened as store,
+            self._webhooks.listening(),  # around the gateway: who calls too early is told to call again
             gs.Gateway(store, adapters=self._adapters, **agent) as gateway,
         ):
             self._gateway = gateway
@@ -107,15 +113,17 @@ class ServedGateway:
 
     def _report_addresses(self, health: str | None) -> None:
         where = ["the console"] if self._settings.console else []
-        where += [_account_name(one.adapter) for one in self._configured]
+        where += [account_name(one.adapter) for one in self._configured]
         if self._webhook is not None:
             address = self._webhook.address
             path = self._settings.webhook_path
             where.append(
-                f"{_http_url(*address)}{path}" if address else "the webhook, which is not connected yet"
+                f"{http_url(*address)}{path}" if address else "the webhook, which is not connected yet"
             )
         told = f"; {health}{READY_PATH} says how it is" if health else ""
         self._context.note(f"Serving {' and '.join(where)}{told}.")
+        if (webhooks := self._webhooks.report()) is not None:
+            self._context.note(webhooks)
 
     # Health
 
@@ -126,10 +134,10 @@ class ServedGateway:
         if port is None:
             yield None
             return
-        listener = await asyncio.to_thread(_listening_socket_for, HEALTH_PORT, host, port)
+        listener = await asyncio.to_thread(listening_socket_for, HEALTH_PORT, ListeningAddress(host, port))
         with listener:
             async with in_background(HttpServer(listener, self._answer_health_request, max_body=0).serve):
-                yield _http_url(*listener.getsockname()[:2])
+                yield http_url(*listener.getsockname()[:2])
 
     async def _answer_health_request(self, request: Request) -> Response:
         if request.path not in (ALIVE_PATH, READY_PATH):
@@ -153,42 +161,13 @@ class ServedGateway:
             return "the webhook is not connected"
         away = [one.adapter for one in self._configured if not self._gateway.is_connected(one.adapter)]
         if away:
-            return f"{', '.join(map(_account_name, away))} cannot be reached"
+            return f"{', '.join(map(account_name, away))} cannot be reached"
         try:
             with anyio.fail_after(DATABASE_SECONDS):
                 await self._gateway.store.db.read(status.schema_version)
         except (gs.GatewaySessionsError, TimeoutError):
             return "the database does not answer"
         return None
-
-
-async def wait_for_addresses(settings: ServeConfig, home: Path, *, wait: float) -> None:
-    """Return when the addresses of the gateway are free; the owner of the store is asked to end.
-
-    `AddressTakenError` if an address is still taken after *wait* seconds.
-    """
-    ports = {HEALTH_PORT: settings.health_port, WEBHOOK_PORT: settings.webhook_port}
-    until, asked = anyio.current_time() + wait, False
-    for key, port in ports.items():
-        while port is not None:
-            try:
-                (await asyncio.to_thread(_listening_socket_for, key, settings.host, port)).close()
-                break
-            except AddressTakenError:
-                if anyio.current_time() >= until:
-                    raise
-            asked = asked or await ask_to_drain(home, seconds=min(wait, ASK_SECONDS))
-            await anyio.sleep(LOOK_SECONDS)
-
-
-def _listening_socket_for(key: str, host: str, port: int) -> socket.socket:
-    try:
-        return listening_socket(host, port)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise AddressTakenError(key, f"{host}:{port}") from error
-        problem = f"{key}: cannot listen at {host}:{port} ({error.strerror or error})"
-        raise gs.InvalidInputError(problem) from error
 
 
 def _configured_webhook(settings: ServeConfig) -> Webhook | None:
@@ -203,14 +182,6 @@ def _configured_webhook(settings: ServeConfig) -> Webhook | None:
             path=settings.webhook_path,
         )
     )
-
-
-def _account_name(adapter: Adapter) -> str:
-    return f"{adapter.platform} as {adapter.name!r}" if adapter.name else adapter.platform
-
-
-def _http_url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _json_response(code: HTTPStatus, **told: str) -> Response:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import ClassVar, Final
 
-from gateway_sessions.config.keys import Contradiction, Section, key
+from gateway_sessions.config.keys import Contradiction, Section, block, key
 from gateway_sessions.config.kinds import AdapterConfig, Adapters, Choice, Count, Duration, Flag, Text, Texts
 from gateway_sessions.core.delivery.retry_policy import DeliveryRules
 from gateway_sessions.core.storable_text import MAX_TEXT_BYTES
@@ -135,6 +135,18 @@ class ModelConfig(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebhooksConfig(Section):
+    """The port at which `serve` listens for all platforms that call it."""
+
+    section: ClassVar[str] = "serve.webhooks"
+    host: str = key(Text(), "127.0.0.1")
+    """The address at which adapters listen whose platforms call them; a proxy with TLS stands in front."""
+    port: int = key(Count(0, LAST_PORT), 8080)
+    """The port that all of them share, each at a path of its own; it is open only if there is such an
+    adapter. 0: any free port."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServeConfig(Section):
     """The connections of the gateway that `serve` runs, and its ports."""
 
@@ -145,6 +157,8 @@ class ServeConfig(Section):
     """The [adapters of platforms](../how-to/run-platforms-from-a-configuration.md): each has a `platform`, a
     `name` if it is another account of it, and keys of its own, such as `token`. `config explain` shows none
     of them."""
+    webhooks: WebhooksConfig = block(WebhooksConfig)
+    """Where adapters listen whose platforms call them, such as Slack, Teams and WhatsApp."""
     host: str = key(Text(), "127.0.0.1")
     """The address at which the gateway listens."""
     health_port: int | None = key(Count(0, LAST_PORT, null=True), None)

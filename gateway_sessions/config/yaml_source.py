@@ -121,7 +121,10 @@ class _NodeReader:
         match node:
             case yaml.ScalarNode():
                 text = self._substitute_variables(node.value, path)
-                return parse_scalar(text) if node.style is None and text is not None else text
+                if node.style is not None or text is None:
+                    return text
+                value = parse_scalar(text)
+                return text if "${" in node.value and _is_token(path, text, value) else value
             case yaml.SequenceNode():
                 return [self.read_node(one, (*path, index)) for index, one in enumerate(node.value)]
             case _:
@@ -179,6 +182,16 @@ def _value_of_reference(environ: Mapping[str, str], reference: re.Match[str]) ->
     if default is None:
         return environ[name]
     return environ.get(name) or default.removeprefix(":-")
+
+
+def _is_token(path: KeyPath, text: str, value: object) -> bool:
+    """Return whether the text of a variable for an adapter is a token that only looks like a number.
+
+    `0012` and `12e45` are tokens as well as numbers, and as numbers they would be others.
+    """
+    if path[:2] != ("serve", "adapters") or isinstance(value, bool):
+        return False
+    return isinstance(value, float) or (isinstance(value, int) and str(value) != text)
 
 
 def _refuse_document(draft: Draft, why: str, line: int | None) -> None:

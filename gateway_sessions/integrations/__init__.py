@@ -17,15 +17,13 @@
 - ``registry``: The registry of adapters: which function makes the adapter of a platform from its settings.
 - ``slack``: Slack, through Bolt or by a webhook of ours: what both share, and the adapter without Bolt.
 - ``slack_bolt``: `SlackBoltAdapter`: the door for apps that are made with Bolt, by HTTP or by Socket Mode.
-- ``slack_from_settings``: The adapter for Slack that a configuration asks for: by Socket Mode with Bolt, or
-  by HTTP without it.
+- ``slack_from_settings``: The adapter for Slack that a configuration asks for: by Socket Mode, or with
+  events at a webhook.
 - ``teams``: Microsoft Teams, by the Bot Framework: activities come to a webhook, and the Bot Connector shows
   messages.
 - ``telegram``: Telegram, by a client of ours or through a library that a bot is made with.
 - ``tokens``: Tokens of OAuth 2: checks of signed tokens that platforms send, and access tokens for our own
   calls.
 - ``twilio``: Twilio, for SMS, MMS and WhatsApp: messages come to a webhook, and replies are sent by calls.
-- ``webhook_settings``: Settings of platforms that call a webhook: the record of an account, and where its
-  webhook listens.
 - ``whatsapp``: WhatsApp, through the WhatsApp Business Platform that Meta hosts, without a client library.
 """

@@ -19,31 +19,38 @@ class PlatformKeys(NamedTuple):
     """Lines that are commented out."""
 
 
+_ALL: Final = "groups: all    # in groups, answer everything, and not only what is for the bot"
+
 PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
     {
         "discord": PlatformKeys(
-            MappingProxyType({"token": "the page Bot of the application gives it out"}),
-            ("groups: all    # in guilds, answer everything, and not only what mentions the bot",),
+            MappingProxyType({"token": "Discord's Developer Portal, your application, Bot: Reset Token"}),
+            (
+                "groups: all    # in servers, answer everything, and not only what is for the bot",
+                "message_content: false    # without the Message Content Intent: only what is for the bot",
+            ),
         ),
         "line": PlatformKeys(
             MappingProxyType(
                 {
-                    "channel_secret": "the LINE Developers console shows it",
-                    "channel_access_token": "a long-lived one, from the same place",
+                    "channel_secret": "LINE Developers: your channel, Basic settings",
+                    "channel_access_token": "the same channel, Messaging API: a long-lived one",
                 }
             ),
-            ("port: 8080    # the webhook listens there; a proxy with TLS stands in front of it",),
+            (_ALL, "path: /line    # where LINE calls, at serve.webhooks.port"),
         ),
         "matrix": PlatformKeys(
             MappingProxyType(
                 {
-                    "homeserver": "its address, https://…",
-                    "user": "the bot, as @bot:example.org",
-                    "device": "the device of its login",
-                    "access_token": "the token of its login",
+                    "homeserver": "its address, such as https://matrix.org",
+                    "user": "the whole name of the account, such as @bot:matrix.org",
+                    "access_token": "what the homeserver answers a login with",
                 }
             ),
-            ("join_invites: true    # into every room that it is invited to",),
+            (
+                "groups: all    # in rooms of several people, answer everything",
+                "join_invites: true    # join each room that somebody invites the bot to",
+            ),
         ),
         "mattermost": PlatformKeys(
             MappingProxyType(
@@ -57,44 +64,48 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
         "slack": PlatformKeys(
             MappingProxyType(
                 {
-                    "token": "OAuth & Permissions of the app shows it (xoxb-…)",
-                    "app_token": "Basic Information of the app gives it out, for Socket Mode (xapp-…)",
+                    "token": "your app, OAuth & Permissions: Bot User OAuth Token, xoxb-…",
+                    "app_token": "Basic Information, App-Level Tokens: with connections:write, xapp-…",
                 }
             ),
-            ("channels: all    # in channels, answer everything, and not only what is for the bot",),
+            (
+                "signing_secret: ${SLACK_SIGNING_SECRET}    # in place of app_token: Slack calls a webhook",
+                "channels: all    # in channels, answer everything, and not only what is for the bot",
+                "command: /helper    # `/helper new` is the command /new, which Slack keeps for itself",
+            ),
         ),
         "teams": PlatformKeys(
             MappingProxyType(
                 {
-                    "app_id": "the registration of the bot in Azure shows it",
-                    "app_secret": "the value of a client secret of the app",
+                    "app_id": "Azure, your bot, Configuration: Microsoft App ID",
+                    "app_secret": "the app's registration, Certificates & secrets: the value of a secret",
+                    "tenant_id": "App Tenant ID; botframework.com for an app of several tenants",
                 }
             ),
-            ("port: 8080    # the webhook listens there; a proxy with TLS stands in front of it",),
+            (_ALL, "path: /teams    # where Teams calls, at serve.webhooks.port"),
         ),
-        "telegram": PlatformKeys(
-            MappingProxyType({"token": "@BotFather gives it out"}),
-            ("groups: all    # in groups, answer everything, and not only what is for the bot",),
-        ),
+        "telegram": PlatformKeys(MappingProxyType({"token": "@BotFather gives it out"}), (_ALL,)),
         "twilio": PlatformKeys(
             MappingProxyType(
                 {
-                    "account_sid": "the console of Twilio shows it",
-                    "auth_token": "from the same place",
-                    "sender": "the number, as +15550100",
-                    "public_url": "the address of the webhook, as Twilio has it",
+                    "account_sid": "Twilio's console, Account Info: AC…",
+                    "auth_token": "the same place",
+                    "sender": "your number, as +15550100, or whatsapp:+15550100",
+                    "public_url": "the address of the webhook as Twilio has it, which it signs",
                 }
             ),
+            ("path: /twilio    # where the proxy hands requests on to, at serve.webhooks.port",),
         ),
         "whatsapp": PlatformKeys(
             MappingProxyType(
                 {
-                    "phone_number_id": "the dashboard of the app at Meta shows it",
-                    "access_token": "of a system user of the business",
-                    "app_secret": "from the settings of the app",
-                    "verify_token": "a word of your choice, entered at Meta as well",
+                    "phone_number_id": "Meta for Developers, your app, WhatsApp, API Setup: not the number",
+                    "access_token": "the token of a system user, which does not end",
+                    "app_secret": "App settings, Basic: App secret",
+                    "verify_token": "a word of your choice, which you enter at Meta as well",
                 }
             ),
+            ("path: /whatsapp    # where Meta calls, at serve.webhooks.port",),
         ),
     }
 )

@@ -65,6 +65,13 @@ class MatrixAdapter(HomeserverAdapter):
         )
 
 
+def logged_in_client(homeserver: str, user: str, token: str, *, device: str | None = None) -> AsyncClient:
+    """Return a client for an account that has a token already; a *device* has a name for encryption only."""
+    client = AsyncClient(homeserver)
+    client.restore_login(user, device or "gateway-sessions", token)
+    return client
+
+
 class NioApi:
     """The client-server API through a client of matrix-nio, with its session, its proxy and its token.
 

@@ -48,12 +48,6 @@ def _slack() -> AdapterFactory:
     return slack_from_settings
 
 
-def _line() -> AdapterFactory:
-    from gateway_sessions.integrations.line.from_settings import line_from_settings  # noqa: PLC0415
-
-    return line_from_settings
-
-
 def _matrix() -> AdapterFactory:
     from gateway_sessions.integrations.matrix_from_settings import matrix_from_settings  # noqa: PLC0415
 
@@ -72,16 +66,22 @@ def _teams() -> AdapterFactory:
     return teams_from_settings
 
 
+def _whatsapp() -> AdapterFactory:
+    from gateway_sessions.integrations.whatsapp.from_settings import whatsapp_from_settings  # noqa: PLC0415
+
+    return whatsapp_from_settings
+
+
 def _twilio() -> AdapterFactory:
     from gateway_sessions.integrations.twilio.from_settings import twilio_from_settings  # noqa: PLC0415
 
     return twilio_from_settings
 
 
-def _whatsapp() -> AdapterFactory:
-    from gateway_sessions.integrations.whatsapp.from_settings import whatsapp_from_settings  # noqa: PLC0415
+def _line() -> AdapterFactory:
+    from gateway_sessions.integrations.line.from_settings import line_from_settings  # noqa: PLC0415
 
-    return whatsapp_from_settings
+    return line_from_settings
 
 
 BUILT_IN: Final[Mapping[str, Callable[[], AdapterFactory]]] = MappingProxyType(

@@ -389,7 +389,9 @@ async def _ignore_status(_: DeliveryStatus) -> None:
 
 def app_with(token: str, api_url: str) -> AsyncApp:
     """Return an app of Bolt without listeners of its own, for Socket Mode."""
-    return AsyncApp(name="gateway_sessions", client=AsyncWebClient(token, base_url=api_url))
+    # Nothing is signed there. Without an empty secret, Bolt would look for one in the environment.
+    client = AsyncWebClient(token, base_url=api_url)
+    return AsyncApp(name="gateway_sessions", client=client, signing_secret="")
 
 
 def _checked(app: object) -> AsyncApp:

@@ -1,50 +1,89 @@
-"""The adapter for Slack that a configuration asks for: by Socket Mode with Bolt, or by HTTP without it."""
+"""The adapter for Slack that a configuration asks for: by Socket Mode, or with events at a webhook."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.slack.reading import ChannelTalk, ThreadSessions
 from gateway_sessions.integrations.slack.sending import API_URL
 
-USUAL_PORT: Final = 3000
+ONE_WAY: Final = (
+    "must be set for Socket Mode, or signing_secret for events at a webhook, and not both of them:"
+    " else Slack tells everything twice, or nothing"
+)
+
+
+class SlackOptions(NamedTuple):
+    """What both ways take."""
+
+    token: str
+    api_url: str
+    name: str
+    channels: ChannelTalk
+    threads: ThreadSessions
+    command: str
+    unfurl: bool
+    unreadable: Path | None
 
 
 def slack_from_settings(settings: AdapterSettings) -> Adapter:
-    """Make the adapter of one app from `token`, and `app_token` or `signing_secret` with `port`."""
-    token = settings.required_text("token")
-    app_token, secret = settings.text("app_token"), settings.text("signing_secret")
-    port = settings.number("port", USUAL_PORT, most=65535)
-    host = settings.text("host", "127.0.0.1") or "127.0.0.1"
-    api_url = settings.text("api_url", API_URL) or API_URL
-    options: dict[str, Any] = {
-        "name": settings.name,
-        "channels": settings.choice("channels", ChannelTalk, ChannelTalk.ADDRESSED),
-        "threads": settings.choice("threads", ThreadSessions, ThreadSessions.CHANNELS),
-        "command": settings.text("command", "") or "",
-        "unfurl": settings.flag("unfurl"),
-        "unreadable": settings.folder("unreadable"),
-    }
-    if (app_token is None) == (secret is None):
-        settings.refuse("app_token", "is needed for Socket Mode, or in its place signing_secret for HTTP")
+    """Make the adapter of one app from `token`, and `app_token` or `signing_secret`."""
+    options = SlackOptions(
+        token=settings.required_text("token"),
+        api_url=settings.text("api_url") or API_URL,
+        name=settings.name,
+        channels=settings.choice("channels", ChannelTalk, ChannelTalk.ADDRESSED),
+        threads=settings.choice("threads", ThreadSessions, ThreadSessions.CHANNELS),
+        command=settings.text("command") or "",
+        unfurl=settings.flag("unfurl"),
+        unreadable=settings.folder("unreadable"),
+    )
+    app_token, secrets = settings.text("app_token"), settings.texts("signing_secret")
+    path = settings.text("path")
+    if (app_token is None) is not bool(secrets):
+        settings.refuse("app_token", ONE_WAY)
+    elif app_token is not None and path is not None:
+        settings.refuse("path", "is for signing_secret: with Socket Mode, Slack calls no address")
+    if options.command and not options.command.startswith("/"):
+        settings.refuse("command", "must begin with a slash, as people type it")
+    if app_token is not None and not app_token.startswith("xapp-"):
+        settings.refuse("app_token", "must be an app-level token of Slack, which begins with xapp-")
+    if options.token.startswith("xapp-"):
+        settings.refuse("token", "must be the token of the bot, which begins with xoxb-")
     settings.check()
-    if app_token is not None:
-        return _by_socket_mode(token, app_token, api_url, options)
-    return _by_http(token, secret or "", (host, port or 0), {**options, "api_url": api_url})
+    return _with_webhook(options, secrets, path) if app_token is None else _with_bolt(options, app_token)
 
 
-def _by_socket_mode(token: str, app_token: str, api_url: str, options: dict[str, Any]) -> Adapter:
-    # Only who uses Socket Mode needs Bolt; the adapter's own error says how to install it.
+def _with_bolt(options: SlackOptions, app_token: str) -> Adapter:
     from gateway_sessions.integrations.slack_bolt import SlackBoltAdapter, app_with  # noqa: PLC0415
 
-    return SlackBoltAdapter(app_with(token, api_url), app_token=app_token, **options)
+    return SlackBoltAdapter(
+        app_with(options.token, options.api_url),
+        app_token=app_token,
+        name=options.name,
+        channels=options.channels,
+        threads=options.threads,
+        command=options.command,
+        unfurl=options.unfurl,
+        unreadable=options.unreadable,
+    )
 
 
-def _by_http(token: str, secret: str, address: tuple[str, int], options: dict[str, Any]) -> Adapter:
-    from gateway_sessions.adapters.webhooks import WebhookPort  # noqa: PLC0415 -- only who uses HTTP
-    from gateway_sessions.integrations.slack.adapter import SlackAdapter  # noqa: PLC0415 -- the same
+def _with_webhook(options: SlackOptions, secrets: tuple[str, ...], path: str | None) -> Adapter:
+    from gateway_sessions.integrations.slack.adapter import SlackAdapter  # noqa: PLC0415
 
-    host, port = address
-    return SlackAdapter(token, secret, port=WebhookPort(port, host), **options)
+    return SlackAdapter(
+        options.token,
+        secrets,
+        name=options.name,
+        channels=options.channels,
+        threads=options.threads,
+        command=options.command,
+        unfurl=options.unfurl,
+        path=path,
+        unreadable=options.unreadable,
+        api_url=options.api_url,
+    )

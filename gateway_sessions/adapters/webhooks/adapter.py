@@ -81,6 +81,11 @@ class WebhookAdapter:
         self._server: WebhookServer | None = None
 
     @property
+    def listens_itself(self) -> bool:
+        """Whether the adapter has a port of its own; else a `WebhookApp` or a `WebhookServer` serves it."""
+        return self._port is not None
+
+    @property
     def address(self) -> tuple[str, int] | None:
         """The host and port at which the adapter listens by itself; None if it does not."""
         return self._server.address if self._server is not None else None

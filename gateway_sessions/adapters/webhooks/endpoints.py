@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from gateway_sessions.adapters._http import Request, Response
 from gateway_sessions.errors import InvalidInputError
 
 
+@runtime_checkable
 class WebhookEndpoint(Protocol):
     """What answers the requests of one platform's account."""
 
@@ -25,6 +26,16 @@ class WebhookEndpoint(Protocol):
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request for that path; it raises nothing."""
+        ...
+
+
+@runtime_checkable
+class WebhookListener(WebhookEndpoint, Protocol):
+    """An endpoint that may have a port of its own."""
+
+    @property
+    def listens_itself(self) -> bool:
+        """Whether it has such a port; else somebody else listens for it."""
         ...
 
 

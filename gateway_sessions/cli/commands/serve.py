@@ -32,7 +32,8 @@ async def serve(
 ) -> None:
     """Run a gateway from its configuration. A signal or Ctrl-C ends it after the running turns."""
     from gateway_sessions.cli.agent_loading import open_agent
-    from gateway_sessions.cli.served_gateway import ServedGateway, logging_to_stderr, wait_for_addresses
+    from gateway_sessions.cli.served_addresses import wait_for_addresses
+    from gateway_sessions.cli.served_gateway import ServedGateway, logging_to_stderr
     from gateway_sessions.config.misspellings import misspelt_names
     from gateway_sessions.integrations.registry import make_adapters
     from gateway_sessions.storage.files.threads import in_thread
@@ -47,5 +48,5 @@ async def serve(
     service = ServedGateway(context, config.serve, store, adapters)
     async with open_agent(agent, context) as arguments:
         with logging_to_stderr():
-            await wait_for_addresses(config.serve, home, wait=wait)
+            await wait_for_addresses(service.addresses, home, wait=wait)
             await service.run(**arguments)

@@ -1,4 +1,4 @@
-"""The adapter for Discord that a configuration asks for, with a client of discord.py of its own."""
+"""The adapter for Discord that a configuration asks for, with a client of discord.py."""
 
 from __future__ import annotations
 
@@ -11,27 +11,31 @@ from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.discord_py.adapter import DiscordAdapter
 from gateway_sessions.integrations.telegram.updates import GroupTalk
 
-USUAL_HOURS: Final = 24
-"""What was written within a day is fetched, as Telegram keeps it."""
+CATCH_UP_HOURS: Final = 24
 MOST_HOURS: Final = 24 * 365
 
 
 def discord_from_settings(settings: AdapterSettings) -> DiscordAdapter:
-    """Make the adapter of one bot from `token`."""
+    """Make the adapter of one bot from `token`, and maybe `groups`, `message_content` and more."""
     token = settings.required_text("token")
     groups = settings.choice("groups", GroupTalk, GroupTalk.ADDRESSED)
+    reads_all = settings.flag("message_content", default=True)
     bots = settings.flag("bots")
-    hours = settings.number("catch_up_hours", USUAL_HOURS, most=MOST_HOURS)
+    catch_up = settings.number("catch_up_hours", CATCH_UP_HOURS, most=MOST_HOURS)
     unreadable = settings.folder("unreadable")
+    if groups is GroupTalk.ALL and not reads_all:
+        settings.refuse(
+            "message_content", "must be true with groups: all, else Discord hides what people say"
+        )
     settings.check()
     intents = discord.Intents.default()
-    intents.message_content = True
+    intents.message_content = reads_all
     return DiscordAdapter(
         discord.Client(intents=intents),
         token,
         name=settings.name,
         groups=groups,
         bots=bots,
-        catch_up=timedelta(hours=hours or 0),
+        catch_up=timedelta(hours=catch_up or 0),
         unreadable=unreadable,
     )

@@ -47,6 +47,9 @@ from gateway_sessions.integrations.line.sending import (
 )
 from gateway_sessions.integrations.tokens.access_token import check_identity
 
+API_URL: Final = "https://api.line.me"
+DATA_URL: Final = "https://api-data.line.me"
+"""The server for files."""
 KNOWN_MESSAGES: Final = 10_000
 """The sent messages and reply tokens that are remembered: more than an account uses in a minute."""
 TOKEN_LIFE: Final = timedelta(seconds=50)
@@ -68,8 +71,8 @@ class LineSettings:
     Without, each message is a push, which counts for the plan, and which LINE shows once however often it is
     sent.
     """
-    api_url: str = "https://api.line.me"
-    data_url: str = "https://api-data.line.me"
+    api_url: str = API_URL
+    data_url: str = DATA_URL
 
     def __post_init__(self) -> None:
         check_identity(self.channel_secret, "channel_secret")

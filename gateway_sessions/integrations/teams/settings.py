@@ -77,7 +77,7 @@ class TeamsSettings:
         check_identity(self.app_secret, "app_secret")
         check_identity(self.tenant_id, "tenant_id")
         if not set(self.tenant_id.lower()) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-"):
-            problem = f"tenant_id = {self.tenant_id!r} must be the tenant's id or its domain"
+            problem = "tenant_id must be the tenant's id or its domain"
             raise InvalidInputError(problem)
 
     @property

@@ -3,7 +3,7 @@
 - ``adapter``: `WhatsApp`: the adapter for one number of the WhatsApp Business Platform, hosted by Meta (Cloud
   API).
 - ``failures``: What WhatsApp's error codes mean for a call, and what an operator can do about them.
-- ``from_settings``: The adapter for WhatsApp that a configuration asks for, on a port of its own.
+- ``from_settings``: The adapter for WhatsApp that a configuration asks for.
 - ``objects``: The objects of WhatsApp's webhooks, as far as they are read; what else Meta sends is passed
   over.
 - ``rules``: `WhatsAppRules`: one number of the WhatsApp Business Platform, for the webhook engine.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,12 +16,8 @@ from gateway_sessions._process.installed_packages import installed_adapters
 from gateway_sessions.config.kinds import AdapterConfig
 from gateway_sessions.errors import ConfigError, InvalidInputError
 from gateway_sessions.integrations.configured import AdapterSettings
-from gateway_sessions.integrations.first_configuration import (
-    PLATFORM_KEYS,
-    first_configuration,
-    variables_to_set,
-)
-from gateway_sessions.integrations.registry import BUILT_IN, known_platforms, make_adapters
+from gateway_sessions.integrations.first_configuration import first_configuration, variables_to_set
+from gateway_sessions.integrations.registry import known_platforms, make_adapters
 from gateway_sessions.integrations.telegram.updates import GroupTalk
 from gateway_sessions.testing.fakes.telegram.server import TOKEN
 
@@ -177,65 +172,3 @@ class TestSettings:
         with pytest.raises(ConfigError) as refused:
             settings.check()
         assert told in str(refused.value)
-
-
-ACCOUNTS = {
-    "discord": {"token": "t"},
-    "line": {"channel_secret": "s" * 32, "channel_access_token": "t"},
-    "matrix": {
-        "homeserver": "http://127.0.0.1:1",
-        "user": "@bot:example.org",
-        "device": "D",
-        "access_token": "t",
-    },
-    "mattermost": {"url": "http://127.0.0.1:1", "token": "t"},
-    "slack": {"token": "xoxb-1", "signing_secret": "s"},
-    "teams": {"app_id": "1f2e3d4c-0000-4000-8000-000000000000", "app_secret": "s"},
-    "telegram": {"token": TOKEN},
-    "twilio": {
-        "account_sid": f"AC{'0' * 32}",
-        "auth_token": "t" * 32,
-        "sender": "+15550100",
-        "public_url": "https://bot.example.org/twilio",
-    },
-    "whatsapp": {"phone_number_id": "1", "access_token": "t", "app_secret": "s", "verify_token": "v"},
-}
-"""What each platform needs."""
-
-
-class TestPlatforms:
-    def test_there_is_an_account_for_each(self):
-        assert tuple(ACCOUNTS) == tuple(sorted(BUILT_IN)) == tuple(PLATFORM_KEYS)
-
-    @pytest.mark.parametrize("platform", ACCOUNTS)
-    async def test_an_adapter_is_made_of_what_is_needed(self, platform: str):
-        wanted = config(platform, "b", **ACCOUNTS[platform])
-        ((adapter, settings),) = await asyncio.to_thread(make_adapters, [wanted])
-        assert (adapter.platform, adapter.name) == (platform, "b")
-        await settings.aclose()
-
-    @pytest.mark.parametrize("platform", ACCOUNTS)
-    def test_without_them_each_is_named(self, platform: str):
-        found = " ".join(problems_of(config(platform)))
-        needed = set(ACCOUNTS[platform]) - {"signing_secret"}  # Slack takes another token in its place
-        assert all(f"needs {key}:" in found for key in needed)
-
-    @pytest.mark.parametrize("platform", ACCOUNTS)
-    def test_a_key_that_is_none_is_refused(self, platform: str):
-        (problem,) = problems_of(config(platform, nonsense=1, **ACCOUNTS[platform]))
-        assert "nonsense: is not a key of" in problem
-
-    @pytest.mark.parametrize("platform", ACCOUNTS)
-    def test_a_first_configuration_names_what_is_needed(self, platform: str):
-        text = first_configuration(platform)
-        assert [f"${{{one}}}" in text for one in variables_to_set(platform)]
-        assert {*PLATFORM_KEYS[platform].needed} <= {*ACCOUNTS[platform], "app_token"}
-
-    async def test_slack_is_reached_by_socket_mode_with_an_app_token(self):
-        wanted = config("slack", token="xoxb-1", app_token="xapp-1")
-        ((adapter, _),) = await asyncio.to_thread(make_adapters, [wanted])
-        assert type(adapter).__name__ == "SlackBoltAdapter"
-
-    def test_a_port_is_a_port(self):
-        (problem,) = problems_of(config("line", port=70_000, **ACCOUNTS["line"]))
-        assert "must be a whole number from 0 to 65535" in problem

@@ -5,21 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import subprocess
-import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-import anyio
 import pytest
 
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.testing.fakes.telegram.server import TOKEN, FakeTelegram
 from tests.integration.command_line.conftest import Gsess
+from tests.integration.command_line.platforms.served_programs import program, read_until
 from tests.programs import PATIENCE
 
-GSESS = Path(sys.executable).with_name("gsess")
 TEN_LINES = """\
 serve:
   adapters:
@@ -32,37 +27,6 @@ platforms:
       chat_id: 1
 sessions_json: {mode: off}
 """
-
-
-@asynccontextmanager
-async def program(home: Path, *words: str, **environ: str) -> AsyncGenerator[asyncio.subprocess.Process]:
-    """A command that runs within the block and is told to end behind it."""
-    process = await asyncio.create_subprocess_exec(
-        *(str(GSESS), "--home", str(home), *words),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, **environ, "COLUMNS": "200"},
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait_for(process.communicate(), PATIENCE)
-
-
-async def read_until(stream: asyncio.StreamReader | None, text: str) -> str:
-    """Read lines until one of them has that text; return all of them."""
-    assert stream is not None
-    lines = ""
-    with anyio.fail_after(PATIENCE):
-        while text not in lines:
-            line = await stream.readline()
-            assert line, f"it ended before it said {text!r}:\n{lines}"
-            lines += line.decode()
-    return lines
 
 
 async def test_ten_lines_of_yaml_are_a_bot_that_loses_nothing(tmp_path: Path):

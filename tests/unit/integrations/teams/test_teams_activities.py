@@ -432,7 +432,7 @@ def test_only_files_of_the_cloud_may_be_fetched():
         ({"app_id": ""}, "app_id is missing"),
         ({"app_secret": " x"}, "app_secret is missing, or has blanks"),
         ({"tenant_id": ""}, "tenant_id is missing"),
-        ({"tenant_id": "a/../b"}, "tenant_id = 'a/../b' must be the tenant's id or its domain"),
+        ({"tenant_id": "a/../b"}, "tenant_id must be the tenant's id or its domain"),
     ],
 )
 def test_settings_that_cannot_work_are_told_at_once(changes: dict[str, str], problem: str):
