@@ -73,8 +73,8 @@ class FakeMattermost(FakePlatformServer):
         self._named: dict[str, str] = {}
         self._pending: dict[str, tuple[float, str]] = {}
         """The posts of pending ids, with the times at which they are forgotten."""
-        self._paused_until = 0.0
-        self._pause = 0.0
+        self._pauses: dict[str, tuple[float, float]] = {}
+        """The pauses that were asked for by channel: until when, and for how long."""
         self._answers: dict[str, Callable[[Mapping[str, Any]], Any]] = {
             "me": lambda _: self.bot.as_json(),
             "channels": self._channels,
@@ -210,20 +210,21 @@ class FakeMattermost(FakePlatformServer):
             case RefusedCall():
                 return _refused(MattermostRefusalError(fault.status, "api.fault.app_error", fault.problem))
             case RateLimit():
-                return self._asked_to_wait(fault.retry_after)
+                return self._asked_to_wait(parameters, fault.retry_after)
             case Delay() | None:
                 await anyio.sleep(fault.seconds if fault else 0)
                 return self._outcome(name, parameters)
 
-    def _asked_to_wait(self, seconds: float) -> FakeResponse:
+    def _asked_to_wait(self, parameters: Mapping[str, Any], seconds: float) -> FakeResponse:
         """Refuse whoever calls too often; who does not wait is asked to wait for twice as long."""
-        self._pause, self._paused_until = seconds, time.monotonic() + seconds
+        self._pauses[str(parameters.get("channel_id", ""))] = (time.monotonic() + seconds, seconds)
         headers = {"x-ratelimit-limit": "11", "x-ratelimit-remaining": "0", "retry-after": str(seconds)}
         return FakeResponse(429, b"limit exceeded", headers)
 
     def _outcome(self, name: str, parameters: Mapping[str, Any]) -> FakeResponse:
-        if name == "create_post" and time.monotonic() < self._paused_until:
-            return self._asked_to_wait(2 * self._pause)
+        until, pause = self._pauses.get(str(parameters.get("channel_id", "")), (0.0, 0.0))
+        if name == "create_post" and time.monotonic() < until:
+            return self._asked_to_wait(parameters, 2 * pause)
         try:
             if name == "download":
                 file = self.workspace.files.get(parameters["file"])
