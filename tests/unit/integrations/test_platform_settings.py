@@ -229,6 +229,23 @@ def test_a_token_that_looks_like_a_number_stays_as_it_is(tmp_path: Path, token: 
     assert AdapterSettings(adapter).text("channel_secret") == token
 
 
+class TestTelegramByWebhook:
+    URL = "https://bots.example/hooks/telegram"
+
+    def test_a_bot_with_a_webhook_is_called_at_the_path_of_its_address(self):
+        adapter = made("telegram", **KEYS["telegram"], webhook_url=self.URL, secret="a-secret-of-letters")
+        assert isinstance(adapter, WebhookEndpoint)
+        assert adapter.path == "/hooks/telegram"
+        adapter = made("telegram", **KEYS["telegram"], webhook_url=self.URL, path="/here")
+        assert isinstance(adapter, WebhookEndpoint)
+        assert adapter.path == "/here"
+
+    @pytest.mark.parametrize("key", ["secret", "path"])
+    def test_a_bot_that_asks_itself_has_neither(self, key: str):
+        (problem,) = problems("telegram", **KEYS["telegram"], **{key: "/x"})
+        assert f"{key}: is for webhook_url" in problem
+
+
 class TestSlack:
     def test_an_app_with_a_signing_secret_is_called(self):
         keys: dict[str, Any] = {"token": f"xoxb-{SECRET}", "signing_secret": ["old", "new"]}

@@ -53,6 +53,24 @@ async def test_three_platforms_are_served_from_one_store(tmp_path: Path):
     assert sorted(one.session_key.split(":")[2] for one in lanes) == ["slack", "teams", "telegram"]
 
 
+async def test_telegram_calls_if_it_is_told_an_address(tmp_path: Path):
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/telegram"
+    (tmp_path / "config.yaml").write_text(
+        f"serve:\n  webhooks: {{port: {port}}}\n  adapters:\n    - platform: telegram\n"
+        "      token: ${TELEGRAM_TOKEN}\n      api_url: ${TELEGRAM_URL}\n"
+        f"      webhook_url: {url}\n      secret: a-secret-of-many-letters\n"
+    )
+    async with FakeTelegram() as telegram:
+        async with program(tmp_path, "serve", **TELEGRAM.variables(telegram)) as process:
+            assert f"telegram at {url}." in await read_until(process.stderr, "Webhooks: ")
+            telegram.says("ann", "hello")
+            await telegram.wait_until(lambda: telegram.texts("ann"), seconds=PATIENCE)
+            process.terminate()
+            assert await asyncio.wait_for(process.wait(), PATIENCE) == Exit.DONE
+        assert not [one for one in telegram.calls if one.method == "getUpdates"]
+
+
 def test_a_port_that_is_taken_is_one_sentence(gsess: Gsess, tmp_path: Path):
     config = tmp_path / "config.yaml"
     with closing(listening_socket("127.0.0.1", 0)) as taken:
