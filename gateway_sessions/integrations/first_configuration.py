@@ -30,6 +30,15 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
                 "message_content: false    # without the Message Content Intent: only what is for the bot",
             ),
         ),
+        "google_chat": PlatformKeys(
+            MappingProxyType(
+                {
+                    "audience": "the app's HTTP endpoint URL, or the number of its project, as set there",
+                    "key_file": "Google Cloud, IAM, Service Accounts, Keys: a key as JSON, in this file",
+                }
+            ),
+            ("path: /google_chat    # where Google calls, at serve.webhooks.port",),
+        ),
         "line": PlatformKeys(
             MappingProxyType(
                 {

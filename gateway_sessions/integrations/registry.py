@@ -78,6 +78,12 @@ def _twilio() -> AdapterFactory:
     return twilio_from_settings
 
 
+def _google_chat() -> AdapterFactory:
+    from gateway_sessions.integrations.google_chat.from_settings import google_chat_from_settings  # noqa: PLC0415
+
+    return google_chat_from_settings
+
+
 def _line() -> AdapterFactory:
     from gateway_sessions.integrations.line.from_settings import line_from_settings  # noqa: PLC0415
 
@@ -87,6 +93,7 @@ def _line() -> AdapterFactory:
 BUILT_IN: Final[Mapping[str, Callable[[], AdapterFactory]]] = MappingProxyType(
     {
         "discord": _discord,
+        "google_chat": _google_chat,
         "line": _line,
         "matrix": _matrix,
         "mattermost": _mattermost,

@@ -23,10 +23,12 @@ from gateway_sessions.integrations.first_configuration import (
     variables_to_set,
 )
 from gateway_sessions.integrations.registry import BUILT_IN, make_adapters
+from tests.unit.integrations.google_key import google_key_file
 
 SECRET = "sEcret-of-nobody"
 KEYS: dict[str, dict[str, Any]] = {
     "discord": {"token": SECRET},
+    "google_chat": {"audience": "123", "key_file": str(google_key_file())},
     "line": {"channel_secret": SECRET, "channel_access_token": SECRET},
     "matrix": {"homeserver": "https://matrix.example", "user": "@bot:matrix.example", "access_token": SECRET},
     "mattermost": {"url": "https://mattermost.example", "token": SECRET},
@@ -49,6 +51,7 @@ KEYS: dict[str, dict[str, Any]] = {
 """The keys that each platform needs."""
 MORE: dict[str, dict[str, Any]] = {
     "discord": {"groups": "all", "bots": True, "catch_up_hours": 2, "message_content": True},
+    "google_chat": {"path": "/chat", "api_url": "http://x", "keys_url": "http://x"},
     "line": {
         "groups": "all",
         "use_reply_tokens": False,
@@ -71,9 +74,10 @@ MORE: dict[str, dict[str, Any]] = {
     "whatsapp": {"path": "/meta", "api_url": "http://x", "api_version": "v25.0"},
 }
 """The keys that each may have."""
-BY_WEBHOOK = ("line", "teams", "twilio", "whatsapp")
+BY_WEBHOOK = ("google_chat", "line", "teams", "twilio", "whatsapp")
 EXTRAS = [
     ("discord", "discord", "discord"),
+    ("google_chat", "jwt", "webhooks"),
     ("line", "httpx2", "webhooks"),
     ("matrix", "nio", "matrix"),
     ("mattermost", "httpx2", "webhooks"),
@@ -191,6 +195,8 @@ def test_a_missing_library_is_told_with_the_command_that_installs_it(platform: s
         ("discord", {"groups": "all", "message_content": False}, "must be true with groups: all"),
         ("discord", {"catch_up_hours": -1}, "must be a whole number from 0 to"),
         ("discord", {"groups": "some"}, "must be one of addressed, all"),
+        ("google_chat", {"key_file": "/nowhere"}, "key_file cannot be read: No such file"),
+        ("google_chat", {"audience": "words"}, "must be the address of the endpoint, or the number"),
         ("line", {"channel_secret": "two words"}, "channel_secret is missing, or has blanks"),
         ("matrix", {"homeserver": "matrix.example"}, "must be an address, such as https://matrix.org"),
         ("matrix", {"user": "bot"}, "must be a whole name, such as @bot:matrix.org"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from gateway_sessions.testing.fakes.discord import FakeDiscord
+from gateway_sessions.testing.fakes.google_chat import FakeGoogleChat
 from gateway_sessions.testing.fakes.line import FakeLine
 from gateway_sessions.testing.fakes.matrix import FakeMatrix
 from gateway_sessions.testing.fakes.mattermost import FakeMattermost
@@ -217,7 +220,32 @@ MATTERMOST = PlatformToServe(
     wrong="MATTERMOST_TOKEN",
     refused="token",
 )
+
+
+def _google_chat_variables(fake: Any) -> dict[str, str]:
+    with NamedTemporaryFile("w", suffix=".json", delete=False) as key:
+        json.dump(fake.key, key)
+    return {
+        "GOOGLE_CHAT_AUDIENCE": fake.audience,
+        "GOOGLE_CHAT_KEY_FILE": key.name,
+        "GOOGLE_CHAT_URL": fake.url,
+    }
+
+
+GOOGLE_CHAT = PlatformToServe(
+    "google_chat",
+    "audience: ${GOOGLE_CHAT_AUDIENCE}\nkey_file: ${GOOGLE_CHAT_KEY_FILE}\n"
+    "api_url: ${GOOGLE_CHAT_URL}\nkeys_url: ${GOOGLE_CHAT_URL}",
+    FakeGoogleChat,
+    _google_chat_variables,
+    lambda fake, person, text: fake.says(person, text),
+    lambda fake, person: fake.texts(person),
+    _webhook_url,
+    wrong="GOOGLE_CHAT_KEY_FILE",
+    refused="key_file cannot be read",
+)
 TO_SERVE = {
+    "google_chat": GOOGLE_CHAT,
     "mattermost": MATTERMOST,
     "twilio": TWILIO,
     "discord": DISCORD,

@@ -14,6 +14,7 @@ from tests.integration.command_line.conftest import Gsess
 from tests.integration.command_line.platforms.platforms_to_serve import TO_SERVE, PlatformToServe
 from tests.integration.command_line.platforms.served_programs import program, read_until
 from tests.programs import PATIENCE
+from tests.unit.integrations.google_key import google_key_file
 
 URL = re.compile(r"http://[^\s,]+[^\s,.]")
 
@@ -89,6 +90,7 @@ def test_init_writes_what_can_be_served(
 
 
 EXAMPLES = {
+    "GOOGLE_CHAT_KEY_FILE": str(google_key_file()),
     "MATRIX_HOMESERVER": "https://matrix.example",
     "MATRIX_USER": "@bot:matrix.example",
     "MATTERMOST_URL": "https://mattermost.example",
