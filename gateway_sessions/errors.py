@@ -203,7 +203,7 @@ class UnknownTargetError(InvalidInputError):
 
     def __init__(self, target: str, known: Sequence[str], problem: str) -> None:
         self.target = target
-        self.known = tuple(known)
+        self.known: tuple[str, ...] = tuple(known)
         self.problem = problem
         can = ", ".join(known) if known else "nothing, as the gateway has no adapters"
         super().__init__(f"{target!r} cannot be addressed: {problem}; what can be addressed: {can}")

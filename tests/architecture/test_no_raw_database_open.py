@@ -15,6 +15,7 @@ MAY_OPEN_FILES = {
     "adapters/set_aside.py": "updates that could not be read, in a folder that the program names",
     "config/loading.py": "the configuration file",
     "config/zones.py": "the machine's time zone",
+    "integrations/google_chat/from_settings.py": "the key file that Google gives out",
     "runtime/queue/aliases.py": "the alias file",
     "storage/home.py": "the note of who owns the store, and the table of mounts",
     "storage/tables/sql_files.py": "the package's own .sql files",

@@ -189,9 +189,6 @@ def _capitalise_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-DELAYED: Final = timedelta(minutes=5)
-"""The wait after which the agent is told that a message is old: in five minutes an answer may be overdue."""
-
 FAILED: Final = Notice(
     "failed", "Something went wrong while I worked on that. Your message is kept; /retry tries it again."
 )
@@ -270,24 +267,3 @@ def reset_note(entry: SessionEntry) -> str | None:
     if reason in BY_POLICY:
         return f"**Note:** The session before this one has expired: {why}. What was said in it is not here."
     return f"**Note:** This session has just begun: {why}. What was said before is not here."
-
-
-_DONE_ALREADY: Final = (
-    "What is in the history was done already: do not do it again. A call without a result may have had its "
-    "effect: check first."
-)
-
-
-def recovery_note(attempt: int, admitted_at: datetime, now: datetime, *, begun: bool = False) -> str | None:
-    """Return the note to the agent about a turn that is late or repeated; None for a fresh turn.
-
-    *begun*: the turn has written to the transcript before, even if that try ended in order.
-    """
-    notes: list[str] = []
-    if attempt > 1:
-        notes.append(f"This turn was cut off before, and this is attempt {attempt}. {_DONE_ALREADY}")
-    elif begun:
-        notes.append(f"This turn has begun before, and was stopped. {_DONE_ALREADY}")
-    if now - admitted_at > DELAYED:
-        notes.append(f"The message was sent at {admitted_at:%Y-%m-%d %H:%M} UTC and waited until now.")
-    return " ".join(notes) or None

@@ -378,9 +378,9 @@ class BusyBook:
 
     @property
     def longest_debounce(self) -> timedelta:
-        """The longest pause within a burst or an album that any of the rules allows."""
+        """The longest pause within a burst that any of the rules allows."""
         rules = (self.default, *self.by_platform.values(), *self.by_chat_type.values())
-        return max(GROUP_PAUSE, *(rule.debounce for rule in rules))
+        return max(rule.debounce for rule in rules)
 
     def rules_for(
         self, platform: str | None, chat_type: str, override: BusyRules | BusyMode | None = None

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field
-from datetime import datetime
-from typing import Any, TypeAlias, Unpack
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeAlias, Unpack
 
 import msgspec
 
@@ -26,6 +26,14 @@ from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, check_us
 from gateway_sessions.errors import FencedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.user_code import check_text
+
+DELAYED: Final = timedelta(minutes=5)
+"""The wait after which the agent is told that a message is old: in five minutes an answer may be overdue."""
+
+_DONE_ALREADY: Final = (
+    "What is in the history was done already: do not do it again. A call without a result may have had its "
+    "effect: check first."
+)
 
 Append: TypeAlias = Callable[[Sequence[Message]], Awaitable[object]]
 Say: TypeAlias = Callable[[Reply], Awaitable[object]]
@@ -245,6 +253,21 @@ class TurnContext:
     def _check_running(self) -> None:
         if self.is_over:
             raise FencedError(self.session_key, self.token)
+
+
+def recovery_note(attempt: int, admitted_at: datetime, now: datetime, *, begun: bool = False) -> str | None:
+    """Return the note to the agent about a turn that is late or repeated; None for a fresh turn.
+
+    *begun*: the turn has written to the transcript before, even if that try ended in order.
+    """
+    notes: list[str] = []
+    if attempt > 1:
+        notes.append(f"This turn was cut off before, and this is attempt {attempt}. {_DONE_ALREADY}")
+    elif begun:
+        notes.append(f"This turn has begun before, and was stopped. {_DONE_ALREADY}")
+    if now - admitted_at > DELAYED:
+        notes.append(f"The message was sent at {admitted_at:%Y-%m-%d %H:%M} UTC and waited until now.")
+    return " ".join(notes) or None
 
 
 def control_of(turn: TurnContext) -> TurnControl:

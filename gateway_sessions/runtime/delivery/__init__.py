@@ -6,7 +6,6 @@
 - ``notice_wording``: The words of notices that a program gives instead of ours, such as translations.
 - ``receipt_notices``: Hints that may be lost, such as notices about messages that came in, sent at once and
   never repeated.
-- ``sending``: One send of a reply: as it is, in a growing message's place, looked up first, or marked as a
-  repeat.
-- ``sent_marks``: Notes that replies were sent, written in batches or with the next transaction.
+- ``sending``: The send of a reply, and the marks that replies were sent, written in batches or with the
+  next transaction.
 """

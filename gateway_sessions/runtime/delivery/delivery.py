@@ -47,8 +47,12 @@ from gateway_sessions.errors import (
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import NEVER, Alarm, ClockSteps
 from gateway_sessions.runtime.delivery.notice_wording import Wording, word_notice
-from gateway_sessions.runtime.delivery.sending import send_reply
-from gateway_sessions.runtime.delivery.sent_marks import OutboxDatabase, PersistentWrites, SentReplies
+from gateway_sessions.runtime.delivery.sending import (
+    OutboxDatabase,
+    PersistentWrites,
+    SentReplies,
+    send_reply,
+)
 from gateway_sessions.runtime.duty import repeat_sweep
 from gateway_sessions.runtime.observability.event_stream import EventKind, Events
 from gateway_sessions.runtime.user_code import check_function
@@ -61,8 +65,6 @@ AT_ONCE: Final = 64
 """The most replies that one account sends at the same time, each for another lane."""
 RETRY: Final = timedelta(seconds=1)
 """The pause after a failure of the database."""
-
-
 _STORE_DIGEST: Final = 8
 """The bytes that tell stores apart; they tell nothing of the secret that they are made of."""
 PAUSED_CHATS: Final = 4096
@@ -248,7 +250,8 @@ class Delivery:
         """Return the messages to send for one that may be too long for the platform, or show too much."""
         if message.is_notice:
             message = self.word_for_people(message, target)
-        shown = self.adapter.capabilities.in_words(message)
+        has_more = message.attachments or message.buttons
+        shown = self.adapter.capabilities.in_words(message) if has_more else message
         if len(shown.attachments) < len(message.attachments):
             facts = {"action": "attachment_in_words", "platform": self.adapter.platform}
             logger.warning("an attachment cannot be shown and is told in words", extra=facts)

@@ -27,7 +27,6 @@ from gateway_sessions.core.notices.notice_texts import (
     INTERRUPTED,
     NO_SIGN_OF_LIFE,
     TOOK_TOO_LONG,
-    recovery_note,
     reset_notice,
 )
 from gateway_sessions.core.queue.state_machine import TurnOutcome
@@ -49,7 +48,13 @@ from gateway_sessions.runtime.agents.cache import (
     validity_of,
 )
 from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, run_turn
-from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnControl, TurnPorts, control_of
+from gateway_sessions.runtime.agents.turn_context import (
+    TurnContext,
+    TurnControl,
+    TurnPorts,
+    control_of,
+    recovery_note,
+)
 from gateway_sessions.runtime.delivery.delivery import Delivery, ExpectedReplies, expecting_replies
 from gateway_sessions.runtime.delivery.receipt_notices import Hints
 from gateway_sessions.runtime.gateway.running_turn import PUT_OFF, RunningTurn, StopReason, TurnAdmission

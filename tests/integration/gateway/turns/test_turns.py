@@ -280,7 +280,7 @@ async def test_a_turn_without_a_sign_of_life_is_stopped(tmp_path: Path):
         await harness.platform.says("ann", "hello")
         await harness.clock.advance(seconds=24)
         assert harness.platform.shown("ann") == []
-        await harness.clock.advance(seconds=10)
+        await harness.clock.advance(seconds=11)  # a sign of life is noticed when the typing indicator is due
         await harness.wait_until_idle()
         assert "got stuck" in harness.platform.shown("ann")[0]
 

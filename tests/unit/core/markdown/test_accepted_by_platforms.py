@@ -44,7 +44,7 @@ def _on_teams(part: Part) -> None:
 
 def _words(text: str) -> set[str]:
     """Return the words of a text, without the addresses that a plain text has behind the words of a link."""
-    return set(re.findall(r"\w+", re.sub(r"\S+(?:://|@)\S+", "", text)))
+    return set(re.findall(r"[^\W_]+", re.sub(r"\S+(?:://|@)\S+", "", text)))
 
 
 PLATFORMS: Final[Mapping[str, Callable[[Part], None]]] = MappingProxyType(
