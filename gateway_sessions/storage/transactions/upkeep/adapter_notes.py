@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final, cast
 
 from gateway_sessions.core.identity.keys import decode_part
 from gateway_sessions.core.sessions.erasure import ErasureSubject
@@ -77,15 +77,13 @@ def _without(value: str, named: re.Pattern[str]) -> str | None:
     return None if left is _GONE else json.dumps(left, ensure_ascii=False)
 
 
-def _stripped(value: Any, named: re.Pattern[str]) -> Any:
-    match value:
-        case dict():
-            return {
-                name: left
-                for name, one in value.items()
-                if not named.search(str(name)) and (left := _stripped(one, named)) is not _GONE
-            }
-        case list():
-            return [left for one in value if (left := _stripped(one, named)) is not _GONE]
-        case _:
-            return _GONE if named.search(str(value)) else value
+def _stripped(value: object, named: re.Pattern[str]) -> object:
+    """Return a value of JSON without what names a person; `_GONE` if it does so itself."""
+    if isinstance(value, dict):
+        members = cast("dict[str, object]", value)
+        kept = {name: _stripped(one, named) for name, one in members.items() if not named.search(name)}
+        return {name: one for name, one in kept.items() if one is not _GONE}
+    if isinstance(value, list):
+        left = [_stripped(one, named) for one in cast("list[object]", value)]
+        return [one for one in left if one is not _GONE]
+    return _GONE if named.search(str(value)) else value
