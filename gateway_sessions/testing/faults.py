@@ -209,6 +209,8 @@ FAILPOINTS: Final[Mapping[str, str]] = MappingProxyType(
         "after_deliver": "the platform has a reply, which is not noted",
         "command_noted": "a command is written down, and not carried out",
         "command_carried_out": "a command is carried out, and not noted as done",
+        "schedule_admitted": "the message of a schedule is durable, its time is not noted as used",
+        "schedule_ran": "a schedule has run and its time is noted, nobody has been told",
         "before_marker": "all work is done, the marker of an orderly end is not written",
     }
 )

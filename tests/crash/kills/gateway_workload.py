@@ -38,6 +38,8 @@ Note = Callable[..., None]
 PLATFORM: Final = "telegram"
 PATIENCE: Final = 10.0
 OTHERS_DIE: Final = 30.0
+SCHEDULED = "eve"
+"""Whom a schedule is for, and what it asks."""
 HALF: Final = "half an answer"
 UNSTORED: Final = ("StorageFullError", "StorageUnavailableError")
 """What an agent raises whose rows could not be stored; the turn is then given up, and told so."""
@@ -118,7 +120,7 @@ class GatewayWorkload:
             await turn.append({"role": "tool", "content": "done", "tool_call_id": f"c{turn.seq}"})
         if "grow" in text:
             await turn.show(HALF)
-            self.note(kept=f"{GROWING}{turn.session_key}:{turn.seq}:")
+            self.note(kept=f":{turn.session_key}:{turn.seq}:")
         if "wait" in text:
             await self.gates[turn.session_key].wait()
         return f"answer to {text}"
@@ -186,6 +188,7 @@ class GatewayWorkload:
             await wait_until_quiet(gateway)
             await self.person_edits(gateway, "bob", 1, "one, edited")
             await self.person_edits(gateway, "bob", 3, None)
+            await self._runs_a_schedule(gateway)
             await self._sees_a_wrong_clock(gateway)
 
     async def _has_no_time(self, witness: RecordingPlatform) -> None:
@@ -203,6 +206,17 @@ class GatewayWorkload:
             await self.person_edits(gateway, "cid", 2, "and 2, edited")
             await self.person_edits(gateway, "cid", 3, None)
             await gateway.drain(timedelta(0))
+
+    async def _runs_a_schedule(self, gateway: Gateway) -> None:
+        """The gateway speaks first, at a time that has come."""
+        target, at = f"{PLATFORM}:{SCHEDULED}", self.clock.now()
+        try:
+            await gateway.schedules.add("morning", to=target, at=at, prompt=SCHEDULED)
+        except GatewaySessionsError as error:
+            self.note(refused="schedule", problem=type(error).__name__)
+            return
+        self.note(scheduled="morning")
+        await wait_until_quiet(gateway)
 
     async def _sees_a_wrong_clock(self, gateway: Gateway) -> None:
         """What comes in while the clock is ahead is answered although that is set right meanwhile."""
@@ -273,6 +287,8 @@ class JournalOfTalk:
     """What messages say since they were changed; None: nothing any more."""
     begun: Counter[str] = field(default_factory=Counter[str])
     """How often agents began to answer a message."""
+    scheduled: int = 0
+    """How many schedules the program was told are stored."""
 
 
 def read_talk_journal(journal: Path) -> JournalOfTalk:
@@ -304,7 +320,8 @@ def note_output(facts: dict[str, Any], heard: JournalOfTalk) -> None:
     if "shown" in facts:
         heard.shown[facts["shown"]].append(facts["text"])
     if "kept" in facts:
-        heard.kept.add([one for one in heard.shown if one.startswith(facts["kept"])][-1])
+        heard.kept.add([one for one in heard.shown if facts["kept"] in one][-1])
+    heard.scheduled += "scheduled" in facts
 
 
 async def check_gateway(home: Path, journal: Path, config: Config, clock: SteppedClock, note: Note) -> None:
@@ -367,7 +384,9 @@ async def check_store(home: Path, config: Config, told: JournalOfTalk) -> None:
     for lane in {row[1] for row in rows}:
         places = [row[2] for row in rows if row[1] == lane]
         assert places == list(range(1, len(places) + 1)), f"gaps in {lane}: {places}"
-        check_lane([(row[1], row[2]) for row in said if row[0] == lane])
+        check_lane([(row[1], row[2]) for row in said if row[0] == lane and row[3] != SCHEDULED])
+    runs = sum(row[3] == SCHEDULED for row in said)
+    assert told.scheduled <= runs <= 1, f"a schedule for one time was told to the agent {runs} times"
     texts = {
         name: f"{text} {parts}" for _, first, extra, text, parts in said for name in ids_of(first, extra)
     }

@@ -40,6 +40,8 @@ WITHOUT_A_STORE = {
     "serve": Exit.WRONG_USE,
     "demo --json": Exit.WRONG_USE,
     "sessions browse": Exit.WRONG_USE,
+    "init --platform nothing": Exit.WRONG_USE,
+    "fake nothing": Exit.WRONG_USE,
 }  # fmt: skip
 NAMED = [
     "sessions show {}", "sessions search x --session {}", "sessions export {tmp}/x --session-id {}",
