@@ -7,7 +7,8 @@ READY := .venv/.ready
 DOCS_BIN := build/docs-venv/bin
 DOCS_READY := build/docs-venv/.ready
 UV := $(BIN)/uv
-MOST_WORKERS ?= 4
+# The tests of platforms wait more than they work: one worker more than there are processors keeps those busy.
+WORKERS ?= $(shell $(BIN)/python -c 'import os; print(min((os.cpu_count() or 1) + 1, 4))')
 # The first uv is the locked one, too; without a lock, the newest.
 UV_PIN = $(or $(shell sed -n 's/^\(uv==[^ ]*\).*/\1/p' requirements.lock 2>/dev/null),uv)
 
@@ -25,7 +26,7 @@ demo: $(READY)
 # MEASURED=yes also measures what the tests reach, which takes half as long again, and takes away what promises
 # hang on, one at a time, to see the tests fail; .ci/run does both. The pytest
 # plugin imports the package before a coverage plugin would start measuring: coverage starts pytest.
-SUITE := -m pytest --numprocesses auto --maxprocesses $(MOST_WORKERS) --dist loadfile --no-loadscope-reorder
+SUITE := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
 	$(if $(MEASURED),$(BIN)/coverage erase)
