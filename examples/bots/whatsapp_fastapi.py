@@ -11,15 +11,10 @@ from gateway_sessions import Gateway, SessionStore, TurnContext
 from gateway_sessions.adapters.webhooks import WebhookApp
 from gateway_sessions.integrations.whatsapp import WhatsApp, WhatsAppSettings
 
-whatsapp = WhatsApp(
-    WhatsAppSettings(
-        phone_number_id=os.environ["WHATSAPP_PHONE_NUMBER_ID"],
-        access_token=os.environ["WHATSAPP_ACCESS_TOKEN"],
-        app_secret=os.environ["WHATSAPP_APP_SECRET"],
-        verify_token=os.environ["WHATSAPP_VERIFY_TOKEN"],
-        api_url=os.environ.get("WHATSAPP_API_URL", "https://graph.facebook.com"),
-    )
-)
+NEEDED = ("phone_number_id", "access_token", "app_secret", "verify_token")
+settings = {name: os.environ[f"WHATSAPP_{name.upper()}"] for name in NEEDED}
+api_url = os.environ.get("WHATSAPP_API_URL", "https://graph.facebook.com")
+whatsapp = WhatsApp(WhatsAppSettings(**settings, api_url=api_url))
 
 
 async def answer(turn: TurnContext) -> str:
@@ -35,11 +30,6 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
 
 app = FastAPI(lifespan=lifespan)
 app.mount("/hooks", WebhookApp(whatsapp))  # Meta calls https://your.host/hooks/whatsapp
-
-
-@app.get("/")
-async def home() -> dict[str, str]:
-    return {"this": "is the rest of the application"}
 
 
 if __name__ == "__main__":

@@ -192,7 +192,7 @@ def test_of_a_photo_the_largest_size_is_taken():
 
 def test_photos_of_an_album_tell_their_album():
     found = heard(message(None, photo=[{"file_id": "P", "width": 1, "height": 1}], media_group_id="77"))
-    assert found.metadata == {"album": "77"}
+    assert found.group_id == "77"
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_an_answer_names_what_it_answers():
     "update",
     [
         {"update_id": 1},
-        {"update_id": 1, "callback_query": {"id": "1"}},
+        {"update_id": 1, "callback_query": {"id": "1", "from": ANN, "data": "x"}},
         {"update_id": 1, "message": message(None, new_chat_members=[ANN])},
         {"update_id": 1, "message": message(None, pinned_message=message("x"))},
     ],
