@@ -95,7 +95,7 @@ class Adapter(Protocol):
 
 @runtime_checkable
 class FindingAdapter(Protocol):
-    """What an adapter whose capabilities say `finds` has beside the methods of `Adapter`."""
+    """An adapter that can look up whether a message was sent; its capabilities say `finds`."""
 
     async def find(self, target: ReplyTarget, *, idempotency_key: str) -> str | None:
         """Return the id of the message that was sent with that key; None: it certainly was not sent.
@@ -108,7 +108,7 @@ class FindingAdapter(Protocol):
 
 @runtime_checkable
 class CommandMenuAdapter(Protocol):
-    """What an adapter has whose platform shows people a menu of commands."""
+    """An adapter whose platform shows people a menu of commands."""
 
     async def show_commands(self, commands: Sequence[CommandHelp]) -> None:
         """Put these commands into the menu, in place of what is there.
@@ -120,7 +120,7 @@ class CommandMenuAdapter(Protocol):
 
 @runtime_checkable
 class DraftingAdapter(Protocol):
-    """What an adapter has whose platform shows a reply that is being written, before it is a message."""
+    """An adapter whose platform shows a reply that is being written, before it is a message."""
 
     def can_draft(self, target: ReplyTarget) -> bool:
         """Return whether drafts are shown in that chat."""
@@ -133,7 +133,7 @@ class DraftingAdapter(Protocol):
 
 @runtime_checkable
 class RememberingAdapter(Protocol):
-    """What an adapter has that must know after a restart how far it has come."""
+    """An adapter that must know after a restart how far it has come."""
 
     def remember_in(self, memory: AdapterMemory) -> None:
         """Use this memory from now on. The gateway calls this once, before `connect`."""

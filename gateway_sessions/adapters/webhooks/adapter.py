@@ -82,7 +82,7 @@ class WebhookAdapter:
 
     @property
     def listens_itself(self) -> bool:
-        """Whether the adapter has a port of its own; else a `WebhookApp` or a `WebhookServer` serves it."""
+        """Return whether the adapter has a port of its own; if not, an application of yours serves it."""
         return self._port is not None
 
     @property

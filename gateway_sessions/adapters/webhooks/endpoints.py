@@ -12,7 +12,7 @@ from gateway_sessions.errors import InvalidInputError
 
 @runtime_checkable
 class WebhookEndpoint(Protocol):
-    """What answers the requests of one platform's account."""
+    """An endpoint answers the requests of one platform's account."""
 
     @property
     def path(self) -> str:
@@ -35,7 +35,7 @@ class WebhookListener(WebhookEndpoint, Protocol):
 
     @property
     def listens_itself(self) -> bool:
-        """Whether it has such a port; else somebody else listens for it."""
+        """Return whether it has such a port; if not, somebody else listens for it."""
         ...
 
 

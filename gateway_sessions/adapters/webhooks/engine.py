@@ -55,7 +55,7 @@ TellStatus: TypeAlias = Callable[[DeliveryStatus], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineParts:
-    """What an engine hands its events to."""
+    """The functions to which an engine hands its events."""
 
     submit: Submit
     fetch: Fetch

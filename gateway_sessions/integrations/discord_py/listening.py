@@ -56,7 +56,7 @@ EventListener: TypeAlias = Callable[..., Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListeningOptions:
-    """What an adapter hears, and for whom."""
+    """The settings that say what an adapter hears, and for whom."""
 
     groups: GroupTalk | Callable[[DiscordMessage], bool]
     bots: bool

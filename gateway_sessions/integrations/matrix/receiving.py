@@ -74,7 +74,7 @@ CANNOT_READ: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivingOptions:
-    """What an adapter was told about messages on their way in."""
+    """The settings of an adapter for messages on their way in."""
 
     rules: RoomRules
     join_invites: bool | Callable[[RoomInvite], bool] = False
