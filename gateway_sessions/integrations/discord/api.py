@@ -76,6 +76,11 @@ class DiscordNotSentError(Exception):
     """There was no connection, so the request was not made."""
 
 
+def hint_of(code: object) -> str | None:
+    """Return what the code of a refusal means, and what to do; None if it says nothing more."""
+    return _HINTS.get(code) if isinstance(code, int) else None
+
+
 def failure_of(error: Exception) -> Exception:
     """Return what a failed request means to the gateway."""
     if isinstance(error, DiscordNotSentError):
@@ -88,7 +93,7 @@ def failure_of(error: Exception) -> Exception:
         case 401:
             return AdapterUnavailableError(Platform.DISCORD, UNKNOWN_BOT)
         case status if status < 500:  # noqa: PLR2004 -- the server's own failures begin there
-            hint = _HINTS.get(error.code)
+            hint = hint_of(error.code)
             return DeliveryRefusedError(Platform.DISCORD, f"{hint} ({error.message})" if hint else str(error))
         case _:
             return ConnectionError(str(error))

@@ -69,7 +69,7 @@ def read_interaction(
         action: str | None = None
         match interaction.type:
             case InteractionType.COMMAND:
-                text = command_text(interaction)
+                text = command_text(interaction, rules.command)
                 metadata = {ANSWERS: "", INTERACTION: interaction.token}
             case InteractionType.COMPONENT:
                 action = action_of(interaction.data.custom_id, values)
@@ -123,9 +123,10 @@ def _buttons(components: list[DiscordComponent]) -> Iterator[DiscordComponent]:
         yield from _buttons(one.components)
 
 
-def command_text(interaction: DiscordInteraction) -> str:
-    """Return a command as people would type it."""
-    return " ".join([f"/{interaction.data.name}", *_given(interaction.data.options)])
+def command_text(interaction: DiscordInteraction, bare: str = "") -> str:
+    """Return a command as people would type it; of the command *bare*, only what was given to it."""
+    name, given = interaction.data.name, [*_given(interaction.data.options)]
+    return " ".join(given if given and name == bare else [f"/{name}", *given])
 
 
 def _given(options: list[DiscordOption]) -> Iterator[str]:

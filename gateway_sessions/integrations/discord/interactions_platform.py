@@ -6,7 +6,7 @@ A bot that only has commands and buttons needs no connection to Discord's gatewa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, ClassVar, Final
@@ -18,6 +18,8 @@ from gateway_sessions.adapters.webhooks import (
     ApiCall,
     CallOutcome,
     CallRefused,
+    CallSuperseded,
+    CallUnauthorized,
     CallUnavailable,
     FileToSend,
     PassedOver,
@@ -36,7 +38,7 @@ from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, Re
 from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.core.queue.inbound import Receipt
 from gateway_sessions.errors import DeliveryRefusedError, InvalidInputError
-from gateway_sessions.integrations.discord.api import DiscordRequest
+from gateway_sessions.integrations.discord.api import UNKNOWN_BOT, DiscordRequest, hint_of
 from gateway_sessions.integrations.discord.interactions import (
     ANSWERS,
     INTERACTION,
@@ -61,7 +63,18 @@ from gateway_sessions.ports import Clock
 API_URL: Final = "https://discord.com/api/v10"
 KNOWN_INTERACTIONS: Final = 10_000
 """So many interactions are remembered: more than one bot has within the quarter of an hour of a token."""
-EXPIRED: Final = "the answer comes later than Discord waits for one: fifteen minutes"
+ONLY_ANSWERS: Final = (
+    "without a connection to its gateway, Discord takes only answers to interactions: set bot_token, and the "
+    "bot writes to the channel"
+)
+EXPIRED: Final = (
+    "the answer comes later than Discord waits for one, which is fifteen minutes: set bot_token, and later "
+    "answers are messages in the channel"
+)
+NOT_ACKNOWLEDGED: Final = (
+    "Discord had no acknowledgement of the interaction within three seconds, so it takes no answer: set "
+    "bot_token, and such answers are messages in the channel"
+)
 UNKNOWN_WEBHOOK: Final = 10015
 """The code of a token whose interaction was not acknowledged yet, or never was."""
 SETTLES: Final = timedelta(seconds=10)
@@ -77,6 +90,11 @@ class DiscordInteractionSettings:
     application_id: str
     public_key: str
     """The key by which Discord's signatures are checked."""
+    bot_token: str = field(default="", repr=False)
+    """The token of the application's bot, if it has one and is in the guild: answers that come too late, and
+    what nobody asked for, are then messages of the bot in the channel. Without it, they are refused."""
+    command: str = ""
+    """The command whose text is all that a person says: with `ask`, `/ask hello` is `hello`."""
     api_url: str = API_URL
 
 
@@ -92,7 +110,8 @@ class DiscordInteractionsPlatform(WebhookPlatform):
         self._settings = settings
         self._clock = clock
         self._is_signed = _check_of_signatures(settings.public_key)
-        self._rules = DiscordRules(bot_id=settings.application_id, account=account)
+        command = settings.command.removeprefix("/")
+        self._rules = DiscordRules(bot_id=settings.application_id, account=account, command=command)
         self._taken_by: LRUCache[str, str] = LRUCache(KNOWN_INTERACTIONS)
         """The reply that stands where a command waits for its answer: its idempotency key, by token."""
         self._came_at: LRUCache[str, datetime] = LRUCache(KNOWN_INTERACTIONS)
@@ -145,53 +164,105 @@ class DiscordInteractionsPlatform(WebhookPlatform):
 
     # Out
 
+    def authorize(self, call: ApiCall, now: datetime) -> ApiCall:
+        """Return a call with the token of the bot; whoever has the token of an interaction needs no other."""
+        if not self._settings.bot_token or _token_in(call.url):
+            return call
+        return replace(call, headers={**call.headers, "authorization": f"Bot {self._settings.bot_token}"})
+
+    def check_call(self) -> ApiCall | None:
+        """Return the call that shows whether Discord knows the token of the bot; None if there is none."""
+        if not self._settings.bot_token:
+            return None
+        return ApiCall(url=f"{self._settings.api_url}/users/@me", method="GET", name="users/@me", shows=False)
+
     def render(
         self, message: OutboundMessage, target: ReplyTarget, *, idempotency_key: str
     ) -> Sequence[ApiCall]:
-        """Return the calls that show a message: the first one where a command waits for its answer."""
+        """Return the calls that show a message: the first one where a command waits for its answer.
+
+        Once Discord takes no answer any more, they are those of the bot in the channel.
+        """
         if values_to_remember(message.buttons):
             problem = "the value of a button is too long: at most 97 characters"
             raise DeliveryRefusedError(self.name, problem)
         token = self._token_of(target)
-        first, *more = requests_that_show("", message, idempotency_key=idempotency_key)
+        pressed = str(target.metadata.get(ANSWERS) or "") or None
+        requests = requests_that_show(
+            _channel_of(target), message, idempotency_key=idempotency_key, reply_to=pressed
+        )
+        if token is None:
+            return [self._call(one, target) for one in requests]
         application = self._settings.application_id
-        follow_ups = [request_of_follow_up(application, token, one) for one in (first, *more)]
-        waits = not target.metadata.get(ANSWERS)  # the press of a button leaves nothing open
-        if waits and self._taken_by.setdefault(token, idempotency_key) == idempotency_key:
-            follow_ups[0] = request_in_place(application, token, first)
-        return [self._call(one, target) for one in follow_ups]
+        answers = [request_of_follow_up(application, token, one) for one in requests]
+        if self._takes_place(target, token, idempotency_key):
+            answers[0] = request_in_place(application, token, requests[0])
+        return [self._answer_call(*both, target) for both in zip(answers, requests, strict=True)]
+
+    def _takes_place(self, target: ReplyTarget, token: str, idempotency_key: str) -> bool:
+        """Return whether a message stands where a command waits: the first one does, in all its attempts.
+
+        After a restart nobody knows what stands there; then a message follows it. Discord shows the first one
+        that follows where the command waits, if nothing stands there.
+        """
+        if target.metadata.get(ANSWERS) or token not in self._came_at:
+            return False  # the press of a button leaves nothing open
+        return self._taken_by.setdefault(token, idempotency_key) == idempotency_key
 
     def render_edit(self, message: OutboundMessage, target: ReplyTarget, message_id: str) -> ApiCall:
-        """Return the call that changes a message that was sent by the same token."""
-        plain = request_that_edits("", message_id, message)
+        """Return the call that changes a message."""
+        in_channel = request_that_edits(_channel_of(target), message_id, message)
+        token = self._token_of(target)
+        if token is None:
+            return self._call(in_channel, target)
         ids = {
             "webhook_id": self._settings.application_id,
-            "webhook_token": self._token_of(target),
+            "webhook_token": token,
             "message_id": message_id,
         }
         path = "/webhooks/{webhook_id}/{webhook_token}/messages/{message_id}"
-        return self._call(replace(plain, path=path, ids=ids), target)
+        return self._answer_call(replace(in_channel, path=path, ids=ids), in_channel, target)
 
     def outcome(self, call: ApiCall, answer: PlatformAnswer, now: datetime) -> CallOutcome:
-        """Return what became of a call."""
-        if answer.member("code") == BAD_WEBHOOK_TOKEN:
-            return CallRefused(EXPIRED)
-        came_at = self._came_at.get(_token_in(call.url))
-        if answer.member("code") == UNKNOWN_WEBHOOK and came_at is not None and now - came_at < SETTLES:
+        """Return what became of a call; what an interaction takes no more, the bot says in the channel."""
+        code, token = answer.member("code"), _token_in(call.url)
+        came_at = self._came_at.get(token)
+        if code == UNKNOWN_WEBHOOK and came_at is not None and now - came_at < SETTLES:
             return CallUnavailable("the acknowledgement of the interaction is still on its way")
+        if token and code in (UNKNOWN_WEBHOOK, BAD_WEBHOOK_TOKEN):
+            if call.plain is not None:
+                return CallSuperseded(call.plain)
+            return CallRefused(EXPIRED if code == BAD_WEBHOOK_TOKEN else NOT_ACKNOWLEDGED)
         number, everywhere = answer.member("id"), answer.member("global") is True
-        return outcome_of_status(
+        outcome = outcome_of_status(
             answer, now, message_id=str(number) if number else None, everywhere=everywhere
         )
+        if isinstance(outcome, CallUnauthorized):
+            return CallUnauthorized(UNKNOWN_BOT)
+        hint = hint_of(code)
+        return CallRefused(f"{hint} ({code})") if hint and isinstance(outcome, CallRefused) else outcome
 
-    def _token_of(self, target: ReplyTarget) -> str:
+    def _token_of(self, target: ReplyTarget) -> str | None:
+        """Return the token by which a message is answered; None if the bot has to say it in the channel."""
         token, number = target.metadata.get(INTERACTION), target.reply_to
-        if not isinstance(token, str) or number is None:
-            problem = "without a connection to its gateway, Discord takes only answers to interactions"
+        problem = ONLY_ANSWERS
+        if isinstance(token, str) and number is not None:
+            if is_alive(number, self._clock.now()):
+                return token
+            problem = EXPIRED
+        if not self._settings.bot_token:
             raise DeliveryRefusedError(self.name, problem)
-        if not is_alive(number, self._clock.now()):
-            raise DeliveryRefusedError(self.name, EXPIRED)
-        return token
+        if not _channel_of(target):
+            raise DeliveryRefusedError(self.name, "a message needs a channel")
+        return None
+
+    def _answer_call(
+        self, answer: DiscordRequest, in_channel: DiscordRequest, target: ReplyTarget
+    ) -> ApiCall:
+        """Return the call that answers an interaction, with the one for the channel if it is too late."""
+        call = self._call(answer, target)
+        has_bot = self._settings.bot_token and _channel_of(target)
+        return replace(call, plain=self._call(in_channel, target)) if has_bot else call
 
     def _call(self, request: DiscordRequest, target: ReplyTarget) -> ApiCall:
         url, name = f"{self._settings.api_url}{request.url_path}", request.path
@@ -206,7 +277,12 @@ class DiscordInteractionsPlatform(WebhookPlatform):
         return replace(upload, method=request.method, shows=True)
 
 
+def _channel_of(target: ReplyTarget) -> str:
+    return target.thread_id or target.chat_id or ""
+
+
 def _token_in(url: str) -> str:
+    """Return the token of the interaction that a call answers; "" if it answers none."""
     _, _, rest = url.partition("/webhooks/")
     return rest.split("/")[1] if "/" in rest else ""
 

@@ -60,6 +60,8 @@ class DiscordRules:
     """Whether other bots and webhooks are heard: two bots that answer each other never end."""
     own_roles: frozenset[str] = frozenset()
     """The roles that Discord made for the bot; people pick them where they mean the bot."""
+    command: str = ""
+    """The command of Discord's menu whose text is all that a person says."""
 
 
 def read_message(

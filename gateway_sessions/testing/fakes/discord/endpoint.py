@@ -32,6 +32,7 @@ class InteractionsEndpoint:
         self._clock = clock
         self._take = take
         self._owed: list[tuple[FakeInteraction, dict[str, Any]]] = []
+        self._last: tuple[FakeInteraction, dict[str, Any]] | None = None
 
     @property
     def public_key(self) -> str:
@@ -40,11 +41,17 @@ class InteractionsEndpoint:
 
     def add(self, interaction: FakeInteraction, event: dict[str, Any]) -> None:
         """Post an interaction soon."""
-        self._owed.append((interaction, event))
+        self._last = interaction, event
+        self._owed.append(self._last)
 
-    def signed(self, body: bytes) -> dict[str, str]:
-        """Return the headers of a request with that body."""
-        timestamp = str(int(self._clock.now().timestamp()))
+    def add_again(self) -> None:
+        """Post the last interaction once more, as a machine in front of the webhook may do."""
+        assert self._last is not None, "nothing was posted"
+        self._owed.append(self._last)
+
+    def signed(self, body: bytes, *, at: int | None = None) -> dict[str, str]:
+        """Return the headers of a request with that body, signed now or at a time in seconds."""
+        timestamp = str(int(self._clock.now().timestamp()) if at is None else at)
         signature = self._key.sign(timestamp.encode() + body).hex()
         kind = {"content-type": "application/json"}
         return {**kind, "x-signature-ed25519": signature, "x-signature-timestamp": timestamp}
