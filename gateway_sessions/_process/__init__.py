@@ -9,6 +9,8 @@
   databases along.
 - ``moved_names``: The old places of modules and names still work, with a warning at the line that imports
   from them.
+- ``request_log``: `hide_in_request_log`: keeps the tokens that stand in addresses out of the log of the HTTP
+  client.
 - ``retry``: Retries after passing faults of the database, with pauses that grow, and counts of what they
   spoilt.
 - ``streams``: All servers and clients of the package accept and close connections by these functions.

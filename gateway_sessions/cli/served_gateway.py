@@ -196,12 +196,14 @@ def logging_to_stderr() -> Generator[None]:
     """Log to the standard error output in the block, where service managers collect the log."""
     handler = logging.StreamHandler()
     handler.setFormatter(LogLines())
-    root = logging.getLogger()
-    level = root.level
+    root, requests = logging.getLogger(), logging.getLogger("httpx2")
+    levels = {one: one.level for one in (root, requests)}
     root.addHandler(handler)
     root.setLevel(logging.INFO)
+    requests.setLevel(logging.WARNING)  # at INFO, each poll and each message is a line that helps nobody
     try:
         yield
     finally:
         root.removeHandler(handler)
-        root.setLevel(level)
+        for one, level in levels.items():
+            one.setLevel(level)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from gateway_sessions._process.request_log import hide_in_request_log
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.telegram.bot_api import BotApiError, NotSentError, Upload, result_of
 
@@ -22,6 +24,8 @@ API_URL: Final = "https://api.telegram.org"
 CONNECT_SECONDS: Final = 10.0
 ANSWER_SECONDS: Final = 60.0
 """The limit for an answer: a poll is kept open for half of it."""
+
+hide_in_request_log(re.compile(r"(?<=/bot)\d+:[^/\s]+"))
 
 
 class TelegramBot:

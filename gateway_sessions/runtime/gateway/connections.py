@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -16,7 +16,7 @@ from gateway_sessions._process.background import is_block_cancelled
 from gateway_sessions._process.retry import Backoff
 from gateway_sessions.adapters.protocol import Adapter, CommandMenuAdapter, FindingAdapter, Submit
 from gateway_sessions.core.notices.command_replies import CommandHelp
-from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.errors import AdapterError, InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.observability.event_stream import EventKind, Events
 from gateway_sessions.runtime.user_code import problem_within
@@ -78,7 +78,7 @@ class Connections:
                 # a cancellation of its own.
                 if isinstance(error, asyncio.CancelledError) and is_block_cancelled():
                     raise
-                logger.exception("an adapter lost its connection", extra={"action": "adapter_lost", **facts})
+                _log_lost(error, facts)
                 self._events.emit(EventKind.ADAPTER_LOST, platform=platform, account=account)
             finally:
                 self.accounts.discard((platform, account))
@@ -94,6 +94,25 @@ class Connections:
         if (problem := await problem_within(MENU, self._clock, show)) is not None:
             facts = {"action": "menu_not_shown", "platform": adapter.platform, "account": adapter.name}
             logger.warning("the menu of commands could not be set: %s", problem, extra=facts)
+
+
+def _log_lost(error: BaseException, facts: Mapping[str, str]) -> None:
+    """Log why an adapter is not connected: its sentence, or the traceback of anything else."""
+    extra = {"action": "adapter_lost", **facts}
+    sentence = _sentence_of(error)
+    if sentence is None:
+        logger.error("an adapter lost its connection", exc_info=error, extra=extra)
+    else:
+        # A wrong token is no bug: its traceback, again each minute, would hide what is to be done.
+        trace = error if logger.isEnabledFor(logging.DEBUG) else None
+        logger.error("an adapter is not connected, and tries again: %s", sentence, exc_info=trace, extra=extra)
+
+
+def _sentence_of(error: BaseException) -> AdapterError | None:
+    """Return the error of an adapter that *error* is, alone or as the only one of task groups."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error if isinstance(error, AdapterError) else None
 
 
 def adapters_by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:

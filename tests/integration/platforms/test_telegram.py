@@ -32,6 +32,7 @@ from gateway_sessions.errors import (
 from gateway_sessions.integrations.aiogram import AiogramAdapter
 from gateway_sessions.integrations.python_telegram_bot import PtbAdapter
 from gateway_sessions.integrations.telegram import TelegramAdapter
+from gateway_sessions.integrations.telegram.bot_api import BotApiError
 from gateway_sessions.integrations.telegram.client import TelegramBot
 from gateway_sessions.testing.contract.adapter import Inbox
 from gateway_sessions.testing.fakes.faults import RefusedCall
@@ -207,6 +208,21 @@ async def test_a_revoked_token_is_told_in_one_sentence(fake: FakeTelegram):
         async with TelegramAdapter(bot).connect(Inbox()):
             pass
     await bot.aclose()
+
+
+async def test_the_log_of_requests_does_not_show_the_token(
+    fake: FakeTelegram, caplog: pytest.LogCaptureFixture
+):
+    """The HTTP client logs each address, and Telegram wants the token in it."""
+    with caplog.at_level(logging.INFO, "httpx2"):
+        bot = TelegramBot(fake.token, api_url=fake.url)
+        await bot.call("getMe", {})
+        with pytest.raises(BotApiError):
+            await bot.download("no/file", most=1)
+        await bot.aclose()
+    assert f"{fake.url}/bot…/getMe" in caplog.text
+    assert f"{fake.url}/file/bot…/no/file" in caplog.text
+    assert fake.token not in caplog.text
 
 
 async def test_a_telegram_that_is_away_is_unavailable(fake: FakeTelegram, adapter: TelegramAdapter):

@@ -33,7 +33,7 @@ async def test_a_few_lines_of_yaml_are_a_bot(served: PlatformToServe, tmp_path: 
     (tmp_path / "config.yaml").write_text(served.yaml)
     async with served.make_fake() as fake:
         async with program(tmp_path, "serve", command=served.command, **served.variables(fake)) as process:
-            await read_until(process.stderr, f"Serving {served.platform}.")
+            begun = await read_until(process.stderr, f"Serving {served.platform}.")
             if served.listen is not None:
                 told = await read_until(process.stderr, "Webhooks: ")
                 (url,) = URL.findall(told)
@@ -49,6 +49,8 @@ async def test_a_few_lines_of_yaml_are_a_bot(served: PlatformToServe, tmp_path: 
         assert process.returncode == Exit.DONE, errors
         assert b"Ended: all turns have ended." in errors
         assert b"ERROR" not in errors, errors.decode()
+        assert "HTTP Request" not in begun + errors.decode()
+        assert served.variables(fake)[served.wrong] not in begun + errors.decode()
         first, second = served.texts(fake, "ann")
         assert "hello" in first
         assert "Before that, 1 more" in second
