@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio
 
-from gateway_sessions.config.kinds import AdapterConfig
+from gateway_sessions.config import Config
 from gateway_sessions.core.queue.inbound import InboundMessage, Receipt
 from gateway_sessions.errors import ConfigError, GatewaySessionsError
 from gateway_sessions.integrations.registry import ConfiguredAdapter, make_adapters
@@ -27,11 +27,15 @@ class NothingIsTakenError(GatewaySessionsError):
         super().__init__("this is only a check of the connection")
 
 
-async def examine_adapters(
-    configured: Sequence[AdapterConfig], home: Path | None, *, online: bool
-) -> AsyncIterator[Symptom]:
+async def examine_adapters(config: Config, home: Path | None, *, online: bool) -> AsyncIterator[Symptom]:
     """Check each adapter: its settings, and *online* whether its platform answers."""
-    for place, one in enumerate(configured):
+    try:
+        config.require("serve")
+    except ConfigError as error:  # a variable is not set, which may be so on purpose: the service has it
+        for problem in error.problems:
+            yield Symptom("Adapters", Health.WARNING, str(problem), "set it where serve is started")
+        return
+    for place, one in enumerate(config.serve.adapters):
         what = f"Adapter {one.platform}{f' {one.name}' if one.name else ''}"
         try:
             (made,) = await in_thread(partial(make_adapters, [one], home))

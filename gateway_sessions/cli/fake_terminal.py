@@ -24,7 +24,7 @@ _LINE: Final = re.compile(
 FAKES: Final = ("telegram",)
 """The platforms that can be faked here."""
 _HINT: Final = """\
-A fake Telegram listens on this machine. Say so in a configuration:
+A fake Telegram listens on this machine. Say so in a configuration,
 
 serve:
   adapters:
@@ -32,7 +32,12 @@ serve:
       token: "{token}"
       api_url: {url}
 
+or to a program, such as those in examples/bots:
+
+export TELEGRAM_TOKEN={token} TELEGRAM_API_URL={url}
+
 Type what people write: a line is yours, `ann: hello` is Ann's, `#team ann: hello` is hers in a group.
+In a group, a bot hears what mentions it: `#team ann: @{name} hello`.
 """
 
 
@@ -77,7 +82,7 @@ async def run_fake(platform: str, note: Callable[[str], object]) -> None:
     assert platform in FAKES  # noqa: S101 -- the command has looked
     async with FakeTelegram() as telegram:
         shown, console = ShownMessages(telegram), Console(person=YOU)
-        note(_HINT.format(url=telegram.url, token=telegram.token))
+        note(_HINT.format(url=telegram.url, token=telegram.token, name=telegram.bot.username))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_show_replies, console, shown)
             async with console.connect(partial(_say, telegram)):

@@ -29,9 +29,13 @@ async def validate(
     """Report all problems of a configuration, with line numbers."""
     from gateway_sessions.config import load_config
     from gateway_sessions.config.misspellings import misspelt_names
+    from gateway_sessions.integrations.registry import make_adapters
+    from gateway_sessions.storage.files.threads import in_thread
 
     path = file or context.config_path
-    load_config(path).policy_book()
+    config = load_config(path)
+    config.policy_book()
+    await in_thread(partial(make_adapters, config.serve.adapters))
     checked = "There is no file; the environment" if path is None else str(path)
     doubts = misspelt_names(path)
     context.answer_text(f"{checked} is right.", file=path, warnings=doubts)

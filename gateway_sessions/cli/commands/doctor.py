@@ -33,7 +33,7 @@ async def doctor(
     home, config = context.home_and_config()
     with context.work_progress("Looking") as watch:
         found = [one async for one in examine_store(home, config, thorough=not quick, progress=watch)]
-        found += [one async for one in examine_adapters(config.serve.adapters, home, online=online)]
+        found += [one async for one in examine_adapters(config, home, online=online)]
     if any(one.health is Health.BAD for one in found):
         context.exit_code = Exit.UNSOUND
     context.answer(found, partial(health_page, found))

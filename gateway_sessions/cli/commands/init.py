@@ -53,5 +53,7 @@ async def init(
     await in_thread(partial(load_config, file, environ=environ))
     first = "".join(f"export {name}=…, then " for name in variables)
     context.answer_text(
-        f"{file} is written. Next: {first}gateway-sessions serve.", str(file), variables=variables
+        f"{file} is written. Next: {first}gateway-sessions serve --agent MODULE:NAME.",
+        str(file),
+        variables=variables,
     )

@@ -46,6 +46,8 @@ async def serve(
     adapters = await in_thread(partial(make_adapters, config.serve.adapters, home))
     store = context.open_owned(may_be_new=True, upkeep=True, wait=wait)
     service = ServedGateway(context, config.serve, store, adapters)
+    if agent == DEMO_AGENT:
+        context.note("The demo agent answers; --agent MODULE:NAME names yours.")
     async with open_agent(agent, context) as arguments:
         with logging_to_stderr():
             await wait_for_addresses(service.addresses, home, wait=wait)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -99,19 +99,21 @@ class Connections:
 def _log_lost(error: BaseException, facts: Mapping[str, str]) -> None:
     """Log why an adapter is not connected: its sentence, or the traceback of anything else."""
     extra = {"action": "adapter_lost", **facts}
-    sentence = _sentence_of(error)
-    if sentence is None:
+    said = _sentence_of(error)
+    if said is None:
         logger.error("an adapter lost its connection", exc_info=error, extra=extra)
     else:
         # A wrong token is no bug: its traceback, again each minute, would hide what is to be done.
         trace = error if logger.isEnabledFor(logging.DEBUG) else None
-        logger.error("an adapter is not connected, and tries again: %s", sentence, exc_info=trace, extra=extra)
+        logger.error("an adapter is not connected, and tries again: %s", said, exc_info=trace, extra=extra)
 
 
 def _sentence_of(error: BaseException) -> AdapterError | None:
     """Return the error of an adapter that *error* is, alone or as the only one of task groups."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
+    while isinstance(error, BaseExceptionGroup):
+        (error, *others) = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        if others:
+            return None
     return error if isinstance(error, AdapterError) else None
 
 

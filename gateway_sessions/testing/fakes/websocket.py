@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
@@ -181,14 +182,18 @@ def wants_web_socket(request: FakeRequest) -> bool:
     return request.headers.get("upgrade", "").lower() == "websocket"
 
 
+def require_wsproto() -> None:
+    """Raise `InvalidInputError` if WebSockets cannot be spoken, before a client meets a server that fails."""
+    if find_spec("wsproto") is None:
+        problem = "a fake that speaks through WebSockets needs wsproto: pip install 'gateway-sessions[test]'"
+        raise InvalidInputError(problem)
+
+
 def web_socket(request: FakeRequest, talk: TalkOfServer) -> FakeResponse | UpgradedConnection:
     """Return the answer that opens a WebSocket, or refuses a request that does not ask for one."""
-    try:
-        from wsproto.connection import Connection, ConnectionType  # noqa: PLC0415 -- only these fakes need it
-        from wsproto.utilities import generate_accept_token  # noqa: PLC0415 -- the same
-    except ModuleNotFoundError as error:
-        problem = "A fake that speaks through a WebSocket needs wsproto: pip install wsproto"
-        raise InvalidInputError(problem) from error
+    from wsproto.connection import Connection, ConnectionType  # noqa: PLC0415 -- only these fakes need it
+    from wsproto.utilities import generate_accept_token  # noqa: PLC0415 -- the same
+
     key = request.headers.get("sec-websocket-key")
     if not wants_web_socket(request) or key is None:
         return FakeResponse(426, b"This address speaks WebSocket.", {"upgrade": "websocket"})

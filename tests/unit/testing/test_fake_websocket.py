@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
 
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.testing.fakes.discord import FakeDiscord
 from gateway_sessions.testing.fakes.http_server import (
     ConnectionCutError,
     FakeHttpServer,
@@ -16,6 +19,7 @@ from gateway_sessions.testing.fakes.http_server import (
     FakeResponse,
     UpgradedConnection,
 )
+from gateway_sessions.testing.fakes.slack import FakeSlack
 from gateway_sessions.testing.fakes.websocket import (
     FakeWebSocket,
     TalkOfServer,
@@ -152,3 +156,11 @@ async def test_plain_requests_are_answered_and_told_apart():
             assert (response.status, response.headers["upgrade"]) == (426, "websocket")
     assert wants_web_socket(FakeRequest(method="GET", path="/", headers={"upgrade": "WebSocket"}))
     assert not wants_web_socket(FakeRequest(method="GET", path="/"))
+
+
+@pytest.mark.parametrize("fake", [FakeDiscord, FakeSlack])
+def test_a_fake_says_at_once_what_it_lacks(fake: type, monkeypatch: pytest.MonkeyPatch):
+    """The sentence had stood in a traceback of the server, and the bot only met a connection that broke."""
+    monkeypatch.setitem(sys.modules, "wsproto", None)
+    with pytest.raises(InvalidInputError, match=r"needs wsproto: pip install 'gateway-sessions\[test\]'"):
+        fake()

@@ -42,7 +42,7 @@ from gateway_sessions.testing.fakes.http_server import (
     UpgradedConnection,
 )
 from gateway_sessions.testing.fakes.platform_server import FakePlatformServer, PlatformCall
-from gateway_sessions.testing.fakes.websocket import wants_web_socket, web_socket
+from gateway_sessions.testing.fakes.websocket import require_wsproto, wants_web_socket, web_socket
 
 TOKEN: Final = "MTIz.fake.token-of-a-bot-that-nobody-knows"  # noqa: S105 -- it opens nothing
 API: Final = "/api/v10"
@@ -69,6 +69,7 @@ class FakeDiscord(FakePlatformServer):
     ) -> None:
         """*allowed_intents* are the privileged ones that the owner of the bot has switched on for it."""
         super().__init__()
+        require_wsproto()
         self.token: str = token
         self.files: dict[str, bytes] = {}
         """The files that people and the bot have sent, by the path of their address."""

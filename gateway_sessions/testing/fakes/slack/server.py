@@ -35,6 +35,7 @@ from gateway_sessions.testing.fakes.slack.methods import SCOPES, SlackMethods
 from gateway_sessions.testing.fakes.slack.people import SlackPeople
 from gateway_sessions.testing.fakes.slack.refusals import SlackRefusalError, missing_scope, ratelimited
 from gateway_sessions.testing.fakes.slack.workspace import SlackWorkspace
+from gateway_sessions.testing.fakes.websocket import require_wsproto
 
 TOKEN: Final = "xoxb-1-fake-token-that-opens-nothing"  # noqa: S105 -- it opens nothing
 APP_TOKEN: Final = "xapp-1-fake-token-that-opens-nothing"  # noqa: S105 -- the same
@@ -87,6 +88,7 @@ class FakeSlack(FakePlatformServer):
         clock: Clock | None = None,
     ) -> None:
         super().__init__()
+        require_wsproto()
         self.token: str = token
         self.app_token: str = APP_TOKEN
         self.scopes: set[str] = set(scopes)

@@ -35,7 +35,7 @@ async def test_ten_lines_of_yaml_are_a_bot_that_loses_nothing(tmp_path: Path):
     async with FakeTelegram() as telegram:
         environ = {"TELEGRAM_TOKEN": telegram.token, "TELEGRAM_URL": telegram.url}
         async with program(tmp_path, "serve", **environ) as served:
-            assert "Serving telegram" in await read_until(served.stderr, "Serving")
+            assert "The demo agent answers" in await read_until(served.stderr, "Serving telegram")
             telegram.says("ann", "hello")
             await telegram.wait_until(lambda: telegram.texts("ann"), seconds=PATIENCE)
             served.terminate()
@@ -162,6 +162,22 @@ class TestDoctor:
         assert "Adapter telegram: is set up; --online asks the platform" in told
         assert "Adapter telegram b: the token is none of Telegram's" in told
 
+    def test_it_names_a_variable_that_is_not_set(self, gsess: Gsess, tmp_path: Path):
+        """It had said nothing of the adapters at all."""
+        (tmp_path / "config.yaml").write_text(TEN_LINES)
+        told = " ".join(gsess("doctor", "--quick", "--home", str(tmp_path)).out.split())
+        assert "! Adapters: line 4: serve.adapters[0].token: needs the environment variable" in told
+
+    def test_what_it_finds_in_the_settings_the_check_of_the_configuration_finds_as_well(
+        self, gsess: Gsess, tmp_path: Path
+    ):
+        """`serve` had refused a file, with the advice to have it checked, and the check found it right."""
+        file = tmp_path / "config.yaml"
+        file.write_text("serve: {adapters: [{platform: telegram, token: nonsense}]}")
+        checked = gsess("config", "validate", str(file))
+        assert checked.code == Exit.WRONG_USE
+        assert "serve.adapters[0].token: the token is none of Telegram's" in " ".join(checked.err.split())
+
     async def test_online_it_asks_the_platform_and_takes_nothing(self, tmp_path: Path):
         async with FakeTelegram() as telegram:
             telegram.says("ann", "hello")
@@ -180,6 +196,7 @@ class TestFake:
     async def test_a_bot_is_tried_without_an_account(self, tmp_path: Path):
         async with program(tmp_path, "fake", "telegram") as fake:
             told = await read_until(fake.stderr, "Type what people write")
+            assert f"export TELEGRAM_TOKEN={TOKEN} TELEGRAM_API_URL=http://" in told
             url = re.search(r"http://[\d.:]+", told)
             assert url is not None
             (tmp_path / "config.yaml").write_text(
