@@ -22,6 +22,9 @@ _SAFE_LINK: Final = re.compile(r"(?:https?://|mailto:|tel:)\S+", re.IGNORECASE)
 """The addresses that may stand behind a text; others, as `tg://user?id=…`, do more than lead somewhere."""
 _LANGUAGE: Final = re.compile(r"[\w+#.-]{1,20}", re.ASCII)
 _EVERYBODY: Final = re.compile(r"@(?=everyone|here)")
+_EVERYBODY_ON_MATTERMOST: Final = re.compile(r"@(?=(?:all|channel|here)\b)", re.IGNORECASE)
+_CONTROL_ON_GOOGLE_CHAT: Final = re.compile(r"<(?=users/|[a-z][a-z0-9+.-]*:)", re.IGNORECASE)
+_MENTION_ON_GOOGLE_CHAT: Final = re.compile(r"<(?=users/)", re.IGNORECASE)
 _MARKDOWN_MARKS: Final = re.compile(r"[\\*_~`|\[\]<&]|!$|^#+$")
 _DISCORD_MARKS: Final = re.compile(r"[\\*_~`|\[<]")
 _BEGINNING: Final = re.compile(r"(\d{1,9})[.)]$|[#>+=-]")
@@ -159,9 +162,14 @@ def _escape_slack(word: str, _begins_line: bool) -> str:  # noqa: FBT001 -- the 
 
 
 def _slack_link(href: str) -> TextMark:
+    return _bracketed_link(href.replace("&", "&amp;"))
+
+
+def _bracketed_link(href: str) -> TextMark:
+    """Return the mark of a link whose address stands before its text, in one pair of brackets."""
     if not _SAFE_LINK.fullmatch(href):
         return NO_MARK
-    address = href.replace("|", "%7C").replace(">", "%3E").replace("<", "%3C").replace("&", "&amp;")
+    address = href.replace("|", "%7C").replace(">", "%3E").replace("<", "%3C")
     return TextMark(f"<{address}|", ">", within_words=True)
 
 
@@ -201,6 +209,26 @@ WHATSAPP: Final = MarkupDialect(
     table_width=32,
 )
 """WhatsApp knows no links behind a text: their addresses stand beside it."""
+
+
+def _escape_google_chat(word: str, _begins_line: bool) -> str:  # noqa: FBT001 -- the form of all escapes
+    return _CONTROL_ON_GOOGLE_CHAT.sub(f"<{ZERO_WIDTH}", _escape_accidents(word))
+
+
+def _escape_code_on_google_chat(line: str) -> str:
+    """Return a line of code that mentions nobody, whether Google looks for mentions in code or not."""
+    return _MENTION_ON_GOOGLE_CHAT.sub(f"<{ZERO_WIDTH}", _without_fences(line))
+
+
+GOOGLE_CHAT: Final = replace(
+    WHATSAPP,
+    name="google_chat",
+    escape=_escape_google_chat,
+    escape_code=_escape_code_on_google_chat,
+    link=_bracketed_link,
+    table_width=48,
+)
+"""The markup of Google Chat's own syntax, which each message must ask for: new apps have Markdown instead."""
 
 # Markdown
 
@@ -285,6 +313,21 @@ TEAMS: Final = replace(
     table=TableStyle.ALIGNED,
 )
 """The Markdown of Teams, which has no tables; a message of 28 KB also holds who it is from and for."""
+
+
+def _escape_mattermost(word: str, begins_line: bool) -> str:  # noqa: FBT001 -- the form of all escapes
+    """Return a word as it is, which calls nobody by calling everybody."""
+    return _escape_markdown(_EVERYBODY_ON_MATTERMOST.sub(f"@{ZERO_WIDTH}", word), begins_line)
+
+
+MATTERMOST: Final = replace(
+    COMMONMARK,
+    name="mattermost",
+    limit=16_383,
+    unit=LengthUnit.CHARACTERS,
+    escape=_escape_mattermost,
+)
+"""Markdown with tables; a server may be set up for a lower limit. A mention of everybody calls nobody."""
 
 PLAIN: Final = MarkupDialect(
     name="plain",

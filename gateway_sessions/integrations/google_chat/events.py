@@ -5,7 +5,7 @@ Nothing here waits or asks anybody.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -28,7 +28,7 @@ LABEL: Final = "label"
 OWN_MESSAGE: Final = "/messages/client-"
 """Stands in the names that an app gives its own messages."""
 
-_READ: Final = frozenset({"MESSAGE", "ADDED_TO_SPACE", "CARD_CLICKED"})
+_READ: Final = frozenset({"MESSAGE", "ADDED_TO_SPACE", "CARD_CLICKED", "APP_COMMAND"})
 _MEDIA: Final = {
     "image": AttachmentKind.PHOTO,
     "video": AttachmentKind.VIDEO,
@@ -36,18 +36,63 @@ _MEDIA: Final = {
 }
 
 
-def read_event(raw: bytes, account: str = "") -> InboundMessage | str:
-    """Return the message that an event brings, or the type of an event that brings none."""
+def read_event(raw: bytes, account: str = "", commands: Sequence[str] = ()) -> InboundMessage | str:
+    """Return the message that an event brings, or the type of an event that brings none.
+
+    *commands* are the names of the app's commands by their ids, from 1.
+    """
     try:
         head = msgspec.json.decode(raw, type=GoogleChatEventHead)
         if head.type not in _READ:
             return head.type
         event = msgspec.json.decode(raw, type=GoogleChatEvent)
-        message = _pressed(event, account) if event.type == "CARD_CLICKED" else _said(event, account)
+        message = _message_of(event, account, commands)
     except (msgspec.MsgspecError, InvalidInputError, UnicodeDecodeError, ValueError, RecursionError) as error:
         problem = f"an event of Google Chat cannot be read ({type(error).__name__}: {error})"
         raise InvalidInputError(problem) from error
     return message or head.type
+
+
+def _message_of(event: GoogleChatEvent, account: str, commands: Sequence[str]) -> InboundMessage | None:
+    if event.type == "CARD_CLICKED":
+        return _pressed(event, account)
+    metadata, slash = event.app_command_metadata, event.message.slash_command if event.message else None
+    if metadata is not None:
+        return _command(event, account, _name_of_command(event, metadata.app_command_id, commands))
+    if slash is not None:
+        return _command(event, account, _name_of_command(event, slash.command_id, commands))
+    return _said(event, account)
+
+
+def _name_of_command(event: GoogleChatEvent, number: str | int, commands: Sequence[str]) -> str:
+    """Return the name of a command with its slash: as the event tells, else as it is configured."""
+    message = event.message
+    found = [one.slash_command for one in message.annotations] if message else []
+    names = [one.command_name for one in found if one is not None and one.command_name]
+    first, *_ = [*((message.text or "").split() if message else []), ""]
+    if names or first.startswith("/"):
+        return "/" + (names or [first])[0].removeprefix("/")
+    if not 0 <= (place := int(number) - 1) < len(commands):
+        problem = f"nobody has told the name of the command with the id {number}: list it in `commands`"
+        raise InvalidInputError(problem)
+    return "/" + commands[place].removeprefix("/")
+
+
+def _command(event: GoogleChatEvent, account: str, name: str) -> InboundMessage | None:
+    """Return a command as a person would type it; Google leaves its name out of the argument text."""
+    message = event.message
+    arguments = (message.argument_text if message else None) or ""
+    if message is None and event.user is None:
+        return None
+    # A command of a menu has no message: one person cannot choose two at one instant.
+    chosen = f"{event.space.name}/commands/{event.user.name if event.user else ''}/{event.event_time}"
+    return InboundMessage(
+        source=_source_of(event, account),
+        text=f"{name} {arguments.strip()}".rstrip(),
+        message_id=message.name if message else chosen,
+        sent_at=message.create_time if message else None,
+        attachments=tuple(_attachments_of(message)) if message else (),
+    )
 
 
 def _said(event: GoogleChatEvent, account: str) -> InboundMessage | None:
@@ -91,7 +136,7 @@ def _source_of(event: GoogleChatEvent, account: str) -> SessionSource:
     message, space = event.message, event.space
     sender = event.user or (message.sender if message else None)
     is_private = is_direct(space)
-    thread = message.thread.name if message and message.thread else None
+    thread = message.thread if message and message.thread else event.thread
     return SessionSource(
         platform=PLATFORM,
         chat_id=space.name,
@@ -100,7 +145,7 @@ def _source_of(event: GoogleChatEvent, account: str) -> SessionSource:
         user_id=sender.name if sender else None,
         user_name=sender.display_name if sender else None,
         # In private, each message has a thread of its own that nobody sees.
-        thread_id=None if is_private else thread,
+        thread_id=None if is_private or thread is None else thread.name,
         is_bot=sender is not None and sender.type == "BOT",
         account=account,
     )

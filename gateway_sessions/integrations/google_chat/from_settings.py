@@ -19,6 +19,7 @@ def google_chat_from_settings(settings: AdapterSettings) -> GoogleChatAdapter:
     settings.required_text("key_file")
     api_url = settings.text("api_url", API_URL) or API_URL
     keys_url = settings.text("keys_url", KEYS_URL) or KEYS_URL
+    commands = settings.texts("commands")
     path, unreadable = settings.text("path"), settings.folder("unreadable")
     if audience and not audience.isdigit() and not audience.startswith(("https://", "http://")):
         settings.refuse("audience", "must be the address of the endpoint, or the number of the project")
@@ -29,5 +30,7 @@ def google_chat_from_settings(settings: AdapterSettings) -> GoogleChatAdapter:
     except (OSError, UnicodeDecodeError) as error:
         problem = f"key_file cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
         raise InvalidInputError(problem) from error
-    app = GoogleChatSettings.from_key(key, audience=audience, api_url=api_url, keys_url=keys_url)
+    app = GoogleChatSettings.from_key(
+        key, audience=audience, api_url=api_url, keys_url=keys_url, commands=commands
+    )
     return GoogleChatAdapter(app, name=settings.name, path=path, unreadable=unreadable)

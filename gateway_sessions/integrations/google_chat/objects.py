@@ -50,6 +50,19 @@ class GoogleChatQuote(msgspec.Struct, frozen=True):
     name: str
 
 
+class GoogleChatCommand(msgspec.Struct, frozen=True, rename="camel"):
+    """A slash command that was used: its id as the console has it, and its name with the slash."""
+
+    command_id: str | int = ""
+    command_name: str = ""
+
+
+class GoogleChatAnnotation(msgspec.Struct, frozen=True, rename="camel"):
+    """What Google has found in a text; only commands are read."""
+
+    slash_command: GoogleChatCommand | None = None
+
+
 class GoogleChatMessage(msgspec.Struct, frozen=True, rename="camel"):
     """A message."""
 
@@ -62,6 +75,8 @@ class GoogleChatMessage(msgspec.Struct, frozen=True, rename="camel"):
     thread: GoogleChatThread | None = None
     attachment: list[GoogleChatAttachment] = []
     quoted_message_metadata: GoogleChatQuote | None = None
+    slash_command: GoogleChatCommand | None = None
+    annotations: list[GoogleChatAnnotation] = []
 
 
 class GoogleChatParameter(msgspec.Struct, frozen=True):
@@ -76,6 +91,12 @@ class GoogleChatAction(msgspec.Struct, frozen=True, rename="camel"):
 
     action_method_name: str = ""
     parameters: list[GoogleChatParameter] = []
+
+
+class GoogleChatAppCommand(msgspec.Struct, frozen=True, rename="camel"):
+    """A command that was chosen from a menu or typed."""
+
+    app_command_id: str | int = ""
 
 
 class GoogleChatEventHead(msgspec.Struct, frozen=True):
@@ -93,3 +114,5 @@ class GoogleChatEvent(msgspec.Struct, frozen=True, rename="camel"):
     user: GoogleChatUser | None = None
     message: GoogleChatMessage | None = None
     action: GoogleChatAction | None = None
+    thread: GoogleChatThread | None = None
+    app_command_metadata: GoogleChatAppCommand | None = None

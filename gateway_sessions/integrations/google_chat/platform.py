@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, ClassVar, Final
@@ -32,7 +32,7 @@ from gateway_sessions.adapters.webhooks import (
 )
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
 from gateway_sessions.core.delivery.outbound_messages import Button, OutboundMessage, ReplyTarget
-from gateway_sessions.core.markdown.dialects import WHATSAPP
+from gateway_sessions.core.markdown.dialects import GOOGLE_CHAT
 from gateway_sessions.core.queue.inbound import AttachmentKind, InboundMessage, Receipt
 from gateway_sessions.core.text_length import LengthUnit
 from gateway_sessions.errors import DeliveryRefusedError, InvalidInputError
@@ -53,12 +53,10 @@ CHAT: Final = "chat@system.gserviceaccount.com"
 SCOPE: Final = "https://www.googleapis.com/auth/chat.bot"
 CREATE: Final = "create"
 """The name of the call that creates a message."""
-LONGEST_TEXT: Final = 4096
-"""In UTF-16 units, in which no text is shorter than as Google counts."""
 LARGEST_MESSAGE: Final = 32_000
 """The most bytes of a message with its cards."""
-CHAT_TEXT: Final = replace(WHATSAPP, name=PLATFORM, limit=LONGEST_TEXT)
-"""The marks of Google Chat are those of WhatsApp."""
+CHAT_SYNTAX: Final = "MARKUP_SYNTAX_CHAT"
+"""Each message asks for this syntax: without it that of the app holds, and new apps have Markdown."""
 TOKEN_LIFE: Final = timedelta(hours=1)
 """The longest life that Google allows for an assertion."""
 
@@ -75,6 +73,8 @@ class GoogleChatSettings:
     token_uri: str = "https://oauth2.googleapis.com/token"  # noqa: S105 -- an address
     api_url: str = "https://chat.googleapis.com"
     keys_url: str = "https://www.googleapis.com"
+    commands: tuple[str, ...] = ()
+    """The names of the app's commands by their ids, from 1; only those of a menu come without their names."""
 
     def __post_init__(self) -> None:
         if not self.audience.isdigit() and not self.audience.startswith(("https://", "http://")):
@@ -94,7 +94,8 @@ class GoogleChatSettings:
         except (ValueError, KeyError, TypeError) as error:
             problem = f"this is no key of a service account in JSON ({type(error).__name__}: {error})"
             raise InvalidInputError(problem) from error
-        return cls(**{"token_uri": token_uri, "audience": audience, **given, **more})
+        settings: dict[str, Any] = {"token_uri": token_uri, "audience": audience, **given, **more}
+        return cls(**settings)
 
 
 class GoogleChatPlatform(WebhookPlatform):
@@ -126,8 +127,8 @@ class GoogleChatPlatform(WebhookPlatform):
             edit=True,
             # A message's own name is taken once and for all.
             idempotent_for=timedelta.max,
-            dialect=CHAT_TEXT,
-            max_length=LONGEST_TEXT,
+            dialect=GOOGLE_CHAT,
+            max_length=GOOGLE_CHAT.limit,
             length_unit=LengthUnit.UTF16,
             # Google allows one call a second that writes in a space.
             min_edit_interval=timedelta(seconds=2),
@@ -166,7 +167,7 @@ class GoogleChatPlatform(WebhookPlatform):
 
     def parse(self, request: Request) -> Sequence[WebhookEvent]:
         """Return the message of an event."""
-        read = read_event(request.body, self._account)
+        read = read_event(request.body, self._account, self._settings.commands)
         return [read if isinstance(read, InboundMessage) else PassedOver(read)]
 
     def response(self, request: Request, receipts: Sequence[Receipt]) -> Response:
@@ -268,10 +269,10 @@ def _space_of(target: ReplyTarget) -> str:
 def body_of(message: OutboundMessage) -> dict[str, Any]:
     """Return the body that shows a message; refuse what Google Chat would."""
     text = message.text if message.markup is None else message.markup
-    if (length := LengthUnit.UTF16.length(text)) > LONGEST_TEXT:
-        problem = f"a text may have {LONGEST_TEXT} UTF-16 units, this one has {length}"
+    if (length := LengthUnit.UTF16.length(text)) > GOOGLE_CHAT.limit:
+        problem = f"a text may have {GOOGLE_CHAT.limit} UTF-16 units, this one has {length}"
         raise DeliveryRefusedError(PLATFORM, problem)
-    body: dict[str, Any] = {"text": text} if text.strip() else {}
+    body: dict[str, Any] = {"text": text, "markupSyntax": CHAT_SYNTAX} if text.strip() else {}
     widgets = _picture_widgets(message)
     if message.buttons:
         widgets.append({"buttonList": {"buttons": list(map(_button, message.buttons))}})

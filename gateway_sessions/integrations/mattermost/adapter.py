@@ -24,6 +24,7 @@ from gateway_sessions.adapters.webhooks.api_calls import FileToSend
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform
+from gateway_sessions.core.markdown.dialects import MATTERMOST
 from gateway_sessions.core.queue.inbound import Attachment
 from gateway_sessions.core.text_length import LengthUnit
 from gateway_sessions.errors import (
@@ -43,8 +44,6 @@ from gateway_sessions.integrations.mattermost.posts import (
     RawPost,
 )
 from gateway_sessions.integrations.mattermost.sending import (
-    LONGEST_TEXT,
-    MATTERMOST,
     key_hash,
     post_that_shows,
     text_of,
@@ -95,7 +94,7 @@ class MattermostAdapter:
             idempotent_for=PENDING_LIVES,
             finds=True,
             dialect=MATTERMOST,
-            max_length=LONGEST_TEXT,
+            max_length=MATTERMOST.limit,
             length_unit=LengthUnit.CHARACTERS,
         )
         self.bot: MattermostIdentity | None = None

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import re
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -14,33 +12,17 @@ from gateway_sessions.adapters.webhooks.api_calls import FileToSend
 from gateway_sessions.core.delivery.adapter_capabilities import describe_attachment
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform
-from gateway_sessions.core.markdown.dialects import COMMONMARK, ZERO_WIDTH
+from gateway_sessions.core.markdown.dialects import MATTERMOST
 from gateway_sessions.core.queue.inbound import Attachment
-from gateway_sessions.core.text_length import LengthUnit
 from gateway_sessions.errors import DeliveryRefusedError
 from gateway_sessions.integrations.mattermost.posts import FILE
 
-LONGEST_TEXT: Final = 16_383
-"""In characters; a server may be set up for less, and refuses then."""
 MOST_FILES: Final = 10
 """The most files of one post."""
 SENT_AS: Final = "gateway_sessions_sent_as"
 """The property of a post by which a message is found again: servers forget pending ids after 30 seconds."""
 KEY_DIGITS: Final = 32
 """The digits of a key's hash: 128 bits tell all messages apart."""
-
-_EVERYBODY: Final = re.compile(r"@(?=(?:all|channel|here)\b)", re.IGNORECASE)
-
-
-def _escape(word: str, begins_line: bool) -> str:  # noqa: FBT001 -- the form of all escapes
-    """Return a word as it is, which calls nobody by calling everybody."""
-    return COMMONMARK.escape(_EVERYBODY.sub(f"@{ZERO_WIDTH}", word), begins_line)
-
-
-MATTERMOST: Final = replace(
-    COMMONMARK, name="mattermost", limit=LONGEST_TEXT, unit=LengthUnit.CHARACTERS, escape=_escape
-)
-"""Markdown with tables. A mention of everybody is shown, and calls nobody."""
 
 
 class PostDraft(NamedTuple):
@@ -82,8 +64,8 @@ def post_that_shows(target: ReplyTarget, message: OutboundMessage, idempotency_k
 def text_of(message: OutboundMessage) -> str:
     """Return the text of a post; refuse one that is too long."""
     text = message.text if message.markup is None else message.markup
-    if len(text) > LONGEST_TEXT:
-        problem = f"a post may have {LONGEST_TEXT} characters, this one has {len(text)}"
+    if len(text) > MATTERMOST.limit:
+        problem = f"a post may have {MATTERMOST.limit} characters, this one has {len(text)}"
         raise DeliveryRefusedError(Platform.MATTERMOST, problem)
     return text
 

@@ -10,6 +10,8 @@ from types import ModuleType
 
 import pytest
 
+from gateway_sessions.runtime.gateway.commands import built_in_commands
+
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "docs" / "reference"
 INTEGRATIONS = ROOT / "gateway_sessions" / "integrations"
@@ -52,6 +54,15 @@ def test_what_is_done_names_what_shows_it_and_what_is_exempt_the_reason(maker: M
         if not _is_shown(state, detail)
     ]
     assert missing == []
+
+
+def test_the_commands_to_type_into_a_console_are_those_of_the_gateway():
+    page = (ROOT / "docs/how-to/put-a-google-chat-app-behind-a-gateway.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| `/([^`]+)` \| (.+) \|$", page, re.MULTILINE)
+    assert [int(number) for number, _, _ in rows] == [*range(1, len(rows) + 1)]
+    assert [name for _, name, _ in rows] == [one.help.name for one in built_in_commands(None)]
+    longest = 50  # Google takes no longer description
+    assert all(len(summary) <= longest for _, _, summary in rows)
 
 
 def _is_shown(state: str, detail: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions.adapters import Attachment, AttachmentKind, InboundMessage, MessageKind
+from gateway_sessions.core.markdown.dialects import MATTERMOST
 from gateway_sessions.core.markdown.rendering import render_markdown
 from gateway_sessions.integrations.mattermost.objects import MattermostChannel, MattermostUser
 from gateway_sessions.integrations.mattermost.posts import (
@@ -24,7 +25,6 @@ from gateway_sessions.integrations.mattermost.posts import (
     post_of,
     read_post,
 )
-from gateway_sessions.integrations.mattermost.sending import MATTERMOST
 
 BOT = MattermostIdentity("bot1", "helper")
 DIRECT = MattermostChannel("d1", "D", 1)

@@ -11,13 +11,17 @@ from typing import Any, ClassVar, Final
 import jwt
 
 from gateway_sessions.testing.fakes.faults import RefusedCall
+from gateway_sessions.testing.fakes.google_chat.formatted_text import ShownText, read_chat_syntax
 from gateway_sessions.testing.fakes.http_server import FakeRequest, FakeResponse
+from gateway_sessions.testing.fakes.mattermost.formatted_text import read_post_text
 from gateway_sessions.testing.fakes.token_issuer import FakeIssuer
 from gateway_sessions.testing.fakes.webhook_platform import FakeWebhookPlatform, WebhookDelivery
 
 CHAT: Final = "chat@system.gserviceaccount.com"
 LONGEST_TEXT: Final = 4096
 LARGEST: Final = 32_000
+MARKDOWN: Final = "MARKUP_SYNTAX_MARKDOWN"
+CHAT_SYNTAX: Final = "MARKUP_SYNTAX_CHAT"
 TOKEN_LIFE: Final = timedelta(hours=1)
 OWN_ID: Final = re.compile(r"client-[a-z0-9-]{1,56}")
 
@@ -47,6 +51,10 @@ class FakeGoogleChat(FakeWebhookPlatform):
         self.messages: dict[str, dict[str, Any]] = {}
         """What the app has said, by the names of the messages."""
         self.media: dict[str, bytes] = {}
+        self.markup_syntax: str = MARKDOWN
+        """The syntax of texts that ask for none; Google gives new apps Markdown."""
+        self.commands: dict[str, int] = {}
+        """The slash commands that the app has in the console, with their ids."""
         self.removed: set[str] = set()
         """The spaces from which the app was removed."""
         self._tokens: dict[str, datetime] = {}
@@ -100,6 +108,24 @@ class FakeGoogleChat(FakeWebhookPlatform):
         }
         return self.happens(person, "MESSAGE", room=room, message=message)
 
+    def commands_with(
+        self, person: str, command: str, *, room: str | None = None, thread: str | None = None
+    ) -> WebhookDelivery:
+        """Let a person use a slash command that the console knows: `/name` and what stands behind it."""
+        name, _, arguments = command.partition(" ")
+        number = str(self.commands[name])
+        used = {"type": "INVOKE", "commandName": name, "commandId": number}
+        annotation = {"type": "SLASH_COMMAND", "startIndex": 0, "length": len(name), "slashCommand": used}
+        found = {"slashCommand": {"commandId": number}, "annotations": [annotation]}
+        return self.says(
+            person, command, room=room, thread=thread, argumentText=f" {arguments}".rstrip(), **found
+        )
+
+    def chooses(self, person: str, number: int, *, room: str | None = None) -> WebhookDelivery:
+        """Let a person choose a quick command from the menu, which has an id and no message."""
+        chosen = {"appCommandId": number, "appCommandType": "QUICK_COMMAND"}
+        return self.happens(person, "APP_COMMAND", room=room, appCommandMetadata=chosen)
+
     def happens(self, person: str, kind: str, *, room: str | None = None, **members: Any) -> WebhookDelivery:
         """Let something happen between a person and the app."""
         event = {
@@ -144,6 +170,18 @@ class FakeGoogleChat(FakeWebhookPlatform):
             _shown_words(message)
             for name, message in self.messages.items()
             if name.startswith(f"{space}/") and thread in (None, message["thread"]["name"])
+        ]
+
+    def reads(self, person: str = "", *, room: str | None = None) -> list[ShownText]:
+        """Return the texts of a conversation as people read them, each in the syntax that it asks for."""
+        space = self.space(person, room=room)["name"]
+        names = {number: name for name, number in self._people.items()}
+        return [
+            ShownText(read_post_text(message.get("text", "")).text)
+            if message.get("markupSyntax", self.markup_syntax) == MARKDOWN
+            else read_chat_syntax(message.get("text", ""), names)
+            for name, message in self.messages.items()
+            if name.startswith(f"{space}/")
         ]
 
     def withdraw_tokens(self) -> None:
@@ -221,7 +259,7 @@ class FakeGoogleChat(FakeWebhookPlatform):
                     raise GoogleRefusalError(404, "NOT_FOUND", "Media not found.")
                 return FakeResponse(200, content, {"content-type": "application/octet-stream"})
             case "update":
-                return self._update(request.path.removeprefix("/v1/"), given)
+                return self._update(request.path.removeprefix("/v1/"), request.query["updateMask"], given)
             case _:
                 return self._create(request, given)
 
@@ -245,7 +283,10 @@ class FakeGoogleChat(FakeWebhookPlatform):
         self.messages[name] = {**body, "thread": thread}
         return FakeResponse.of_json({"name": name, "thread": thread})
 
-    def _update(self, name: str, given: Mapping[str, Any]) -> FakeResponse:
+    def _update(self, name: str, mask: str, given: Mapping[str, Any]) -> FakeResponse:
+        if unknown := set(mask.split(",")) - {"text", "attachment", "cardsV2", "accessoryWidgets"}:
+            problem = f"Unsupported update mask path: {sorted(unknown)[0]}"
+            raise GoogleRefusalError(400, "INVALID_ARGUMENT", problem)
         if name not in self.messages:
             raise GoogleRefusalError(404, "NOT_FOUND", "Message not found.")
         body = {key: value for key, value in given.items() if key != "updateMask"}
@@ -266,6 +307,8 @@ def _check_body(body: Mapping[str, Any]) -> None:
     text = str(body.get("text", ""))
     if not text.strip() and not body.get("cardsV2"):
         raise GoogleRefusalError(400, "INVALID_ARGUMENT", "Message cannot be empty.")
+    if body.get("markupSyntax", MARKDOWN) not in (MARKDOWN, CHAT_SYNTAX):
+        raise GoogleRefusalError(400, "INVALID_ARGUMENT", "Invalid value at 'message.markup_syntax'.")
     if len(text.encode("utf-16-le")) // 2 > LONGEST_TEXT or len(json.dumps(body).encode()) > 2 * LARGEST:
         raise GoogleRefusalError(400, "INVALID_ARGUMENT", "Message is too long.")
 

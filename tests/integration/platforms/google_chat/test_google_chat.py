@@ -71,6 +71,29 @@ async def test_a_conversation_goes_both_ways_in_its_places(fake: FakeGoogleChat,
         assert fake.texts("ann")[1:] == ["It is done."]
 
 
+async def test_commands_of_the_console_reach_the_gateway_and_texts_are_read_in_the_syntax_of_chat(
+    fake: FakeGoogleChat, tmp_path: Path
+):
+    async def agent(turn: TurnContext) -> Reply:
+        return Reply(f"**You** said {turn.text} to <users/all>", format=TextFormat.MARKDOWN)
+
+    fake.commands = {"/title": 4}
+    adapter = GoogleChatAdapter(settings_of(fake, commands=("status",)), port=0)
+    async with SessionStore.open(tmp_path, QUICK) as store, Gateway(store, agent=agent, adapters=[adapter]):
+        await fake.wait_until(lambda: adapter.address)
+        fake.webhook_url = adapter.url
+        fake.says("ann", "hello")
+        await fake.wait_until(lambda: fake.texts("ann"))
+        (shown,) = fake.reads("ann")
+        assert (shown.text.replace("\u200b", ""), shown.mentions) == ("You said hello to <users/all>", ())
+        fake.commands_with("ann", "/title Plans")
+        await fake.wait_until(lambda: fake.texts("ann")[1:])
+        assert fake.texts("ann")[1] == "This conversation is called “Plans”."
+        fake.chooses("ann", 1)
+        await fake.wait_until(lambda: fake.texts("ann")[2:])
+        assert "“Plans”" in fake.texts("ann")[2]
+
+
 async def test_what_a_store_does_not_take_is_not_acknowledged(fake: FakeGoogleChat, inbox: Inbox):
     inbox.failure = StorageUnavailableError("sessions.db", "is away")
     async with connected(fake, inbox):

@@ -14,7 +14,9 @@ import pytest
 
 from gateway_sessions.core.markdown.packing import Part
 from gateway_sessions.core.markdown.rendering import render_markdown
+from gateway_sessions.testing.fakes.google_chat.formatted_text import read_chat_syntax
 from gateway_sessions.testing.fakes.matrix.custom_html import html_problems
+from gateway_sessions.testing.fakes.mattermost.formatted_text import EVERYBODY, read_post_text
 from gateway_sessions.testing.fakes.slack.blocks import shown_text, unescaped_in
 from gateway_sessions.testing.fakes.teams.connector import check_activity
 from gateway_sessions.testing.fakes.telegram.entities import parse_html
@@ -42,13 +44,38 @@ def _on_teams(part: Part) -> None:
     check_activity({"type": "message", "text": part.markup, "textFormat": "markdown"})
 
 
+def _on_google_chat(part: Part) -> None:
+    seen, mentions = read_chat_syntax(part.markup)
+    assert _letters(seen) == _letters(part.plain)
+    assert mentions == (), "only a program calls people, never a text"
+
+
+def _on_mattermost(part: Part) -> None:
+    seen, mentions = read_post_text(part.markup)
+    assert _letters(seen) == _letters(part.plain)
+    assert EVERYBODY.isdisjoint(mentions)
+
+
+def _letters(text: str) -> str:
+    """Return what people see of a text, but for bullets, rules, boxes and the addresses of links."""
+    without_addresses = re.sub(r" \((?:https?://|[\w.]+@)\S*\)", "", text)
+    return re.sub(r"\d+\. |[\s\u200b`•◦▪☐☑─—|>*+-]", "", without_addresses)
+
+
 def _words(text: str) -> set[str]:
     """Return the words of a text, without the addresses that a plain text has behind the words of a link."""
     return set(re.findall(r"[^\W_]+", re.sub(r"\S+(?:://|@)\S+", "", text)))
 
 
 PLATFORMS: Final[Mapping[str, Callable[[Part], None]]] = MappingProxyType(
-    {"matrix": _on_matrix, "slack": _on_slack, "teams": _on_teams, "telegram": _on_telegram}
+    {
+        "google_chat": _on_google_chat,
+        "matrix": _on_matrix,
+        "mattermost": _on_mattermost,
+        "slack": _on_slack,
+        "teams": _on_teams,
+        "telegram": _on_telegram,
+    }
 )
 
 

@@ -105,6 +105,58 @@ def test_files_and_quotes_come_with_a_message():
     assert message.reply_to.own
 
 
+def slash(name: str | None, arguments: str, number: str | int = "7", **members: Any) -> dict[str, Any]:
+    used = {"type": "INVOKE", "commandId": number} | ({"commandName": name} if name else {})
+    found = [{"type": "USER_MENTION"}, {"type": "SLASH_COMMAND", "slashCommand": used}]
+    told = {"argumentText": arguments, "slashCommand": {"commandId": number}, "annotations": found}
+    return event(message=said(**{"text": f"{name or '/new'}{arguments}", **told, **members}))
+
+
+@pytest.mark.parametrize(
+    ("used", "text"),
+    [
+        (slash("/new", " of plans"), "/new of plans"),
+        (slash("/undo-reset", ""), "/undo-reset"),
+        (slash("new", "", number=7), "/new"),
+        (slash(None, " of plans"), "/new of plans"),
+        (slash(None, " x", text="x", number=2), "/status x"),
+        (event("APP_COMMAND", appCommandMetadata={"appCommandId": 1}), "/stop"),
+        (event("APP_COMMAND", appCommandMetadata={"appCommandId": "2"}), "/status"),
+        ({**slash("/new", " of plans"), "appCommandMetadata": {"appCommandId": 7}}, "/new of plans"),
+    ],
+)
+def test_a_command_is_what_a_person_would_type(used: dict[str, Any], text: str):
+    message = read_event(json.dumps(used).encode(), "sales", ("stop", "/status"))
+    assert isinstance(message, InboundMessage)
+    assert message.text == text
+    assert (message.source.user_id, message.account) == ("users/1", "sales")
+
+
+def test_a_command_of_a_menu_has_an_id_and_a_thread_of_its_own():
+    chosen = {
+        "appCommandMetadata": {"appCommandId": 1},
+        "space": ROOM,
+        "thread": {"name": "spaces/R1/threads/7"},
+    }
+    events = [
+        event("APP_COMMAND", **chosen),
+        event("APP_COMMAND", **chosen, eventTime="2026-11-20T13:00:00Z"),
+    ]
+    first, later = (read_event(json.dumps(one).encode(), commands=("stop",)) for one in events)
+    assert isinstance(first, InboundMessage)
+    assert isinstance(later, InboundMessage)
+    assert first.source.thread_id == "spaces/R1/threads/7"
+    assert first.idempotency_key != later.idempotency_key
+
+
+def test_a_command_whose_name_nobody_has_told_is_kept_and_told():
+    chosen = event("APP_COMMAND", appCommandMetadata={"appCommandId": 3})
+    with pytest.raises(InvalidInputError, match="the command with the id 3: list it in `commands`"):
+        read_event(json.dumps(chosen).encode(), commands=("stop",))
+    nobody = {**chosen, "appCommandMetadata": {"appCommandId": 1}, "user": None}
+    assert read_event(json.dumps(nobody).encode(), commands=("stop",)) == "APP_COMMAND"
+
+
 def clicked(*parameters: dict[str, str], **members: Any) -> dict[str, Any]:
     action = {"actionMethodName": "press", "parameters": list(parameters)}
     return event("CARD_CLICKED", message=said(), action=action, **members)
@@ -211,6 +263,8 @@ def test_ten_thousand_broken_events_lose_nothing():
         event(space=ROOM, message=said("@Helper hi", attachment=files, quotedMessageMetadata={"name": "n"})),
         clicked({"key": "action", "value": "go"}),
         event("ADDED_TO_SPACE"),
+        slash("/new", " of plans"),
+        event("APP_COMMAND", appCommandMetadata={"appCommandId": 1, "appCommandType": "QUICK_COMMAND"}),
     ]
     recorded = [Request("POST", "/google_chat", dict(token), json.dumps(one).encode()) for one in events]
     seen = assert_survives(chat.platform, recorded, lambda request: request)
@@ -239,7 +293,11 @@ def test_a_message_is_created_in_its_thread_under_a_name_of_its_own(platform: Go
         f"https://chat.googleapis.com/v1/spaces/R1/messages?messageId={own}&requestId={own}"
     )
     assert "messageReplyOption=REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD" in call.url
-    assert json.loads(call.body) == {"text": "hi", "thread": {"name": "spaces/R1/threads/7"}}
+    body = json.loads(call.body)
+    assert body.pop("markupSyntax") == "MARKUP_SYNTAX_CHAT", (
+        "new apps have Markdown unless a message says else"
+    )
+    assert body == {"text": "hi", "thread": {"name": "spaces/R1/threads/7"}}
     assert len(own) <= 63
     assert own_message_id("k2") != own
 
@@ -254,6 +312,7 @@ def test_what_is_no_space_is_refused(platform: GoogleChatPlatform, space: str):
 def test_an_edit_changes_a_message_of_its_space_only(platform: GoogleChatPlatform):
     call = platform.render_edit(OutboundMessage(text="hi"), TARGET, "spaces/R1/messages/client-1")
     assert (call.method, call.url.partition("?")[2]) == ("PATCH", "updateMask=text,cardsV2")
+    assert json.loads(call.body)["markupSyntax"] == "MARKUP_SYNTAX_CHAT"
     for other in ("spaces/R2/messages/client-1", "spaces/R1/messages/../x", "spaces/R1/messages/a?b"):
         with pytest.raises(DeliveryRefusedError, match="is not in that space"):
             platform.render_edit(OutboundMessage(text="hi"), TARGET, other)
