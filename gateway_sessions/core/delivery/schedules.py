@@ -6,7 +6,7 @@ them happens at most once, whatever daylight saving time or a corrected clock do
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeAlias
@@ -116,6 +116,22 @@ class Schedule:
     created_at: datetime
     problem: str | None = None
     """Why it does not go on, if it does not."""
+
+    @property
+    def task_at_account(self) -> ScheduledTask | None:
+        """The task as the account that the schedule belongs to, which may have got its name since."""
+        if not self.account:
+            return self.task
+        match self.task:
+            case SayTask(target=target) if not target.account:
+                given = msgspec.structs.replace(target, account=self.account)
+                return msgspec.structs.replace(self.task, target=given)
+            case TurnTask(message=message) if not message.account:
+                source = replace(message.source, account=self.account)
+                given = msgspec.structs.replace(message, source=source, account=self.account)
+                return msgspec.structs.replace(self.task, message=given)
+            case _:
+                return self.task
 
     @property
     def text(self) -> str:

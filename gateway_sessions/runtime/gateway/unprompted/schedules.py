@@ -222,9 +222,9 @@ class Schedules:
             return NEVER
 
     async def _run(self, one: Schedule, plan: RunPlan, now: datetime) -> datetime:
-        ran = False
-        if plan.runs and isinstance(one.task, TurnTask):
-            receipt = await self._admit(_message_of_run(one, one.task.message))
+        ran, task = False, one.task_at_account
+        if plan.runs and isinstance(task, TurnTask):
+            receipt = await self._admit(_message_of_run(one, task.message))
             if isinstance(receipt, Rejected) and receipt.retry_after is not None:
                 return now + max(timedelta(seconds=receipt.retry_after), RETRY)  # there is no room now
             failpoint("schedule_admitted")

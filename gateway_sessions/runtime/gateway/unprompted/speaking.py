@@ -235,14 +235,12 @@ class Speaker:
 
     async def say_for(self, schedule: Schedule, plan: RunPlan) -> transactions.Said | None:
         """Say what a schedule says; None if another node has said it."""
-        task = schedule.task
+        task = schedule.task_at_account
         if not isinstance(task, SayTask):
             return await self._queue.apply(
                 lambda change: transactions.run_say(schedule, plan, (), None, change)
             )
         target = task.target
-        if not target.account and schedule.account:  # the lane was given to a named account since
-            target = msgspec.structs.replace(target, account=schedule.account)
         owed = Owed(target=target, message=task.message, owner=schedule.owner)
         delivery = self._deliveries.get((target.platform, target.account))
         row = Reply(task.message.text, attachments=task.message.attachments).row

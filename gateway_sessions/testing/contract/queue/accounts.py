@@ -20,7 +20,7 @@ from gateway_sessions import (
 )
 from gateway_sessions.adapters import OutboundMessage, ReplyTarget
 from gateway_sessions.operator import LanesReport
-from gateway_sessions.queue import Owed
+from gateway_sessions.queue import Owed, ScheduleKind, TurnTask
 from gateway_sessions.sessions import Isolation
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.queue.bench import (
@@ -38,12 +38,14 @@ from gateway_sessions.testing.contract.queue.bench import (
     said,
     talk_of,
 )
+from gateway_sessions.testing.contract.queue.schedules import named, save, schedule
 from gateway_sessions.testing.inside import (
     LaneChoice,
     give_lanes,
     key_at_account,
     outbox,
     queue_of,
+    schedules,
     session_owner,
 )
 
@@ -132,6 +134,38 @@ class AccountsContract(StoreContract):
             await turn.commit([reply("well")])
         assert await fates(store, AT_SUPPORT) == {"turned": 2}
         assert (await accept(store, "three", source=SUPPORT)).seq == 3
+
+    async def test_its_schedules_go_along_and_those_of_other_lanes_stay(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await exchange(store, as_before("one", "support"))
+        prompt = TurnTask(message=said("What is new?", internal=True))
+        owner = session_owner(ALICE, Isolation())
+        mine = schedule(clock, owner=owner)
+        before = [mine, schedule(clock, "news", owner=owner, kind=ScheduleKind.TURN, task=prompt)]
+        others = [
+            schedule(clock, "bob's", session_key=OTHER_LANE, owner=session_owner(BOB, Isolation())),
+            schedule(clock, "of sales", session_key=AT_SALES, owner="sales", account="sales"),
+        ]
+        for one in (*before, *others):
+            await save(store, one)
+        assert [one.now for one in (await store.assign_lanes()).moved] == [AT_SUPPORT]
+        given = {
+            "session_key": AT_SUPPORT,
+            "owner": session_owner(SUPPORT, Isolation()),
+            "account": "support",
+        }
+        for one in before:
+            assert await named(store, one.name) == replace(one, **given, version=2)
+        for one in others:
+            assert await named(store, one.name) == one
+        moved = await named(store)
+        assert mine.due_at is not None
+        changed = schedules.end_schedule(mine, "seen before it was given away", mine.due_at)
+        await queue_of(store).apply(lambda _: changed)
+        assert await named(store) == moved, "whoever has seen the schedule before must look again"
+        await store.erase(SUPPORT)
+        assert await store.db.read(partial(schedules.load_schedule, "morning")) is None
 
     async def test_of_a_shared_lane_the_last_account_keeps_the_session(
         self, store: SessionStore, clock: FakeClock
