@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.matrix.events import RoomTalk
-from gateway_sessions.integrations.matrix_nio import MatrixAdapter, logged_in_client
+from gateway_sessions.integrations.matrix_nio import DeviceStore, MatrixAdapter, logged_in_client
 
 
 def matrix_from_settings(settings: AdapterSettings) -> MatrixAdapter:
@@ -16,12 +16,18 @@ def matrix_from_settings(settings: AdapterSettings) -> MatrixAdapter:
     groups = settings.choice("groups", RoomTalk, RoomTalk.MENTION)
     join_invites = settings.flag("join_invites")
     unreadable = settings.folder("unreadable")
+    keys, passphrase = settings.folder("encryption_store"), settings.text("encryption_key")
+    if (keys is None) != (passphrase is None):
+        settings.refuse("encryption_store", "needs encryption_key as well, and the other way round")
+    if keys is not None and device is None:
+        settings.refuse("device", "must be the device of the access token, if there is an encryption_store")
     if homeserver and not homeserver.startswith(("https://", "http://")):
         settings.refuse("homeserver", "must be an address, such as https://matrix.org")
     if user and not (user.startswith("@") and ":" in user):
         settings.refuse("user", "must be a whole name, such as @bot:matrix.org")
     settings.check()
-    client = logged_in_client(homeserver, user, token, device=device)
+    store = DeviceStore(keys, device, passphrase) if keys and device and passphrase else None
+    client = logged_in_client(homeserver, user, token, device=device, store=store)
     settings.on_close(client.close)
     return MatrixAdapter(
         client, name=settings.name, groups=groups, join_invites=join_invites, unreadable=unreadable

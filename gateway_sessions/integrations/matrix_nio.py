@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote, urlencode
 
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.matrix.adapter import EDIT_INTERVAL, PATIENCE_SECONDS, HomeserverAdapter
@@ -24,15 +24,20 @@ from gateway_sessions.integrations.matrix.client_api import (
 )
 from gateway_sessions.integrations.matrix.events import RawEvent, RoomTalk
 from gateway_sessions.integrations.matrix.rooms import RoomInvite
+from gateway_sessions.storage.files.private_files import make_private_directory, make_private_file
 
 try:
     from aiohttp import ClientConnectorError, ClientError, ClientResponse, ConnectionTimeoutError
-    from nio import AsyncClient, SyncResponse  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+    from nio import AsyncClient, AsyncClientConfig, SyncResponse  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+    from nio.crypto import ENCRYPTION_ENABLED  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 except ModuleNotFoundError as _error:
     if _error.name not in ("nio", "aiohttp"):
         raise
     _problem = "MatrixAdapter needs matrix-nio: pip install 'gateway-sessions[matrix]'"
     raise InvalidInputError(_problem) from _error
+
+if TYPE_CHECKING:
+    from gateway_sessions.integrations.matrix_nio_encryption import NioEncryption
 
 logger: Final = logging.getLogger(__name__)
 
@@ -52,10 +57,15 @@ class MatrixAdapter(HomeserverAdapter):
         join_invites: bool | Callable[[RoomInvite], bool] = False,
         edit_interval: timedelta = EDIT_INTERVAL,
         unreadable: str | Path | None = None,
+        ignore_unverified_devices: bool = True,
     ) -> None:
-        """The callbacks of the *client* are called as always; events that are *taken* are theirs alone."""
+        """The callbacks of the *client* are called as always; events that are *taken* are theirs alone.
+
+        In encrypted rooms, all devices of the members can read what the bot writes; nothing is written where
+        one of them is not verified, if those are not to be ignored.
+        """
         super().__init__(
-            NioApi(client),
+            NioApi(client, ignore_unverified_devices=ignore_unverified_devices),
             name=name,
             groups=groups,
             taken=taken,
@@ -65,10 +75,39 @@ class MatrixAdapter(HomeserverAdapter):
         )
 
 
-def logged_in_client(homeserver: str, user: str, token: str, *, device: str | None = None) -> AsyncClient:
-    """Return a client for an account that has a token already; a *device* has a name for encryption only."""
-    client = AsyncClient(homeserver)
-    client.restore_login(user, device or "gateway-sessions", token)
+class DeviceStore(NamedTuple):
+    """Where the keys of a device for encrypted rooms are kept."""
+
+    folder: Path
+    device: str
+    """The device to which the token belongs."""
+    passphrase: str
+    """The keys are encrypted with it on the disk."""
+
+
+def logged_in_client(
+    homeserver: str, user: str, token: str, *, device: str | None = None, store: DeviceStore | None = None
+) -> AsyncClient:
+    """Return a client for an account that has a token already; with a *store*, it reads encrypted rooms."""
+    if store is None:
+        client = AsyncClient(homeserver)
+        client.restore_login(user, device or "gateway-sessions", token)
+        return client
+    if not ENCRYPTION_ENABLED:
+        problem = "encryption needs more: pip install 'gateway-sessions[matrix-encrypted]'"
+        raise InvalidInputError(problem)
+    file = store.folder / f"{quote(user, safe='@')}_{quote(store.device, safe='')}.db"
+    make_private_directory(store.folder)
+    make_private_file(file)
+    from nio.store import SqliteStore  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]  # noqa: PLC0415
+
+    config = AsyncClientConfig(store=SqliteStore, store_name=file.name, pickle_key=store.passphrase)
+    client = AsyncClient(homeserver, store_path=str(store.folder), config=config)
+    try:
+        client.restore_login(user, store.device, token)
+    except Exception as error:
+        problem = f"the keys in {file} cannot be opened; they need the passphrase that they were made with"
+        raise InvalidInputError(problem) from error
     return client
 
 
@@ -78,8 +117,22 @@ class NioApi:
     The client's own calls try again for ever; here, each is made once.
     """
 
-    def __init__(self, client: AsyncClient) -> None:
+    def __init__(self, client: AsyncClient, *, ignore_unverified_devices: bool = True) -> None:
         self._client = client
+        self._ignore_unverified_devices = ignore_unverified_devices
+        self._encryption: NioEncryption | None = None
+
+    @property
+    def encryption(self) -> NioEncryption | None:
+        """The encryption with the client's keys; None if it has none: no store, or not the libraries."""
+        if self._encryption is None and self._client.olm is not None:
+            # Imported here because it needs the libraries of another extra.
+            from gateway_sessions.integrations.matrix_nio_encryption import NioEncryption  # noqa: PLC0415
+
+            self._encryption = NioEncryption(
+                self._client, self, ignore_unverified_devices=self._ignore_unverified_devices
+            )
+        return self._encryption
 
     async def call(
         self,
@@ -132,6 +185,8 @@ class NioApi:
         try:
             read = SyncResponse.from_dict(dict(answer))
             if isinstance(read, SyncResponse):
+                if self.encryption is not None:
+                    read.to_device_events = self.encryption.messages_for_callbacks(read.to_device_events)
                 await self._client.receive_response(read)
             await self._client.run_response_callbacks([read])
             self._client.synced.set()

@@ -5,13 +5,14 @@ The adapter syncs by itself: the loops of client libraries go on to the next syn
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -41,7 +42,8 @@ from gateway_sessions.integrations.matrix.client_api import (
     download_path,
 )
 from gateway_sessions.integrations.matrix.directory import RoomDirectory
-from gateway_sessions.integrations.matrix.events import MESSAGE, MatrixIdentity, RawEvent, RoomRules, RoomTalk
+from gateway_sessions.integrations.matrix.encryption import key_in
+from gateway_sessions.integrations.matrix.events import MatrixIdentity, RawEvent, RoomRules, RoomTalk
 from gateway_sessions.integrations.matrix.objects import MessagesPage, Profile, SyncAnswer, WhoAmI
 from gateway_sessions.integrations.matrix.receiving import PAGE, ReceivingOptions, SyncReceiver
 from gateway_sessions.integrations.matrix.rooms import RoomInvite, room_event
@@ -53,9 +55,11 @@ from gateway_sessions.integrations.matrix.sending import (
     events_that_show,
     key_hash,
 )
+from gateway_sessions.integrations.matrix.writing import RoomWriter
 from gateway_sessions.ports import Clock
 
 logger: Final = logging.getLogger(__name__)
+T = TypeVar("T")
 
 SYNC_SECONDS: Final = 30
 """The time that a homeserver keeps a sync open; each costs one request."""
@@ -74,6 +78,10 @@ EDIT_INTERVAL: Final = timedelta(seconds=5)
 """Synapse lets an account send an event each five seconds, and ten at once, unless it is set up otherwise."""
 PAGES_TO_LOOK: Final = 20
 """So many pages of a room are looked through for a message of which nobody knows whether it was sent."""
+TO_ENCRYPT: Final = (
+    "pip install 'gateway-sessions[matrix-encrypted]', and give the account a folder for its keys "
+    "(encryption_store in a configuration, store_path of matrix-nio)"
+)
 _FILTER: Final = '{"room":{"state":{"lazy_load_members":true},"timeline":{"limit":50}}}'
 """Lists of members are asked for where they are needed: some rooms have ten thousands."""
 _LOST_PLACE: Final = frozenset({"M_INVALID_PARAM", "M_UNKNOWN_POS"})
@@ -121,6 +129,8 @@ class HomeserverAdapter:
         self._clock = clock or SystemClock()
         self._memory: AdapterMemory = ProcessMemory()
         self._directory = RoomDirectory(api)
+        self._writer = RoomWriter(api, self._directory)
+        self._told_rooms = 0
 
     def remember_in(self, memory: AdapterMemory) -> None:
         """Keep the place in the sync in this memory, so that a restart goes on where the last run ended."""
@@ -133,8 +143,17 @@ class HomeserverAdapter:
         Without a place from an earlier run, the first sync only finds the place from which on messages are
         handed over.
         """
+        async with self._api.encryption.opened() if self._api.encryption else nullcontext():
+            receiver, place, since = await self._found_place()
+            async with in_background(partial(self._sync_forever, submit, receiver, place, since)):
+                yield
+
+    async def _found_place(self) -> tuple[SyncReceiver, str, str]:
+        """Return what takes messages in, the name of the place in the sync, and that place."""
         try:
             bot = await self._introduce()
+            if self._api.encryption is not None:
+                await self._api.encryption.catch_up()
             receiver = SyncReceiver(self, self._api, self._directory, self._memory, self._options(bot))
             await receiver.recall()
             await self._directory.recall(self._memory)
@@ -142,8 +161,7 @@ class HomeserverAdapter:
             since = await self._memory.get(place) or await self._begin(receiver, place)
         except (MatrixApiError, HomeserverNotReachedError, OSError, ValueError) as error:
             raise self._unavailable(error) from error
-        async with in_background(partial(self._sync_forever, submit, receiver, place, since)):
-            yield
+        return receiver, place, since
 
     async def _introduce(self) -> MatrixIdentity:
         me = msgspec.convert(await self._api.call("GET", api_path("account", "whoami")), WhoAmI)
@@ -152,8 +170,18 @@ class HomeserverAdapter:
             profile = msgspec.convert(told, Profile)
         except (MatrixApiError, msgspec.ValidationError):  # an account without a profile has no other name
             profile = Profile()
+        self._check_device(me.device_id)
         self.bot = MatrixIdentity(me.user_id, profile.displayname or "")
         return self.bot
+
+    def _check_device(self, device_id: str) -> None:
+        encryption = self._api.encryption
+        if encryption is not None and device_id not in ("", encryption.device_id):
+            problem = (
+                f"the token belongs to the device {device_id}, and the keys to {encryption.device_id}: "
+                "use the token and the keys of one device"
+            )
+            raise AdapterUnavailableError(self.platform, problem)
 
     def _options(self, bot: MatrixIdentity) -> ReceivingOptions:
         rules = RoomRules(bot, self.name, self._groups, self._taken)
@@ -181,7 +209,9 @@ class HomeserverAdapter:
         """Find the place from which on messages are handed over: what was said before is not answered."""
         raw = await self._sync(None, full_state=False, wait=0)
         answer = msgspec.convert(raw, SyncAnswer)
+        self._take_keys(raw)
         await receiver.take(None, answer, None)
+        self._tell_of_encrypted_rooms()
         await self._api.hand_on(raw)
         await self._memory.put(place, answer.next_batch)
         return answer.next_batch
@@ -194,6 +224,8 @@ class HomeserverAdapter:
                 # The first sync also tells what the rooms are; it does not wait.
                 raw = await self._sync(since, full_state=is_first, wait=SYNC_SECONDS)
                 since = await self._take(submit, receiver, place, raw, since)
+                if self._api.encryption is not None:
+                    await self._api.encryption.catch_up()
                 pause, is_first = FIRST_PAUSE, False
             except Exception as error:  # noqa: BLE001 -- whatever a library raises: the messages are still there
                 if isinstance(error, MatrixApiError) and error.errcode in _LOST_PLACE:
@@ -207,12 +239,33 @@ class HomeserverAdapter:
         self, submit: Submit, receiver: SyncReceiver, place: str, raw: Mapping[str, Any], since: str
     ) -> str:
         answer = msgspec.convert(raw, SyncAnswer)
+        self._take_keys(raw)
         await receiver.take(submit, answer, since)
+        self._tell_of_encrypted_rooms()
         await self._api.hand_on(raw)
         # Whoever types moves the place as well; after a restart, it does no harm to be told that again.
         if answer.brings_news:
             await self._memory.put(place, answer.next_batch)
         return answer.next_batch
+
+    def _take_keys(self, raw: Mapping[str, Any]) -> None:
+        """Take the keys in first: the homeserver forgets them when the place moves, if it was not kept."""
+        if self._api.encryption is not None:
+            self._api.encryption.take_keys(raw)
+
+    def _tell_of_encrypted_rooms(self) -> None:
+        rooms = self._directory.encrypted_rooms
+        if rooms > self._told_rooms and (advice := self.advice()) is not None:
+            self._told_rooms = rooms
+            facts = {"action": "room_encrypted", "platform": self.platform, "account": self.name}
+            logger.warning("%s", advice, extra=facts)
+
+    def advice(self) -> str | None:
+        """Return what should be set up so that the bot hears everything; None: it does."""
+        rooms = self._directory.encrypted_rooms
+        if not rooms or self._api.encryption is not None:
+            return None
+        return f"messages in {rooms} encrypted room{'s' * (rooms > 1)} cannot be read: {TO_ENCRYPT}"
 
     async def _begin_again(self, receiver: SyncReceiver, place: str, since: str) -> str:
         """Find a new place for one that the homeserver has lost, as after a restore from a backup."""
@@ -238,7 +291,7 @@ class HomeserverAdapter:
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
     ) -> str | None:
         """Send a message and return its id: that of its text, if it takes several events."""
-        room_id = self._room_for(target)
+        room_id = self._directory.room_of(target.chat_id)
         ids = [await self._show(room_id, one) for one in events_that_show(target, message, idempotency_key)]
         return ids[0] if ids else None
 
@@ -247,19 +300,19 @@ class HomeserverAdapter:
         if self._directory.is_taken_back(message_id):
             raise DeliveryRefusedError(self.platform, "the message that would be edited was deleted")
         content = content_that_edits(message_id, message)
-        path = api_path("rooms", self._room_for(target), "send", MESSAGE, uuid4().hex)
-        await self._call("PUT", path, content=content)
+        room_id = self._directory.room_of(target.chat_id)
+        await self._told(self._writer.write(room_id, uuid4().hex, content))
 
     async def typing(self, target: ReplyTarget) -> None:
         """Show for five seconds that an answer is being made."""
         if self.bot is not None:
-            path = api_path("rooms", self._room_for(target), "typing", self.bot.user_id)
+            path = api_path("rooms", self._directory.room_of(target.chat_id), "typing", self.bot.user_id)
             await self._call("PUT", path, content={"typing": True, "timeout": TYPING_MILLISECONDS})
 
     async def find(self, target: ReplyTarget, *, idempotency_key: str) -> str | None:
         """Look in the room for the message that was sent with that key; None: it was not sent as a whole."""
         key, first = key_hash(idempotency_key), None
-        path, token = api_path("rooms", self._room_for(target), "messages"), ""
+        path, token = api_path("rooms", self._directory.room_of(target.chat_id), "messages"), ""
         for _ in range(PAGES_TO_LOOK):
             query = {"dir": "b", "limit": str(PAGE), **({"from": token} if token else {})}
             page = msgspec.convert(await self._call("GET", path, query=query), MessagesPage)
@@ -284,37 +337,27 @@ class HomeserverAdapter:
                 f"{attachment.name or 'the file'} has {attachment.size} bytes, at most {most} are fetched"
             )
             raise InvalidInputError(problem)
-        try:
-            return await self._api.download(path, most=most)
-        except (MatrixApiError, HomeserverNotReachedError) as error:
-            raise self._failure(error) from error
-
-    def _room_for(self, target: ReplyTarget) -> str:
-        """Return the room into which a message goes; refuse to write plainly where people encrypt."""
-        room_id = self._directory.room_of(target.chat_id)
-        if self._directory.room(room_id).is_encrypted:
-            problem = "the room is encrypted, and this account cannot encrypt"
-            raise DeliveryRefusedError(self.platform, problem)
-        return room_id
+        content = await self._told(self._api.download(path, most=most))
+        if (key := key_in(attachment.url)) is None:
+            return content
+        if self._api.encryption is None:
+            problem = "the file is encrypted, and this account has no keys"
+            raise InvalidInputError(problem)
+        return await asyncio.to_thread(self._api.encryption.file_in_clear, content, key)
 
     async def _show(self, room_id: str, one: MatrixSend) -> str:
         content = one.content
         if one.file is not None:
-            try:
-                url = await self._api.upload(
-                    one.file.content, media_type=one.file.media_type, name=one.file.name
-                )
-            except (MatrixApiError, HomeserverNotReachedError) as error:
-                raise self._failure(error) from error
-            content = {**content, "url": url}
-        path = api_path("rooms", room_id, "send", MESSAGE, one.transaction)
-        sent = await self._call("PUT", path, content=content)
-        return str(sent["event_id"])
+            content = {**content, **await self._told(self._writer.upload(room_id, one.file))}
+        return await self._told(self._writer.write(room_id, one.transaction, content))
 
     async def _call(self, method: str, path: str, **given: Any) -> Any:
-        """Make a call, and raise what its failure means."""
+        return await self._told(self._api.call(method, path, **given))
+
+    async def _told(self, work: Awaitable[T]) -> T:
+        """Wait for calls, and raise what their failure means."""
         try:
-            return await self._api.call(method, path, **given)
+            return await work
         except (MatrixApiError, HomeserverNotReachedError) as error:
             raise self._failure(error) from error
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, cast
 from urllib.parse import quote
 
 from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.integrations.matrix.encryption import RoomEncryption
 
 CLIENT_API: Final = "/_matrix/client/v3"
 MEDIA_DOWNLOAD: Final = "/_matrix/client/v1/media/download"
@@ -18,6 +19,11 @@ MXC: Final = "mxc://"
 
 class MatrixApi(Protocol):
     """A client of the client-server API with the token of one account."""
+
+    @property
+    def encryption(self) -> RoomEncryption | None:
+        """The encryption with the keys of the client's device; None: it has none."""
+        ...
 
     async def call(
         self,
@@ -81,7 +87,7 @@ def api_path(*parts: str) -> str:
 
 def download_path(mxc: str) -> str:
     """Return the path of a file; refuse what is no address of one."""
-    server, _, media_id = mxc.removeprefix(MXC).partition("/")
+    server, _, media_id = mxc.removeprefix(MXC).partition("#")[0].partition("/")
     if not mxc.startswith(MXC) or not server or not media_id:
         problem = f"{mxc[:40]!r} is no file of Matrix"
         raise InvalidInputError(problem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, OrderedDict
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -14,9 +15,10 @@ from gateway_sessions.integrations.matrix.client_api import (
     MatrixApiError,
     api_path,
 )
-from gateway_sessions.integrations.matrix.events import related_id, seen_message
+from gateway_sessions.integrations.matrix.encryption import UnreadableEventError
+from gateway_sessions.integrations.matrix.events import ENCRYPTED, related_id, seen_message
 from gateway_sessions.integrations.matrix.objects import RoomEvent
-from gateway_sessions.integrations.matrix.rooms import KnownRoom, SeenMessage
+from gateway_sessions.integrations.matrix.rooms import ENCRYPTION, KnownRoom, SeenMessage
 
 UPGRADES: Final = "upgrades"
 """The name under which it is remembered which room is the upgrade of which conversation."""
@@ -95,8 +97,9 @@ class RoomDirectory:
         if event_id not in room.seen:
             try:
                 raw = await self._api.call("GET", api_path("rooms", room.id, "event", event_id))
-                message = seen_message(msgspec.convert(raw, RoomEvent))
-            except (MatrixApiError, msgspec.ValidationError) as error:
+                event = msgspec.convert(raw, RoomEvent)
+                message = seen_message(msgspec.convert(self.in_clear(room, event, raw), RoomEvent))
+            except (MatrixApiError, msgspec.ValidationError, UnreadableEventError) as error:
                 self._raise_what_passes(error, event_id)
                 return None
             self._failures.pop(event_id, None)
@@ -112,6 +115,36 @@ class RoomDirectory:
         fails_itself = error.status >= 500 and self._failures[question] < MOST_TRIES  # noqa: PLR2004 -- its statuses
         if error.status in (401, 429) or fails_itself:
             raise error
+
+    # Encryption
+
+    async def is_encrypted(self, room_id: str) -> bool:
+        """Return whether people encrypt in a room; what no sync has told yet is asked for."""
+        room = self.room(room_id)
+        if room.is_encrypted is None:
+            try:
+                await self._api.call("GET", api_path("rooms", room_id, "state", ENCRYPTION, ""))
+                room.is_encrypted = True
+            except MatrixApiError as error:
+                if error.status != 404:  # noqa: PLR2004 -- the room has no such state
+                    raise
+                room.is_encrypted = False
+        return room.is_encrypted
+
+    @property
+    def encrypted_rooms(self) -> int:
+        """The number of rooms in which people encrypt, as far as that was seen."""
+        return sum(room.is_encrypted is True for room in self._rooms.values())
+
+    def in_clear(self, room: KnownRoom, event: RoomEvent, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return an event as it was written; `UnreadableEventError` if this account cannot read it."""
+        if event.type != ENCRYPTED or not event.content:  # nothing is left of what was taken back
+            return raw
+        room.is_encrypted = True
+        if (encryption := self._api.encryption) is None:
+            problem = "it is encrypted, and this account has no keys"
+            raise UnreadableEventError(problem)
+        return encryption.in_clear(room.id, raw)
 
     # What is gone
 

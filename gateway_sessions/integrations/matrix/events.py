@@ -26,6 +26,7 @@ from gateway_sessions.core.queue.inbound import (
 )
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.matrix.client_api import MXC
+from gateway_sessions.integrations.matrix.encryption import UnreadableEventError, address_with_key
 from gateway_sessions.integrations.matrix.objects import MessageContent, RoomEvent
 from gateway_sessions.integrations.matrix.rooms import KnownRoom, SeenMessage
 
@@ -50,10 +51,6 @@ _NOT_FOR_BOTS: Final = frozenset({"m.notice", "m.server_notice", "m.key.verifica
 _REPLY_FALLBACK: Final = re.compile(r"> (?:\* )?<@[^\n]*\n(?:>[^\n]*\n)*\n?")
 """The quotation in front of an answer, which older clients write into the text."""
 _LINK: Final = re.compile(r"https?://matrix\.to/#/([^\"'?\s<>]+)")
-
-
-class UnreadableEventError(InvalidInputError):
-    """An event does not have the form that the specification describes."""
 
 
 class RoomTalk(StrEnum):
@@ -335,9 +332,9 @@ def _what_is_said(
 def _file(kind: AttachmentKind, content: Mapping[str, Any]) -> tuple[Attachment, ...]:
     told = content.get("info")
     info: Mapping[str, Any] = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
-    url, size = _text(content.get("url")), info.get("size")
-    if url is None or not url.startswith(MXC):
-        problem = "the file has no address, or is encrypted"
+    url, size = _text(content.get("url")) or address_with_key(content.get("file")), info.get("size")
+    if not url.startswith(MXC):
+        problem = "the file has no address"
         raise UnreadableEventError(problem)
     return (
         Attachment(

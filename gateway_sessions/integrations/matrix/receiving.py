@@ -15,7 +15,7 @@ import msgspec
 
 from gateway_sessions.adapters.protocol import Adapter, AdapterMemory, Submit
 from gateway_sessions.adapters.set_aside import put_aside
-from gateway_sessions.errors import InvalidInputError, StorageError
+from gateway_sessions.errors import DeliveryRefusedError, InvalidInputError, StorageError
 from gateway_sessions.integrations.matrix.client_api import (
     HomeserverNotReachedError,
     MatrixApi,
@@ -23,12 +23,10 @@ from gateway_sessions.integrations.matrix.client_api import (
     api_path,
 )
 from gateway_sessions.integrations.matrix.directory import RoomDirectory
+from gateway_sessions.integrations.matrix.encryption import MissingKeyError, UnreadableEventError
 from gateway_sessions.integrations.matrix.events import (
-    ENCRYPTED,
-    MESSAGE,
     REDACTION,
     RoomRules,
-    UnreadableEventError,
     read_event,
     related_id,
     seen_message,
@@ -51,6 +49,7 @@ from gateway_sessions.integrations.matrix.rooms import (
     room_event,
 )
 from gateway_sessions.integrations.matrix.sending import key_hash
+from gateway_sessions.integrations.matrix.writing import RoomWriter
 
 logger: Final = logging.getLogger(__name__)
 
@@ -64,11 +63,19 @@ MOST_TRIES: Final = 5
 """So often a gap is tried to be filled while the homeserver itself fails."""
 JOIN_SECONDS: Final = 20.0
 """To join a room of another server may take minutes; meanwhile, other rooms wait."""
+MOST_WAITING: Final = 100
+"""So many events wait for their keys; of more, the oldest are given up."""
 INVITES: Final = "invites"
+WAITING: Final = "waiting_for_keys"
 TOLD: Final = "told_of_encryption:"
+TOLD_OF_KEY: Final = "told_of_missing_key:"
 CANNOT_READ: Final = (
     "Messages in this room are encrypted, and I cannot read them. Please write to me in a room without "
     "encryption."
+)
+KEY_IS_MISSING: Final = (
+    "I cannot read a message in this room, because your device did not give me its key. Please write it "
+    "again. If that does not help, write /discardsession first, if your client knows that."
 )
 
 
@@ -99,18 +106,24 @@ class SyncReceiver:
         self._options = options
         self._rules = options.rules
         self._tries: Counter[str] = Counter()
+        self._writer = RoomWriter(api, directory)
         self._invited: dict[str, str] = {}
         """The rooms to join, each with a server that knows it; empty: the account's own does."""
+        self._waiting: dict[str, str] = {}
+        """The events that wait for their keys, each with its room and the session of the key."""
 
     async def recall(self) -> None:
-        """Recall the invitations that are still to be followed."""
+        """Recall the invitations that are still to be followed, and the events whose keys are missing."""
         self._invited = json.loads(await self._memory.get(INVITES) or "{}")
+        self._waiting = json.loads(await self._memory.get(WAITING) or "{}")
 
     async def take(self, submit: Submit | None, answer: SyncAnswer, since: str | None) -> None:
         """Take in all that a sync brought; without *submit*, learn only what the rooms are.
 
         If this fails, the same sync must be asked for again.
         """
+        if submit is not None:
+            await self._take_late(submit)
         failed: list[Exception] = []
 
         async def take_room(room_id: str, raw: object) -> None:
@@ -204,16 +217,23 @@ class SyncReceiver:
         if event.state_key is not None:
             await self._take_state(submit, room, event)
             return
+        try:
+            given = self._directory.in_clear(room, event, cast("dict[str, Any]", raw))
+        except UnreadableEventError as error:
+            if submit is not None and event.sender != self._rules.bot.user_id:
+                await self._keep_encrypted(room, event, raw, error)
+        else:
+            await self._take_said(submit, room, given)
+
+    async def _take_said(self, submit: Submit | None, room: KnownRoom, raw: Mapping[str, Any]) -> None:
+        """Take in what somebody has said, as everybody in the room can read it."""
+        event = msgspec.convert(raw, RoomEvent)
         if (message := seen_message(event)) is not None:
             room.remember(event.event_id, message)
         if event.type == REDACTION and (gone := related_id(event)) is not None:
             self._directory.take_back(gone)
-        if submit is None or event.sender == self._rules.bot.user_id:
-            return
-        if event.type == ENCRYPTED:
-            await self._take_encrypted(room, raw)
-        else:
-            await self._hand_over(submit, room, event, cast("dict[str, Any]", raw))
+        if submit is not None and event.sender != self._rules.bot.user_id:
+            await self._hand_over(submit, room, event, raw)
 
     async def _take_state(self, submit: Submit | None, room: KnownRoom, event: RoomEvent) -> None:
         room.apply(event)
@@ -236,19 +256,49 @@ class SyncReceiver:
         except InvalidInputError as error:
             await self._set_aside(raw, error)
 
-    async def _take_encrypted(self, room: KnownRoom, raw: object) -> None:
+    # What is encrypted
+
+    async def _keep_encrypted(
+        self, room: KnownRoom, event: RoomEvent, raw: object, error: UnreadableEventError
+    ) -> None:
         """Keep what cannot be read, and say so, once in a room."""
-        room.is_encrypted = True
-        await self._set_aside(raw, UnreadableEventError("it is encrypted"))
-        if await self._memory.get(TOLD + room.id) is not None:
+        await self._set_aside(raw, error)
+        if isinstance(error, MissingKeyError):
+            self._waiting[event.event_id] = f"{room.id} {error.session_id}"
+            for oldest in [*self._waiting][:-MOST_WAITING]:
+                del self._waiting[oldest]
+            await self._memory.put(WAITING, json.dumps(self._waiting))
+        has_keys = self._api.encryption is not None
+        told = (TOLD_OF_KEY if has_keys else TOLD) + room.id
+        if await self._memory.get(told) is not None:
             return
-        path = api_path("rooms", room.id, "send", MESSAGE, key_hash(TOLD + room.id))
+        write = self._writer.write if has_keys else self._writer.write_plainly
+        notice = {"msgtype": "m.notice", "body": KEY_IS_MISSING if has_keys else CANNOT_READ}
         try:
-            await self._api.call("PUT", path, content={"msgtype": "m.notice", "body": CANNOT_READ})
-        except (MatrixApiError, HomeserverNotReachedError, OSError, ValueError) as error:
-            self.log_facts("notice_not_shown", "people were not told that a room is encrypted", error)
+            await write(room.id, key_hash(told), notice)
+        except (
+            MatrixApiError, HomeserverNotReachedError, DeliveryRefusedError, OSError, ValueError,
+        ) as problem:  # fmt: skip
+            self.log_facts("notice_not_shown", "people were not told that a room is encrypted", problem)
         else:
-            await self._memory.put(TOLD + room.id, "1")
+            await self._memory.put(told, "1")
+
+    async def _take_late(self, submit: Submit) -> None:
+        """Take the events whose keys have come since."""
+        encryption = self._api.encryption
+        for event_id, place in [*self._waiting.items()]:
+            room_id, _, session_id = place.partition(" ")
+            if encryption is None or not encryption.knows(room_id, session_id):
+                continue
+            try:
+                raw = await self._api.call("GET", api_path("rooms", room_id, "event", event_id))
+                await self._take_event(submit, self._directory.room(room_id), raw)
+            except MatrixApiError as error:
+                if error.status in (401, 429) or error.status >= 500:  # noqa: PLR2004 -- these pass
+                    raise
+                self.log_facts("gap_not_filled", "a message whose key came late is gone", error)
+            self._waiting.pop(event_id, None)
+            await self._memory.put(WAITING, json.dumps(self._waiting))
 
     async def _set_aside(self, raw: object, error: Exception) -> None:
         if self._options.unreadable is not None:

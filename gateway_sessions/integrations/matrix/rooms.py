@@ -41,7 +41,8 @@ class KnownRoom:
     id: str
     name: str | None = None
     alias: str | None = None
-    is_encrypted: bool = False
+    is_encrypted: bool | None = None
+    """Whether people encrypt there; None: nobody has asked yet."""
     members: dict[str, str] | None = None
     """The names of the members by their ids; None: nobody has asked yet."""
     seen: OrderedDict[str, SeenMessage] = field(default_factory=OrderedDict[str, SeenMessage])
@@ -63,7 +64,7 @@ class KnownRoom:
                 self.name = _text_in(event.content, "name")
             case "m.room.canonical_alias":
                 self.alias = _text_in(event.content, "alias")
-            case "m.room.encryption":
+            case kind if kind == ENCRYPTION:
                 self.is_encrypted = True  # nobody can turn that off again
             case "m.room.member" if self.members is not None and event.state_key is not None:
                 if event.content.get("membership") == "join":

@@ -17,11 +17,14 @@ from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.text_length import LengthUnit
 from gateway_sessions.errors import DeliveryRefusedError
 from gateway_sessions.integrations.matrix.client_api import MXC
+from gateway_sessions.integrations.matrix.encryption import file_content, key_in
 
 LONGEST_TEXT: Final = 20_000
 """In bytes: an event of 64 KiB holds a text twice, plain and with markup, and what a server adds."""
 MOST_CONTENT_BYTES: Final = 60_000
 """The rest of the 65 535 bytes of an event is for what a server adds: ids, hashes and signatures."""
+MOST_MARKED_BYTES: Final = 44_000
+"""Encryption makes a content larger by a third, and markup is shown in all rooms alike."""
 LONGEST_PREVIEW: Final = 200
 """The characters of an edit that clients show that do not know edits."""
 SENT_AS: Final = "gateway_sessions.sent_as"
@@ -105,7 +108,7 @@ def text_content(message: OutboundMessage) -> dict[str, Any]:
     if message.markup is None:
         return plain
     marked = {**plain, "format": "org.matrix.custom.html", "formatted_body": message.markup}
-    return marked if size_of(marked) <= MOST_CONTENT_BYTES else plain
+    return marked if size_of(marked) <= MOST_MARKED_BYTES else plain
 
 
 def size_of(content: Mapping[str, Any]) -> int:
@@ -168,12 +171,20 @@ def _file_content(kind: str, attachment: Attachment, info: Mapping[str, Any]) ->
         "msgtype": kind,
         "body": name,
         "filename": name,
-        "url": attachment.url if attachment.url.startswith(MXC) else "",
+        **_place_of(attachment.url),
         "info": {member: value for member, value in told.items() if value is not None},
     }
     if attachment.kind is AttachmentKind.VOICE:
         content["org.matrix.msc3245.voice"] = {}
     return content
+
+
+def _place_of(url: str) -> dict[str, Any]:
+    """Return where a file is that is on the homeserver already."""
+    if not url.startswith(MXC):
+        return {}
+    key = key_in(url)
+    return {"url": url} if key is None else {"file": file_content(url, key)}
 
 
 def _file_of(url: str, kind: str, attachment: Attachment) -> MatrixFile:

@@ -1,6 +1,7 @@
 """A homeserver that behaves like those of Matrix, with its people, rules and faults.
 
 - ``custom_html``: The rules of `org.matrix.custom.html`, as the specification lists them for clients.
+- ``device_keys``: Keys of devices on a fake homeserver, and the messages that devices send each other.
 - ``endpoints``: Endpoints of the client-server API that a fake homeserver knows, with the rules for their
   parameters.
 - ``refusals``: Refusals in the words of a Matrix homeserver.

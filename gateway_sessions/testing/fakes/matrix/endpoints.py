@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
 from gateway_sessions.testing.fakes.matrix.custom_html import html_problems
+from gateway_sessions.testing.fakes.matrix.device_keys import DeviceKeys
 from gateway_sessions.testing.fakes.matrix.refusals import (
     MatrixRefusalError,
     bad_json,
@@ -56,6 +57,10 @@ _ROUTES: Final = [
         ("GET", r"/user/(?P<user>[^/]+)/account_data/(?P<type>[^/]+)", "account_data"),
         ("PUT", r"/user/(?P<user>[^/]+)/account_data/(?P<type>[^/]+)", "set_account_data"),
         ("POST", r"/user/(?P<user>[^/]+)/filter", "upload_filter"),
+        ("POST", r"/keys/upload", "keys_upload"),
+        ("POST", r"/keys/query", "keys_query"),
+        ("POST", r"/keys/claim", "keys_claim"),
+        ("PUT", r"/sendToDevice/(?P<type>[^/]+)/(?P<txn>.+)", "send_to_device"),
         ("GET", r"/media/download/(?P<server>[^/]+)/(?P<media>[^/]+)(?:/.*)?", "download"),
     )
 ] + [
@@ -129,6 +134,7 @@ class HomeserverEndpoints:
     )
 
     def __post_init__(self) -> None:
+        self.keys: DeviceKeys = DeviceKeys(self.rooms)
         self.table: dict[str, Callable[[HomeserverCall], Answer]] = {
             "whoami": self._whoami,
             "send": self._send,
@@ -151,6 +157,10 @@ class HomeserverEndpoints:
             "set_account_data": self._set_account_data,
             "upload_filter": self._upload_filter,
             "upload": self._upload,
+            "keys_upload": lambda call: self.keys.upload(call.user.user_id, call.device_id, call.content),
+            "keys_query": lambda call: self.keys.query(call.content),
+            "keys_claim": lambda call: self.keys.claim(call.content),
+            "send_to_device": self._send_to_device,
         }
 
     # Who
@@ -235,6 +245,10 @@ class HomeserverEndpoints:
     def _receipt(self, call: HomeserverCall) -> Answer:
         self._room(call).read_up_to[call.user.user_id] = str(call.parameters["event"])
         return {}
+
+    def _send_to_device(self, call: HomeserverCall) -> Answer:
+        transaction = (call.device_id, str(call.parameters["txn"]))
+        return self.keys.send(call.user.user_id, str(call.parameters["type"]), call.content, transaction)
 
     # What was said
 

@@ -210,8 +210,13 @@ class HomeserverRooms:
         """Show that somebody types, or no longer does."""
         with self._lock:
             (room.typing.add if typing else room.typing.discard)(user_id)
+            room.typing_changed_at = self.next_position()
+
+    def next_position(self) -> int:
+        """Return the position of something that happens now, in no room or beside the events of one."""
+        with self._lock:
             self.position += 1
-            room.typing_changed_at = self.position
+            return self.position
 
     def new_id(self) -> int:
         """Return a number that nothing else has."""

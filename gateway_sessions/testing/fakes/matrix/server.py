@@ -184,6 +184,12 @@ class FakeMatrix(FakePlatformServer):
             self.rooms.add(created, MESSAGE, sender.user_id, {"msgtype": "m.text", "body": text})
         return created.id
 
+    def logs_in(self, person: str, device: str) -> str:
+        """Let a person log in with a client library, and return the token for it."""
+        token = f"syt_{person}_{device}_{self.rooms.new_id()}"
+        self._devices[token] = (self.rooms.person(person), device)
+        return token
+
     def encrypts(self, person: str, *, room: str | None = None) -> None:
         """Let a person turn on encryption."""
         algorithm = {"algorithm": "m.megolm.v1.aes-sha2"}
@@ -409,12 +415,12 @@ class FakeMatrix(FakePlatformServer):
         with anyio.move_on_after(wait):
             while not request.full_state:
                 position = self.rooms.position
-                if position != looked_at and has_news(self.rooms, request):
+                if position != looked_at and has_news(self.rooms, self.endpoints.keys, request):
                     break
                 looked_at = position
                 await anyio.sleep(LOOK_SECONDS)
         self._sync_waits = False
-        answer = sync_answer(self.rooms, request)
+        answer = sync_answer(self.rooms, self.endpoints.keys, request)
         if is_bot:
             self.delivered_to = max(self.delivered_to, position_of(answer["next_batch"]) or 0)
         return answer

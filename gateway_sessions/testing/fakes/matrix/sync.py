@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gateway_sessions.testing.fakes.matrix.device_keys import DeviceKeys
 from gateway_sessions.testing.fakes.matrix.rooms import (
     MEMBER,
     HomeserverRooms,
@@ -37,13 +38,14 @@ def position_of(token: str | None) -> int | None:
     return int(token[1:])
 
 
-def has_news(rooms: HomeserverRooms, request: SyncRequest) -> bool:
+def has_news(rooms: HomeserverRooms, keys: DeviceKeys, request: SyncRequest) -> bool:
     """Return whether a sync would tell anything."""
-    answer = sync_answer(rooms, request)["rooms"]
-    return request.since is None or any(answer.values())
+    answer = sync_answer(rooms, keys, request)
+    told = (answer["rooms"], answer["to_device"], answer["device_lists"])
+    return request.since is None or any(any(one.values()) for one in told)
 
 
-def sync_answer(rooms: HomeserverRooms, request: SyncRequest) -> dict[str, Any]:
+def sync_answer(rooms: HomeserverRooms, keys: DeviceKeys, request: SyncRequest) -> dict[str, Any]:
     """Return the answer to a sync."""
     now = rooms.position
     found: dict[str, dict[str, Any]] = {"join": {}, "invite": {}, "leave": {}}
@@ -63,9 +65,7 @@ def sync_answer(rooms: HomeserverRooms, request: SyncRequest) -> dict[str, Any]:
         "rooms": found,
         "account_data": {"events": []},
         "presence": {"events": []},
-        "to_device": {"events": []},
-        "device_lists": {"changed": [], "left": []},
-        "device_one_time_keys_count": {"signed_curve25519": 0},
+        **keys.synced(request.user_id, request.device_id, request.since, now),
     }
 
 
