@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import uuid4
 
 import anyio
@@ -70,8 +70,8 @@ class NioEncryption:
         self._api = api
         self._ignore_unverified_devices = ignore_unverified_devices
         self._asks = anyio.Lock()
-        self._readers: dict[str, frozenset[tuple[str, str]]] = {}
-        """The devices that were given the present key of a room."""
+        self._readers: dict[str, frozenset[tuple[str, str, bool]]] = {}
+        """The devices in a room when its present key was made, and whether they could be given it."""
         self._taken: dict[str, Any] = {}
         """The messages to this device that the last sync brought, as far as they were for its keys."""
 
@@ -210,9 +210,8 @@ class NioEncryption:
         session_id = session_of(content)
         sender_key = self._sender_key(room_id, session_id)
         named = {"device_id": "", **content, "sender_key": sender_key or content.get("sender_key", "")}
-        event: object = MegolmEvent.from_dict(  # pyright: ignore[reportUnknownMemberType]
-            {**raw, "room_id": room_id, "content": named}
-        )
+        asked = {**raw, "room_id": room_id, "content": named}
+        event = cast("object", MegolmEvent.from_dict(asked))  # pyright: ignore[reportUnknownMemberType]
         if not isinstance(event, MegolmEvent):
             problem = "it has not the form of an encrypted event"
             raise UnreadableEventError(problem)
@@ -262,7 +261,7 @@ class NioEncryption:
             olm.users_for_key_query & {*members}
         ):
             await self._query(unknown)
-        if self._readers.get(room_id) != self._reachable(members):
+        if self._readers.get(room_id) != self._readers_among(members):
             olm.outbound_group_sessions.pop(room_id, None)
         if not olm.should_share_group_session(room_id):
             return
@@ -274,15 +273,14 @@ class NioEncryption:
         for _, messages in shares:
             await self._send_to_devices(ENCRYPTED, messages)
         olm.outbound_group_sessions[room_id].shared = True
-        self._readers[room_id] = self._reachable(members)
+        self._readers[room_id] = self._readers_among(members)
 
-    def _reachable(self, members: Iterable[str]) -> frozenset[tuple[str, str]]:
-        """Return the devices that can be given a key: those with which there is a session."""
+    def _readers_among(self, members: Iterable[str]) -> frozenset[tuple[str, str, bool]]:
+        """Return the devices of some people, and whether there is a session to give them keys."""
         return frozenset(
-            (user, device.id)
+            (user, device.id, self._olm.session_store.get(device.curve25519) is not None)
             for user in members
             for device in self._olm.device_store.active_user_devices(user)
-            if device.id != self._olm.device_id and self._olm.session_store.get(device.curve25519)
         )
 
     # Files

@@ -34,8 +34,8 @@ class DeviceKeys:
     )
     """The keys of devices, by the ids of their users and their own."""
     waiting: list[DeviceMessage] = field(default_factory=list[DeviceMessage])
-    holds_back: bool = False
-    """Whether messages to devices come later than what is said in rooms, as from a slow server."""
+    holds_back_from: str | None = None
+    """The user whose devices get their messages later than what is said in rooms, as from a slow server."""
     _one_time: dict[tuple[str, str], dict[str, Any]] = field(
         default_factory=dict[tuple[str, str], dict[str, Any]]
     )
@@ -85,15 +85,21 @@ class DeviceKeys:
                 event = {"type": kind, "sender": sender, "content": message}
                 for device_id in [*self.devices.get(user_id, {})] if named == ALL_DEVICES else [named]:
                     self._held_back.append((user_id, device_id, event))
-        if not self.holds_back:
-            self.release()
+        self._let_go()
         return {}
 
     def release(self) -> None:
-        """Let what was held back wait for its devices."""
+        """Hold nothing back any more."""
+        self.holds_back_from = None
+        self._let_go()
+
+    def _let_go(self) -> None:
         held, self._held_back = self._held_back, []
         for user_id, device_id, event in held:
-            self.waiting.append(DeviceMessage(self.rooms.next_position(), user_id, device_id, event))
+            if user_id == self.holds_back_from:
+                self._held_back.append((user_id, device_id, event))
+            else:
+                self.waiting.append(DeviceMessage(self.rooms.next_position(), user_id, device_id, event))
 
     def synced(self, user_id: str, device_id: str, since: int | None, now: int) -> dict[str, Any]:
         """Return what a sync tells a device of keys and messages; forget the messages that it has."""
