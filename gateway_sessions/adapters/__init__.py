@@ -15,6 +15,7 @@ from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.protocol import (
     Adapter,
     AdapterMemory,
+    AdvisingAdapter,
     CommandMenuAdapter,
     DraftingAdapter,
     FindingAdapter,
@@ -37,6 +38,7 @@ __all__ = [
     "Adapter",
     "AdapterCapabilities",
     "AdapterMemory",
+    "AdvisingAdapter",
     "Attachment",
     "AttachmentKind",
     "Button",

@@ -132,6 +132,15 @@ class DraftingAdapter(Protocol):
 
 
 @runtime_checkable
+class AdvisingAdapter(Protocol):
+    """An adapter that sees for itself what is not set up as it should be."""
+
+    def advice(self) -> str | None:
+        """Return in one sentence what does not work and what to do, once it is connected; None: nothing."""
+        ...
+
+
+@runtime_checkable
 class RememberingAdapter(Protocol):
     """An adapter that must know after a restart how far it has come."""
 

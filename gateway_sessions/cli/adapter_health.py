@@ -9,6 +9,7 @@ from typing import Final
 
 import anyio
 
+from gateway_sessions.adapters.protocol import AdvisingAdapter
 from gateway_sessions.config import Config
 from gateway_sessions.core.queue.inbound import InboundMessage, Receipt
 from gateway_sessions.errors import ConfigError, GatewaySessionsError
@@ -52,11 +53,11 @@ def _unchecked(what: str) -> Symptom:
 
 async def _check_connection(what: str, made: ConfiguredAdapter) -> Symptom:
     """Connect once; a message that comes meanwhile is not taken, so that the platform keeps it."""
-    problem: str | None = None
+    problem = advice = None
     try:
         with anyio.fail_after(TO_CONNECT):
             async with made.adapter.connect(_take_nothing):
-                pass
+                advice = made.adapter.advice() if isinstance(made.adapter, AdvisingAdapter) else None
     except TimeoutError:
         problem = f"did not answer within {TO_CONNECT:.0f} seconds"
     except Exception as error:  # noqa: BLE001 -- foreign code: whatever a library raises is the finding
@@ -64,7 +65,7 @@ async def _check_connection(what: str, made: ConfiguredAdapter) -> Symptom:
     finally:
         await made.settings.aclose()
     if problem is None:
-        return Symptom(what, Health.GOOD, "connects")
+        return Symptom(what, Health.GOOD if advice is None else Health.WARNING, "connects", advice)
     return Symptom(
         what, Health.BAD, problem, "see whether its token is right, and whether the platform is up"
     )

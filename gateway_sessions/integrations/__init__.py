@@ -12,6 +12,7 @@
 - ``matrix``: Matrix, through a library that a bot is made with.
 - ``matrix_from_settings``: The adapter for Matrix that a configuration asks for, with a client of matrix-nio.
 - ``matrix_nio``: `MatrixAdapter`: the door for bots that are made with matrix-nio.
+- ``matrix_nio_encryption``: `NioEncryption`: encrypted rooms with the keys that a client of matrix-nio keeps.
 - ``mattermost``: Mattermost, by its REST API: no library of it is needed.
 - ``python_telegram_bot``: `PtbAdapter`: the door for bots that are made with python-telegram-bot.
 - ``registry``: The registry of adapters: which function makes the adapter of a platform from its settings.

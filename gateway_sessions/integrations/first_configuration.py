@@ -59,6 +59,9 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
             (
                 "groups: all    # in rooms of several people, answer everything",
                 "join_invites: true    # join each room that somebody invites the bot to",
+                "device: ${MATRIX_DEVICE}    # with these three, it reads encrypted rooms: the login told it",
+                "encryption_store: matrix-keys    # a folder, in that of the store",
+                "encryption_key: ${MATRIX_ENCRYPTION_KEY}    # a passphrase of your choice",
             ),
         ),
         "mattermost": PlatformKeys(

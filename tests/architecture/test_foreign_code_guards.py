@@ -31,6 +31,11 @@ GUARDS: dict[tuple[str, str], str] = {
         "SyncReceiver._is_wanted",
     ): "logged; nobody's invitation is followed",
     ("integrations/matrix_nio.py", "NioApi.hand_on"): "logged; the gateway has what the sync brought",
+    ("integrations/matrix_nio.py", "logged_in_client"): "raised again, as what is wrong with the keys",
+    (
+        "integrations/matrix_nio_encryption.py",
+        "NioEncryption._opened_message",
+    ): "logged; the next message may be a key",
     ("cli/adapter_health.py", "_check_connection"): "told, as what is wrong with the adapter",
     ("integrations/registry.py", "_factory_of_package"): "raised again as what is wrong with the package",
     ("integrations/discord/receiving.py", "DiscordReceiver._work_off"): "logged; the same is done again",

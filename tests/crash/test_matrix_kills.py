@@ -13,7 +13,7 @@ import pytest
 
 from gateway_sessions.testing.fakes.matrix import FakeMatrix
 from tests.crash.kill_sweep import CHATS, NONE_FOUND, KillSweep, SweptPlatform
-from tests.matrix_person import person
+from tests.integration.platforms.matrix.person import person
 
 
 def sweep_of(fake: FakeMatrix, home: Path, draw: random.Random) -> KillSweep:
@@ -67,7 +67,8 @@ async def encrypted_sweep(fake: FakeMatrix, home: Path, draw: random.Random) -> 
             sends="send",
             reads=("sync", "joined_members", "keys_query", "keys_claim", "send_to_device"),
         )
-        program = ("tests.crash.encrypted_matrix_bot", fake.url, fake.bot.user_id, fake.token, str(home))
+        bot = fake.bot.user_id
+        program = ("tests.crash.matrix_bot", fake.url, bot, fake.token, str(home), "encrypted")
         yield KillSweep(platform, draw, *program)
         assert [one.unreadable for one in people.values()] == [[]] * CHATS
 

@@ -93,7 +93,7 @@ def test_every_extra_that_a_page_names_exists():
     named = {
         extra
         for path in PAGES
-        for extra in re.findall(r"gateway[-_]sessions\[(\w+)\]", path.read_text("utf-8"))
+        for extra in re.findall(r"gateway[-_]sessions\[([\w-]+)\]", path.read_text("utf-8"))
     }
     assert named == set(known)
 

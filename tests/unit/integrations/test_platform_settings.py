@@ -59,7 +59,13 @@ MORE: dict[str, dict[str, Any]] = {
         "api_url": "http://x",
         "data_url": "http://x",
     },
-    "matrix": {"groups": "all", "device": "BOT", "join_invites": True},
+    "matrix": {
+        "groups": "all",
+        "device": "BOT",
+        "join_invites": True,
+        "encryption_store": "keys",
+        "encryption_key": "a passphrase",
+    },
     "slack": {
         "channels": "all",
         "threads": "nowhere",
@@ -201,6 +207,9 @@ def test_a_missing_library_is_told_with_the_command_that_installs_it(platform: s
         ("matrix", {"homeserver": "matrix.example"}, "must be an address, such as https://matrix.org"),
         ("matrix", {"user": "bot"}, "must be a whole name, such as @bot:matrix.org"),
         ("matrix", {"groups": "mentions"}, "must be one of mention, all (did you mean 'mention'?)"),
+        ("matrix", {"encryption_store": "k", "device": "D"}, "needs encryption_key as well"),
+        ("matrix", {"encryption_key": SECRET}, "needs encryption_key as well, and the other way round"),
+        ("matrix", {"encryption_store": "k", "encryption_key": SECRET}, "device: must be the device of the"),
         ("slack", {"signing_secret": SECRET}, "and not both of them"),
         ("slack", {"app_token": SECRET}, "which begins with xapp-"),
         ("slack", {"token": f"xapp-{SECRET}"}, "which begins with xoxb-"),
@@ -217,6 +226,15 @@ def test_a_missing_library_is_told_with_the_command_that_installs_it(platform: s
 def test_a_value_that_cannot_be_is_one_sentence(platform: str, wrong: dict[str, Any], told: str):
     (problem,) = problems(platform, **{**KEYS[platform], **wrong})
     assert told in problem
+
+
+def test_encryption_without_its_libraries_is_told_with_the_command_that_installs_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr("gateway_sessions.integrations.matrix_nio.ENCRYPTION_ENABLED", False)
+    keys = {**KEYS["matrix"], "device": "D", "encryption_store": str(tmp_path), "encryption_key": SECRET}
+    (problem,) = problems("matrix", **keys)
+    assert problem.endswith("pip install 'gateway-sessions[matrix-encrypted]'")
 
 
 @pytest.mark.parametrize("platform", KEYS)

@@ -7,6 +7,7 @@ import stat
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import nio
@@ -22,6 +23,8 @@ from gateway_sessions.adapters import (
     ProcessMemory,
     ReplyTarget,
 )
+from gateway_sessions.cli.adapter_health import examine_adapters
+from gateway_sessions.config.kinds import AdapterConfig
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,
@@ -29,13 +32,14 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
 )
 from gateway_sessions.integrations.matrix_nio import DeviceStore, MatrixAdapter, logged_in_client
+from gateway_sessions.runtime.operator.health import Health
 from gateway_sessions.testing.contract.adapter import Inbox
 from gateway_sessions.testing.fakes.faults import CutConnection, ServerFault
 from gateway_sessions.testing.fakes.matrix import FakeMatrix
 from gateway_sessions.testing.fakes.matrix.endpoints import MediaFile
 from tests.integration.gateway.gateway_harness import QUICK
+from tests.integration.platforms.matrix.person import person
 from tests.integration.platforms.test_matrix import ann, echo
-from tests.matrix_person import person
 
 pytestmark = pytest.mark.usefixtures("blocking_allowed")
 
@@ -395,6 +399,17 @@ async def test_callbacks_see_what_was_encrypted(fake: FakeMatrix, tmp_path: Path
 
 
 # Without keys
+
+
+async def test_doctor_says_what_to_set_up(fake: FakeMatrix):
+    settings = {"homeserver": fake.url, "user": fake.bot.user_id, "access_token": fake.token}
+    config = AdapterConfig(platform="matrix", settings=MappingProxyType(settings))
+    for health in (Health.GOOD, Health.WARNING):
+        (found,) = [one async for one in examine_adapters([config], None, online=True)]
+        assert (found.told, found.health) == ("connects", health)
+        fake.encrypts("ann")
+    assert found.what_next is not None
+    assert "messages in 1 encrypted room cannot be read: pip install" in found.what_next
 
 
 async def test_a_bot_without_keys_says_what_to_set_up(
