@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 import stat
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import nio
@@ -24,7 +24,7 @@ from gateway_sessions.adapters import (
     ReplyTarget,
 )
 from gateway_sessions.cli.adapter_health import examine_adapters
-from gateway_sessions.config.kinds import AdapterConfig
+from gateway_sessions.config import load_config
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,
@@ -401,11 +401,13 @@ async def test_callbacks_see_what_was_encrypted(fake: FakeMatrix, tmp_path: Path
 # Without keys
 
 
-async def test_doctor_says_what_to_set_up(fake: FakeMatrix):
-    settings = {"homeserver": fake.url, "user": fake.bot.user_id, "access_token": fake.token}
-    config = AdapterConfig(platform="matrix", settings=MappingProxyType(settings))
+async def test_doctor_says_what_to_set_up(fake: FakeMatrix, tmp_path: Path):
+    account = {"homeserver": fake.url, "user": fake.bot.user_id, "access_token": fake.token}
+    file = tmp_path / "config.yaml"
+    file.write_text(json.dumps({"serve": {"adapters": [{"platform": "matrix", **account}]}}))
+    config = load_config(file)
     for health in (Health.GOOD, Health.WARNING):
-        (found,) = [one async for one in examine_adapters([config], None, online=True)]
+        (found,) = [one async for one in examine_adapters(config, None, online=True)]
         assert (found.told, found.health) == ("connects", health)
         fake.encrypts("ann")
     assert found.what_next is not None
