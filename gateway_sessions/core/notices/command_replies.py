@@ -79,6 +79,11 @@ def undone_answer(turns: int, first_text: str) -> Notice:
     return Notice("undone", text, turns=turns, first_text=shown_part(first_text))
 
 
+def invalid_turn_count(most: int) -> Notice:
+    """Return the answer to /undo with what is no number of turns."""
+    return Notice("invalid_turn_count", f"Give a number of turns from 1 to {most}.", most=most)
+
+
 def compressed_answer(*, messages: int, before: int, original_id: str) -> Notice:
     """Return the answer to /compress when it is done."""
     return Notice(

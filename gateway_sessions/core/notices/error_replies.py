@@ -39,8 +39,7 @@ def error_reply(error: GatewaySessionsError) -> Notice:
             text = f"The title must have 1 to {error.limit} characters, and that one has {error.length}."
             return Notice("invalid_title", text, most=error.limit, length=error.length)
         case InvalidInputError():
-            problem = _as_sentence(str(error))
-            return Notice("invalid_argument", problem, problem=problem)
+            return Notice("invalid_argument", _as_sentence(str(error)), error=type(error).__name__)
         case _:
             return _plain_reply(error)
 
@@ -60,8 +59,8 @@ def _plain_reply(error: GatewaySessionsError) -> Notice:
     plain = next((notice for kind, notice in _PLAIN.items() if isinstance(error, kind)), None)
     if plain is not None:
         return plain
-    problem = _as_sentence(str(error))
-    return Notice("command_error", f"That did not work: {problem}", problem=problem)
+    text = f"That did not work: {_as_sentence(str(error))}"
+    return Notice("command_error", text, error=type(error).__name__)
 
 
 _PLAIN: Final[Mapping[type[GatewaySessionsError], Notice]] = MappingProxyType(

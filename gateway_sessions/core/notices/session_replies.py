@@ -145,6 +145,12 @@ def model_shown(model: str | None) -> Notice:
     return Notice("model", f"The model here is {model or 'the default one'}.", model=model)
 
 
+def invalid_model(most: int) -> Notice:
+    """Return the answer to /model with what names no model."""
+    text = f"Give the name of a model: one word of up to {most} characters, or default."
+    return Notice("invalid_model", text, most=most)
+
+
 def model_set(model: str | None) -> Notice:
     """Return the answer to /model and a name; None is the default model."""
     which = "the default model" if model is None else f"the model {model}"

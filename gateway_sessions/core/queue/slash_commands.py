@@ -24,6 +24,8 @@ from gateway_sessions.errors import InvalidInputError
 
 MOST_TURNS: Final = 100
 """The number of turns that one `/undo` may take back: a larger number is more likely a typing error."""
+DEFAULT_MODEL: Final = "default"
+"""The name by which people ask for the model of the configuration."""
 MAX_MODEL: Final = 200
 """The longest name of a model, in characters."""
 MAX_SHOWN: Final = 80
@@ -113,26 +115,23 @@ def strip_brackets(text: str) -> str:
     return stripped
 
 
-def parse_turn_count(arguments: str) -> int:
-    """Return the number of turns to take back: 1 without an argument."""
+def parse_turn_count(arguments: str) -> int | None:
+    """Return the number of turns to take back: 1 without an argument; None for what is no such number."""
     number = strip_brackets(arguments)
     if not number:
         return 1
     if number.isascii() and number.isdigit() and 1 <= int(number[:9]) <= MOST_TURNS:
         return int(number)
-    problem = f"give a number of turns from 1 to {MOST_TURNS}"
-    raise InvalidInputError(problem)
+    return None
 
 
 def parse_model_name(arguments: str) -> str | None:
-    """Return the name of the model that a person asks for; None for the default model."""
+    """Return the model that a person asks for, `DEFAULT_MODEL` among them; None for what names no model."""
     name = strip_brackets(arguments)
-    if name.lower() in ("default", "none", "auto"):
-        return None
-    if not name or name != normalize_title(name) or " " in name or len(name) > MAX_MODEL:
-        problem = f"give the name of a model: one word of up to {MAX_MODEL} characters, or default"
-        raise InvalidInputError(problem)
-    return name
+    if name.lower() in (DEFAULT_MODEL, "none", "auto"):
+        return DEFAULT_MODEL
+    is_name = bool(name) and name == normalize_title(name) and " " not in name and len(name) <= MAX_MODEL
+    return name if is_name else None
 
 
 def texts_and_attachments_in(rows: Iterable[Message]) -> tuple[str, tuple[Attachment, ...]]:

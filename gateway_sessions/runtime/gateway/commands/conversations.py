@@ -15,6 +15,7 @@ from gateway_sessions.core.notices.session_replies import (
     already_here,
     branched,
     conversation_begins,
+    invalid_model,
     model_set,
     model_shown,
     new_conversation,
@@ -24,7 +25,12 @@ from gateway_sessions.core.notices.session_replies import (
     title_set,
     title_shown,
 )
-from gateway_sessions.core.queue.slash_commands import parse_model_name, strip_brackets
+from gateway_sessions.core.queue.slash_commands import (
+    DEFAULT_MODEL,
+    MAX_MODEL,
+    parse_model_name,
+    strip_brackets,
+)
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.record import SessionSummary
 from gateway_sessions.core.sessions.titles import clean_title
@@ -212,9 +218,12 @@ async def _set_or_show_model(call: CommandCall) -> str:
         chosen = ((call.entry.model_override if call.entry is not None else None) or {}).get("model")
         return model_shown(chosen)
     name = parse_model_name(call.arguments)
+    if name is None:
+        return invalid_model(MAX_MODEL)
+    chosen = None if name == DEFAULT_MODEL else name
     entry = await current_or_new_session(call)
-    await call.store.set_model_override(entry.session_key, {"model": name} if name is not None else None)
-    return model_set(name)
+    await call.store.set_model_override(entry.session_key, None if chosen is None else {"model": chosen})
+    return model_set(chosen)
 
 
 COMMANDS: Final = (

@@ -9,6 +9,7 @@ from gateway_sessions.core.notices.command_replies import (
     NOTHING_TO_RETRY,
     RETRIED_LATER,
     Situation,
+    invalid_turn_count,
     queue_cleared_answer,
     queue_list,
     status_answer,
@@ -18,6 +19,7 @@ from gateway_sessions.core.notices.command_replies import (
 )
 from gateway_sessions.core.queue.inbound import Rejected
 from gateway_sessions.core.queue.slash_commands import (
+    MOST_TURNS,
     QueueAction,
     QueueRequest,
     message_to_queue,
@@ -35,7 +37,10 @@ from gateway_sessions.storage.transactions.queue.undo_and_retry import UndoneTur
 
 
 async def _undo_turns(call: CommandCall) -> str:
-    taken = await _take_back_turns(call, parse_turn_count(call.arguments))
+    turns = parse_turn_count(call.arguments)
+    if turns is None:
+        return invalid_turn_count(MOST_TURNS)
+    taken = await _take_back_turns(call, turns)
     if taken is None:
         raise NothingToUndoError(call.session_key, "nothing was said yet")
     text, _ = texts_and_attachments_in(taken.said)

@@ -151,6 +151,7 @@ def of_commands() -> list[Notice]:
         commands.stop_answer(running=True, cancelled=1),
         commands.NOTHING_TO_RETRY,
         commands.RETRIED_LATER,
+        commands.invalid_turn_count(100),
         commands.undone_answer(1, "who are you?"),
         commands.undone_answer(2, "two\nlines " + "x" * 500),
         commands.NO_COMPRESSOR,
@@ -240,6 +241,7 @@ def of_sessions() -> list[Notice]:
         sessions.model_shown(None),
         sessions.model_set("gpt"),
         sessions.model_set(None),
+        sessions.invalid_model(200),
     ]
 
 
@@ -250,12 +252,12 @@ def of_errors() -> list[Notice]:
         SessionNotFoundError("Oslo"),
         TitleTakenError("Rome", "s1"),
         InvalidTitleError(101, 100),
-        InvalidInputError("give a number of turns from 1 to 100"),
+        InvalidInputError("an hour has 60 minutes"),
         SessionBusyError("agent:main", "s1"),
         NothingToUndoError("agent:main", "why"),
         SessionEndedError("s1", "idle"),
         StorageError("/state.db", "is locked"),
-        GatewaySessionsError("it is raining"),
+        GatewaySessionsError("nobody knows you yet"),
     ]
     return [error_reply(error) for error in errors]
 
@@ -478,6 +480,11 @@ def ambiguous(given: Given) -> str:
     return "\n".join([f"{quoted(given['wanted'])} could be any of these; give the whole id:", *lines])
 
 
+ERRORS: Final = {
+    "InvalidInputError": "An hour has 60 minutes.",
+    "GatewaySessionsError": "Nobody knows you yet.",
+}
+"""By the names of errors, words of a program for them."""
 WORDS: Final[Mapping[str, Callable[[Given], str]]] = {
     "queued": queued,
     "stopping": stopping("Stopping what I was doing", ", and turning to this."),
@@ -531,8 +538,12 @@ WORDS: Final[Mapping[str, Callable[[Given], str]]] = {
     "invalid_title": lambda given: (
         f"The title must have 1 to {given['most']} characters, and that one has {given['length']}."
     ),
-    "invalid_argument": lambda given: given["problem"],
-    "command_error": lambda given: f"That did not work: {given['problem']}",
+    "invalid_turn_count": lambda given: f"Give a number of turns from 1 to {given['most']}.",
+    "invalid_model": lambda given: (
+        f"Give the name of a model: one word of up to {given['most']} characters, or default."
+    ),
+    "invalid_argument": lambda given: ERRORS[given["error"]],
+    "command_error": lambda given: f"That did not work: {ERRORS[given['error']]}",
 }
 """By code, our words made of arguments; all other notices have no arguments."""
 CONSTANT: Final = {one.code: plain(one.code, one) for one in every_notice() if one.code not in WORDS}

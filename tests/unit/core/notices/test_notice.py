@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gateway_sessions
 from gateway_sessions import InvalidInputError
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
 from gateway_sessions.core.delivery.message_parts import cut_to_fit, split_message
@@ -24,6 +28,12 @@ from gateway_sessions.core.queue.inbound import RejectReason
 from gateway_sessions.core.storable_text import record_as_json
 from tests.unit.core.notices.every_notice import every_notice, words_of
 
+PACKAGE = Path(gateway_sessions.__file__).parent
+OF_PEOPLE = {
+    *("title", "text", "first_text", "preview", "wanted", "user_name"),  # what people wrote
+    *("doing", "model", "zone"),  # what a program or its configuration says
+    *("summary", "usage"),  # what a command declares; its name stands beside it, for other words
+}
 EVERY = every_notice()
 CODES = sorted({one.code for one in EVERY})
 JSON = st.recursive(
@@ -46,6 +56,32 @@ def stored(notice: str) -> OutboundMessage:
 def test_the_words_can_be_made_of_the_code_and_the_arguments(code: str):
     for notice in (one for one in EVERY if one.code == code):
         assert words_of(notice) == notice
+
+
+def test_every_code_of_the_package_is_among_them():
+    source = "".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
+    made = set(re.findall(r"\bNotice\(\s*\"([a-z_]+)\"", source))
+    assert made <= set(CODES)
+
+
+def test_no_argument_is_a_sentence_of_ours():
+    found = {
+        (notice.code, name, text)
+        for notice in EVERY
+        for name, text in texts_in(notice.arguments)
+        if name not in OF_PEOPLE and len(text.split()) > 1
+    }
+    assert found == set(), "only a text of people may have more than one word"
+
+
+def texts_in(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield all texts of arguments, each with the name of the member that it is."""
+    for name, value in arguments.items():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, dict):
+                yield from texts_in(one)
+            elif isinstance(one, str):
+                yield name, one
 
 
 def test_code_words_and_arguments_survive_storing():

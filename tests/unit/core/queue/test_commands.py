@@ -128,19 +128,18 @@ class TestArguments:
 
     @pytest.mark.parametrize("text", ["0", "-1", "101", "all", "1.5", "²", "9" * 30])
     def test_no_other_number_of_turns_is_taken(self, text: str):
-        with pytest.raises(InvalidInputError, match="from 1 to 100"):
-            parse_turn_count(text)
+        assert parse_turn_count(text) is None
 
     @pytest.mark.parametrize(
-        ("text", "name"), [("gpt-x", "gpt-x"), ('"a/b:c"', "a/b:c"), ("default", None), ("<Default>", None)]
+        ("text", "name"),
+        [("gpt-x", "gpt-x"), ('"a/b:c"', "a/b:c"), ("None", "default"), ("<Default>", "default")],
     )
-    def test_a_model_is_one_word(self, text: str, name: str | None):
+    def test_a_model_is_one_word(self, text: str, name: str):
         assert parse_model_name(text) == name
 
     @pytest.mark.parametrize("text", ["two words", "''", "x" * 201, "a\u200bb", "a\nb"])
     def test_nothing_else_is_a_model(self, text: str):
-        with pytest.raises(InvalidInputError, match="one word"):
-            parse_model_name(text)
+        assert parse_model_name(text) is None
 
 
 class TestWhatWasSaid:
