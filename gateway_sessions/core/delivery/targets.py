@@ -5,7 +5,7 @@ A session's prompt names them: `origin`, the platforms with a home channel, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from gateway_sessions.core.identity.keys import decode_part
@@ -40,10 +40,16 @@ def parse_target(name: str) -> TargetName:
     return TargetName(platform, decode_part(chat), decode_part(thread) or None)
 
 
-def addressable(platforms: Iterable[str], homes: Iterable[str], *, in_turn: bool) -> tuple[str, ...]:
-    """Return the names that can be addressed, in the words of a prompt."""
+def addressable(
+    platforms: Iterable[str], homes: Iterable[str], *, in_turn: bool, ambiguous: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the names that can be addressed, in the words of a prompt.
+
+    Chats of *ambiguous* platforms cannot be named: several accounts may mean them.
+    """
     connected = sorted(set(platforms))
     named = [home for home in sorted(set(homes)) if home in connected]
-    chats = [f"{platform}:<chat_id>" for platform in connected if platform != Platform.LOCAL]
+    without_chats = {Platform.LOCAL, *ambiguous}
+    chats = [f"{platform}:<chat_id>" for platform in connected if platform not in without_chats]
     local = [str(Platform.LOCAL)] if Platform.LOCAL in connected and Platform.LOCAL not in named else []
     return (*([ORIGIN] if in_turn else []), *named, *local, *chats)

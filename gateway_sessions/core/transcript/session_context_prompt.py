@@ -309,14 +309,18 @@ def _delivery_lines(context: SessionContext) -> list[str]:
     origin = (
         "this terminal" if source.platform == Platform.LOCAL else f"back to this chat ({quote_as_json(chat)})"
     )
+    # Whatever is named here, `Gateway.say` reaches.
+    has_terminal = (
+        Platform.LOCAL in context.connected_platforms and Platform.LOCAL not in context.home_channels
+    )
     return [
         "**Delivery Options** (targets for scheduled work):",
         f'- `"origin"`: {origin}',
-        '- `"local"`: a file on the machine running this agent',
         *(
-            f"- `{quote_as_json(home.platform)}`: the home channel {quote_as_json(home.name)}"
-            for home in context.home_channels.values()
+            f"- `{quote_as_json(platform)}`: the home channel {quote_as_json(home.name)}"
+            for platform, home in context.home_channels.items()
         ),
+        *(['- `"local"`: the terminal of the machine running this agent'] if has_terminal else []),
     ]
 
 

@@ -25,6 +25,7 @@ from gateway_sessions.core.delivery.schedules import (
 from gateway_sessions.core.delivery.targets import ORIGIN, TargetName, addressable, parse_target
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.instants import as_utc
+from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.errors import InvalidInputError, NoTurnError, UnknownTargetError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.protocol import current_turn
@@ -114,20 +115,23 @@ class Targets:
 
     async def _place_named(self, name: str) -> Place:
         if name.strip().lower() == ORIGIN:
-            try:
-                asked = current_turn().messages[-1]
-            except NoTurnError:
-                raise self._unknown(name, "no turn runs here that came from anywhere") from None
+            asked = _asking_message()
+            if asked is None:
+                raise self._unknown(name, "no turn runs here that came from anywhere")
             target = msgspec.structs.replace(ReplyTarget.answering(asked), reply_to=None)
             return await self._place_of(asked.source, target)
         return await self._place_of_chat(self._target_named(name, parse_target(name)))
 
     def _target_named(self, name: str, parts: TargetName) -> ReplyTarget:
         platform, chat_id, thread_id = parts
-        account = self._account_of(name, platform)
+        accounts = self._accounts_of(name, platform)
+        account, home = accounts[0], self._homes.get(platform)
         if chat_id:
+            if len(accounts) > 1:
+                listed = ", ".join(sorted(accounts))
+                problem = f"{platform} has several accounts ({listed}): give a ReplyTarget with one"
+                raise self._unknown(name, problem)
             return ReplyTarget(platform=platform, account=account, chat_id=chat_id, thread_id=thread_id)
-        home = self._homes.get(platform)
         if home is not None:
             return ReplyTarget(
                 platform=platform, account=account, chat_id=home.chat_id, thread_id=home.thread_id
@@ -136,19 +140,15 @@ class Targets:
             return ReplyTarget(platform=platform, account=account)  # a terminal is one place
         raise self._unknown(name, f"{platform} has no home channel")
 
-    def _account_of(self, name: str, platform: str) -> str:
-        """Return the account for a platform: the one without a name, else the only one."""
-        accounts = sorted(account for known, account in self._accounts if known == platform)
-        if "" in accounts:
-            return ""
+    def _accounts_of(self, name: str, platform: str) -> list[str]:
+        """Return the account that speaks on a platform; several, the first one first, if any of them may."""
+        accounts = [account for known, account in self._accounts if known == platform]
         if not accounts:
             raise self._unknown(name, f"no adapter of this gateway serves {platform or 'that'}")
-        if len(accounts) > 1:
-            listed = ", ".join(accounts)
-            raise self._unknown(
-                name, f"{platform} has several accounts ({listed}): give a ReplyTarget with one"
-            )
-        return accounts[0]
+        asked = _asking_message()
+        if asked is not None and asked.source.platform == platform and asked.source.account in accounts:
+            return [asked.source.account]
+        return [""] if "" in accounts else accounts
 
     async def _place_of(self, source: SessionSource, target: ReplyTarget) -> Place:
         session_key, owner = await self._queue.routing.lane_of(source)
@@ -179,14 +179,23 @@ class Targets:
         return await self._place_of(sources[0], target)
 
     def _unknown(self, target: Target, problem: str) -> UnknownTargetError:
-        try:
-            current_turn()
-            in_turn = True
-        except NoTurnError:
-            in_turn = False
-        known = addressable((platform for platform, _ in self._accounts), self._homes, in_turn=in_turn)
+        asked = _asking_message()
+        platforms = [platform for platform, _ in self._accounts]
+        settled = {platform for platform, account in self._accounts if not account}
+        if asked is not None:
+            settled.add(asked.source.platform)
+        ambiguous = {one for one in platforms if platforms.count(one) > 1} - settled
+        known = addressable(platforms, self._homes, in_turn=asked is not None, ambiguous=ambiguous)
         shown = target if isinstance(target, str) else _account_name(target)
         return UnknownTargetError(shown, known, problem)
+
+
+def _asking_message() -> InboundMessage | None:
+    """Return the last message of the turn that runs here; None outside of turns."""
+    try:
+        return current_turn().messages[-1]
+    except NoTurnError:
+        return None
 
 
 class Speaker:

@@ -152,9 +152,9 @@ class TestThePrompt:
             "\n"
             "**Delivery Options** (targets for scheduled work):\n"
             '- `"origin"`: back to this chat ("Team")\n'
-            '- `"local"`: a file on the machine running this agent\n'
             '- `"discord"`: the home channel "General"\n'
             '- `"telegram"`: the home channel "Family"\n'
+            '- `"local"`: the terminal of the machine running this agent\n'
             "\n"
             'Name any other chat as `"platform:chat_id"`, and only with an id that the user gave you.'
         )
