@@ -13,8 +13,9 @@ import re
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Final, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
@@ -127,7 +128,11 @@ def _headers_to_send(headers: Mapping[str, str], body: bytes) -> list[tuple[byte
 # A server
 
 MAX_CONNECTIONS: Final = 64
-"""The most requests at a time. Each may hold a body in memory: 64 of 1 MiB are 64 MiB."""
+"""The most requests at a time."""
+LARGE_BODY: Final = 256 << 10
+"""The bytes of a body from which on it needs one of few places: nobody has proven yet who sends it."""
+LARGE_BODIES: Final = 4
+"""The most larger bodies at a time; others wait. With 3 MiB each, all requests hold at most 28 MiB."""
 BACKLOG: Final = 128
 """The connections that the system keeps until there is room: twice as many, for a short burst."""
 ARRIVAL_SECONDS: Final = 10.0
@@ -150,12 +155,18 @@ class ServerExchange:
         self._protocol = _new_protocol(h11.SERVER)
         self._is_head = False
 
-    async def receive(self) -> Request:
-        """Return the request; `HttpError` if it is refused, `EOFError` if the client has left too early."""
+    async def receive(self, before_large_body: Callable[[], Awaitable[object]] | None = None) -> Request:
+        """Return the request; `HttpError` if it is refused, `EOFError` if the client has left too early.
+
+        *before_large_body* is awaited before a body of more than `LARGE_BODY` bytes is read.
+        """
         try:
             head = await self._receive_head()
             self._is_head = head.method == b"HEAD"
             headers = self._checked_headers(head)
+            is_large = int(headers.get("content-length", "0")) > LARGE_BODY
+            if is_large and before_large_body is not None:
+                await before_large_body()
             if self._protocol.they_are_waiting_for_100_continue:  # the client has not sent its body yet
                 go_on = h11.InformationalResponse(status_code=100, reason=b"Continue", headers=[])
                 self._writer.write(self._protocol.send(go_on))
@@ -241,6 +252,7 @@ class HttpServer:
         self._answer = answer
         self._max_body = max_body
         self._room = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._large_bodies = asyncio.Semaphore(LARGE_BODIES)
 
     async def serve(self) -> None:
         """Answer requests until cancelled. While there is no room, clients wait unaccepted."""
@@ -275,12 +287,13 @@ class HttpServer:
             self._room.release()
 
     async def _response_to_request(self, exchange: ServerExchange) -> Response:
-        try:
-            with anyio.fail_after(ARRIVAL_SECONDS):
-                request = await exchange.receive()
-        except HttpError as error:
-            return Response(error.status, error.problem.encode())
-        return await self._answer(request)
+        async with AsyncExitStack() as held:
+            try:
+                with anyio.fail_after(ARRIVAL_SECONDS):
+                    request = await exchange.receive(partial(held.enter_async_context, self._large_bodies))
+            except HttpError as error:
+                return Response(error.status, error.problem.encode())
+            return await self._answer(request)
 
 
 async def _discard_unread_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

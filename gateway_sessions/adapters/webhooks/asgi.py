@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
 import anyio
 
-from gateway_sessions.adapters._http import ARRIVAL_SECONDS, MAX_CONNECTIONS, Request, Response
+from gateway_sessions.adapters._http import (
+    ARRIVAL_SECONDS,
+    LARGE_BODIES,
+    LARGE_BODY,
+    MAX_CONNECTIONS,
+    Request,
+    Response,
+)
 from gateway_sessions.adapters.webhooks.endpoints import EndpointTable, WebhookEndpoint
 from gateway_sessions.adapters.webhooks.engine import not_listening
 
@@ -41,6 +50,7 @@ class WebhookApp:
         self._arrival_seconds = arrival_seconds
         # Each request may hold a body in memory. Whoever comes when there is no room is asked to come again.
         self._room = MAX_CONNECTIONS
+        self._large_bodies = asyncio.Semaphore(LARGE_BODIES)
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
         """Answer a request, or take part in the start and the end of a server."""
@@ -75,9 +85,11 @@ class WebhookApp:
             return not_listening()
         self._room -= 1
         try:
-            with anyio.fail_after(self._arrival_seconds):
-                request = await _request_of(scope, receive, path, endpoint.max_body)
-            return await endpoint.answer(request)
+            async with AsyncExitStack() as held:
+                body = _ArrivingBody(receive, endpoint.max_body, self._large_bodies, held)
+                with anyio.fail_after(self._arrival_seconds):
+                    request = await _request_of(scope, path, body)
+                return await endpoint.answer(request)
         except _RefusedBodyError as refused:
             return Response(refused.status)
         except TimeoutError:
@@ -94,32 +106,43 @@ def _path_below_mount(scope: AsgiScope) -> str:
     return path or "/"
 
 
-async def _request_of(scope: AsgiScope, receive: AsgiReceive, path: str, most: int) -> Request:
+async def _request_of(scope: AsgiScope, path: str, body: _ArrivingBody) -> Request:
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     told = headers.get("content-length", "0")
-    if told.isdigit() and len(told) < 20 and int(told) > most:  # noqa: PLR2004 -- more digits are no length
+    if told.isdigit() and len(told) < 20 and int(told) > body.most:  # noqa: PLR2004 -- more digits are no length
         raise _RefusedBodyError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     query = scope.get("query_string", b"").decode("latin-1")
-    body = await _body_of(receive, most)
-    return Request(scope["method"], f"{path}?{query}".removesuffix("?"), headers, body)
+    return Request(scope["method"], f"{path}?{query}".removesuffix("?"), headers, await body.read())
 
 
-async def _body_of(receive: AsgiReceive, most: int) -> bytes:
-    """Return a body as it arrives, and read no further once it is too large."""
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] != _REQUEST:
-            problem = "the client has left"
-            raise EOFError(problem)
-        body += message.get("body", b"")
-        if len(body) > most:
-            raise _RefusedBodyError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        if not message.get("more_body", False):
-            return bytes(body)
+@dataclass(frozen=True, slots=True)
+class _ArrivingBody:
+    """A body that arrives; a large one holds a place for large bodies until its request is answered."""
+
+    receive: AsgiReceive
+    most: int
+    large_bodies: asyncio.Semaphore
+    held: AsyncExitStack
+
+    async def read(self) -> bytes:
+        """Return the body, and read no further once it is too large."""
+        body, is_held = bytearray(), False
+        while True:
+            message = await self.receive()
+            if message["type"] != _REQUEST:
+                problem = "the client has left"
+                raise EOFError(problem)
+            body += message.get("body", b"")
+            if len(body) > self.most:
+                raise _RefusedBodyError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            if len(body) > LARGE_BODY and not is_held:
+                await self.held.enter_async_context(self.large_bodies)
+                is_held = True
+            if not message.get("more_body", False):
+                return bytes(body)
 
 
 async def _follow_lifespan(receive: AsgiReceive, send: AsgiSend) -> None:

@@ -39,16 +39,43 @@ class WebhookListener(WebhookEndpoint, Protocol):
         ...
 
 
+@runtime_checkable
+class SharingEndpoint(WebhookEndpoint, Protocol):
+    """An endpoint that may have its path in common with others, each of which takes its part of a request."""
+
+    def share_path(self, others: Sequence[WebhookEndpoint]) -> None:
+        """Leave to *others* what is theirs; `InvalidInputError` if a path cannot be shared with them."""
+        ...
+
+
+class _SharedPath:
+    """Several endpoints at one path: a request is taken when all of them have taken their parts."""
+
+    def __init__(self, endpoints: Sequence[WebhookEndpoint]) -> None:
+        self._endpoints = endpoints
+        self.path: str = endpoints[0].path
+        self.max_body: int = max(one.max_body for one in endpoints)
+
+    async def answer(self, request: Request) -> Response:
+        """Return the answer of the first endpoint that has not taken its part, else any; it raises nothing.
+
+        What is delivered again for one of them is known again to the others.
+        """
+        answers = [await one.answer(request) for one in self._endpoints]
+        return next((one for one in answers if one.status >= HTTPStatus.BAD_REQUEST), answers[-1])
+
+
 class EndpointTable:
     """Finds the endpoint of a path."""
 
     def __init__(self, endpoints: Iterable[WebhookEndpoint]) -> None:
-        """`InvalidInputError` if two endpoints have one path, or there is none."""
-        self._endpoints: dict[str, WebhookEndpoint] = {}
+        """`InvalidInputError` if two endpoints cannot share their path, or there is none."""
+        by_path: dict[str, list[WebhookEndpoint]] = {}
         for one in endpoints:
-            if self._endpoints.setdefault(one.path, one) is not one:
-                problem = f"two webhooks have the path {one.path!r}: give one of them another path="
-                raise InvalidInputError(problem)
+            by_path.setdefault(one.path, []).append(one)
+        self._endpoints: dict[str, WebhookEndpoint] = {
+            path: found[0] if len(found) == 1 else _shared(path, found) for path, found in by_path.items()
+        }
         if not self._endpoints:
             problem = "there is no webhook to listen for"
             raise InvalidInputError(problem)
@@ -75,6 +102,15 @@ class EndpointTable:
         if len(request.body) > endpoint.max_body:
             return Response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         return await endpoint.answer(request)
+
+
+def _shared(path: str, endpoints: Sequence[WebhookEndpoint]) -> WebhookEndpoint:
+    for one in endpoints:
+        if not isinstance(one, SharingEndpoint):
+            problem = f"two webhooks have the path {path!r}: give one of them another path="
+            raise InvalidInputError(problem)
+        one.share_path([other for other in endpoints if other is not one])
+    return _SharedPath(endpoints)
 
 
 def checked_path(path: str) -> str:

@@ -124,12 +124,13 @@ class Schedule:
             return self.task
         match self.task:
             case SayTask(target=target) if not target.account:
-                given = msgspec.structs.replace(target, account=self.account)
-                return msgspec.structs.replace(self.task, target=given)
+                return msgspec.structs.replace(
+                    self.task, target=msgspec.structs.replace(target, account=self.account)
+                )
             case TurnTask(message=message) if not message.account:
                 source = replace(message.source, account=self.account)
-                given = msgspec.structs.replace(message, source=source, account=self.account)
-                return msgspec.structs.replace(self.task, message=given)
+                named = msgspec.structs.replace(message, source=source, account=self.account)
+                return msgspec.structs.replace(self.task, message=named)
             case _:
                 return self.task
 

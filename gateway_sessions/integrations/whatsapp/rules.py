@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
@@ -82,6 +82,10 @@ class WhatsAppRules(WebhookPlatform):
         base = f"{settings.api_url.rstrip('/')}/{settings.api_version}"
         self._reading = ReadingNumber(settings.phone_number_id, account)
         self._sending = SendingNumber(base, settings.phone_number_id)
+
+    def leave_to_others(self, numbers: Collection[str]) -> None:
+        """Pass over what is for other *numbers*, whose adapters get the same requests."""
+        self._reading = replace(self._reading, others=frozenset(numbers))
 
     @property
     def capabilities(self) -> AdapterCapabilities:

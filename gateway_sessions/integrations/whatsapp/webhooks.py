@@ -51,6 +51,8 @@ class ReadingNumber:
 
     phone_number_id: str
     account: str = ""
+    others: frozenset[str] = frozenset()
+    """The ids of other numbers, which get the same webhooks and read their own parts."""
 
 
 def events_in(body: bytes, number: ReadingNumber) -> list[WebhookEvent]:
@@ -89,10 +91,13 @@ def _events_of_value(value: dict[str, Any], number: ReadingNumber) -> Iterator[W
     except msgspec.ValidationError as error:
         yield UnreadableEvent(value, f"nobody knows for which number this is ({error})")
         return
+    if metadata.phone_number_id in number.others:
+        yield PassedOver("a change for another number at this path")
+        return
     if metadata.phone_number_id != number.phone_number_id:
         problem = (
             f"this is for the number {metadata.phone_number_id}, and not for {number.phone_number_id}: give "
-            "that number an adapter and a webhook address of its own"
+            "that number an adapter, at the same path= or at a webhook address of its own"
         )
         yield UnreadableEvent(value, problem)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.core.delivery.retry_policy import SendFailure
@@ -24,14 +25,15 @@ FAULTS: dict[SendFailure, Fault] = {
 }
 
 
-def settings_for(fake: FakeWhatsApp) -> WhatsAppSettings:
-    return WhatsAppSettings(
+def settings_for(fake: FakeWhatsApp, **changed: str) -> WhatsAppSettings:
+    settings = WhatsAppSettings(
         phone_number_id=PHONE_NUMBER_ID,
         access_token=ACCESS_TOKEN,
         app_secret=APP_SECRET,
         verify_token=VERIFY_TOKEN,
         api_url=fake.url,
     )
+    return replace(settings, **changed)
 
 
 class BenchedWhatsApp(WhatsApp):

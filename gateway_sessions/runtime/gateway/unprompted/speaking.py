@@ -115,11 +115,11 @@ class Targets:
 
     async def _place_named(self, name: str) -> Place:
         if name.strip().lower() == ORIGIN:
-            asked = _asking_message()
-            if asked is None:
+            origin = _message_of_turn()
+            if origin is None:
                 raise self._unknown(name, "no turn runs here that came from anywhere")
-            target = msgspec.structs.replace(ReplyTarget.answering(asked), reply_to=None)
-            return await self._place_of(asked.source, target)
+            target = msgspec.structs.replace(ReplyTarget.answering(origin), reply_to=None)
+            return await self._place_of(origin.source, target)
         return await self._place_of_chat(self._target_named(name, parse_target(name)))
 
     def _target_named(self, name: str, parts: TargetName) -> ReplyTarget:
@@ -145,9 +145,9 @@ class Targets:
         accounts = [account for known, account in self._accounts if known == platform]
         if not accounts:
             raise self._unknown(name, f"no adapter of this gateway serves {platform or 'that'}")
-        asked = _asking_message()
-        if asked is not None and asked.source.platform == platform and asked.source.account in accounts:
-            return [asked.source.account]
+        origin = _message_of_turn()
+        if origin is not None and origin.source.platform == platform and origin.source.account in accounts:
+            return [origin.source.account]
         return [""] if "" in accounts else accounts
 
     async def _place_of(self, source: SessionSource, target: ReplyTarget) -> Place:
@@ -179,18 +179,18 @@ class Targets:
         return await self._place_of(sources[0], target)
 
     def _unknown(self, target: Target, problem: str) -> UnknownTargetError:
-        asked = _asking_message()
+        origin = _message_of_turn()
         platforms = [platform for platform, _ in self._accounts]
         settled = {platform for platform, account in self._accounts if not account}
-        if asked is not None:
-            settled.add(asked.source.platform)
+        if origin is not None:
+            settled.add(origin.source.platform)
         ambiguous = {one for one in platforms if platforms.count(one) > 1} - settled
-        known = addressable(platforms, self._homes, in_turn=asked is not None, ambiguous=ambiguous)
+        known = addressable(platforms, self._homes, in_turn=origin is not None, ambiguous=ambiguous)
         shown = target if isinstance(target, str) else _account_name(target)
         return UnknownTargetError(shown, known, problem)
 
 
-def _asking_message() -> InboundMessage | None:
+def _message_of_turn() -> InboundMessage | None:
     """Return the last message of the turn that runs here; None outside of turns."""
     try:
         return current_turn().messages[-1]

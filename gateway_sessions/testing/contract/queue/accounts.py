@@ -150,19 +150,15 @@ class AccountsContract(StoreContract):
         for one in (*before, *others):
             await save(store, one)
         assert [one.now for one in (await store.assign_lanes()).moved] == [AT_SUPPORT]
-        given = {
-            "session_key": AT_SUPPORT,
-            "owner": session_owner(SUPPORT, Isolation()),
-            "account": "support",
-        }
+        mine_now = session_owner(SUPPORT, Isolation())
         for one in before:
-            assert await named(store, one.name) == replace(one, **given, version=2)
+            expected = replace(one, session_key=AT_SUPPORT, owner=mine_now, account="support", version=2)
+            assert await named(store, one.name) == expected
         for one in others:
             assert await named(store, one.name) == one
         moved = await named(store)
-        assert mine.due_at is not None
-        changed = schedules.end_schedule(mine, "seen before it was given away", mine.due_at)
-        await queue_of(store).apply(lambda _: changed)
+        problem = "it was seen before it was given away"
+        await queue_of(store).apply(lambda change: schedules.end_schedule(mine, problem, change.now))
         assert await named(store) == moved, "whoever has seen the schedule before must look again"
         await store.erase(SUPPORT)
         assert await store.db.read(partial(schedules.load_schedule, "morning")) is None

@@ -74,6 +74,8 @@ class FakeWhatsApp(FakeWebhookPlatform):
     def __init__(self, *, speed: float = 100_000.0, clock: Clock | None = None, reports: bool = True) -> None:
         """*reports*: whether it reports on what was sent, as Meta does."""
         super().__init__(speed=speed, clock=clock)
+        self.numbers: set[str] = {PHONE_NUMBER_ID}
+        """The ids of the numbers that the app has; a webhook is from the first one."""
         self.files: dict[str, UploadedFile] = {}
         self.url_of_files: str = ""
         """Where files are said to be; empty: at this server."""
@@ -191,11 +193,11 @@ class FakeWhatsApp(FakeWebhookPlatform):
         """Return the name of a call: `messages`, `typing`, `media`, `number` or `file`."""
         _, first, *rest = request.path.split("/")
         match rest:
-            case [number, "messages"] if number == PHONE_NUMBER_ID:
+            case [number, "messages"] if number in self.numbers:
                 return "typing" if "typing_indicator" in request.parameters() else "messages"
-            case [number, "media"] if number == PHONE_NUMBER_ID:
+            case [number, "media"] if number in self.numbers:
                 return "upload"
-            case [number] if number == PHONE_NUMBER_ID:
+            case [number] if number in self.numbers:
                 return "number"
             case [_] if first == "files":
                 return "file"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from gateway_sessions.adapters import (
 )
 from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.webhooks import DeliveryState, DeliveryStatus
+from gateway_sessions.adapters.webhooks.server import WebhookPort, WebhookServer
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,
@@ -383,3 +385,37 @@ async def test_a_reply_that_was_cut_off_is_shown_once_and_without_a_mark(
         fake.says("ann", "two")
         await fake.wait_until(lambda: len(fake.texts("ann")) == 2, seconds=30)
     assert fake.texts("ann") == ["A:one", "A:two"]
+
+
+OTHER_NUMBER = "206540352242922"
+
+
+async def test_numbers_of_one_app_share_a_webhook_and_each_takes_its_own(fake: FakeWhatsApp):
+    fake.numbers.add(OTHER_NUMBER)
+    first, second = Inbox(), Inbox()
+    sales = WhatsApp(settings_for(fake), name="sales", path="/whatsapp")
+    support = WhatsApp(settings_for(fake, phone_number_id=OTHER_NUMBER), name="support", path="/whatsapp")
+    server = WebhookServer(sales, support, port=WebhookPort(0))
+    async with server.listening(), sales.connect(first):
+        assert server.address is not None
+        fake.webhook_url = f"http://{server.address[0]}:{server.address[1]}/whatsapp"
+        to_sales = fake.says("ann", "hello")
+        assert (await fake.settle(to_sales)).status == 503, "support is not connected: nothing may be lost"
+        async with support.connect(second):
+            assert await fake.is_taken(to_sales)
+            body = json.loads(fake.says("ann", "help").body)
+            body["entry"][0]["changes"][0]["value"]["metadata"]["phone_number_id"] = OTHER_NUMBER
+            assert await fake.is_taken(fake.deliver(body))
+            challenge = {"hub.mode": "subscribe", "hub.verify_token": VERIFY_TOKEN, "hub.challenge": "42"}
+            async with httpx2.AsyncClient() as client:
+                assert (await client.get(fake.webhook_url, params=challenge)).text == "42"
+    assert {one.text for one in first.messages} == {"hello", "help"}
+    assert [(one.text, one.account) for one in second.messages] == [("help", "support")]
+
+
+@pytest.mark.parametrize("changed", [{}, {"app_secret": "of another app"}, {"verify_token": "another word"}])
+def test_only_numbers_of_one_app_share_a_path(fake: FakeWhatsApp, changed: dict[str, str]):
+    number = {} if not changed else {"phone_number_id": OTHER_NUMBER}
+    one, other = WhatsApp(settings_for(fake)), WhatsApp(settings_for(fake, **number, **changed))
+    with pytest.raises(InvalidInputError, match="only different numbers of one app"):
+        WebhookServer(one, other)
