@@ -6,15 +6,17 @@ import warnings
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from gateway_sessions.core.delivery.outbound_messages import Button, OutboundMessage
-from gateway_sessions.core.markdown.dialect import MarkupDialect
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.text_length import LengthUnit
 from gateway_sessions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from gateway_sessions.core.markdown.dialect import MarkupDialect
 
 LEAST_MAX_LENGTH: Final = 64
 """The least `max_length`: a shorter limit leaves no room for a fence that is opened again, or for a mark."""

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, TextFormat
 from gateway_sessions.core.delivery.text_splitting import split_text
-from gateway_sessions.core.markdown.dialect import MarkupDialect
-from gateway_sessions.core.markdown.rendering import render_markdown
+
+if TYPE_CHECKING:
+    from gateway_sessions.core.markdown.dialect import MarkupDialect
 
 REPEATED: Final = "(This may be a repeat.)"
 """The first line of a reply that may have been sent before."""
@@ -30,6 +31,9 @@ def split_message(message: OutboundMessage, capabilities: AdapterCapabilities) -
     limit = None if capabilities.max_length is None else capabilities.max_length - room
     dialect = capabilities.dialect
     if dialect is not None and _is_to_be_rendered(message):
+        # Only who has a dialect has Markdown to render, and has loaded the renderer with it: nothing waits here.
+        from gateway_sessions.core.markdown.rendering import render_markdown  # noqa: PLC0415
+
         # A dialect has a limit of its own: where the adapter names none, that one holds.
         limit = dialect.limit - room if limit is None else limit
         rendered = render_markdown(message.text, dialect, limit=limit)

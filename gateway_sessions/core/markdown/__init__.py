@@ -14,3 +14,7 @@
 - ``rendering``: Rendering of a text in Markdown for a platform: parsed once, laid out in its markup, cut
   into messages.
 """
+
+# Whoever imports a dialect loads the renderer with it: a message must not wait for that while the event loop runs.
+# Programs without a dialect never load it, nor the parser behind it.
+from gateway_sessions.core.markdown import rendering as rendering
