@@ -93,3 +93,43 @@ def test_a_part_that_is_imported_by_its_module_brings_along_what_it_needs_only()
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert "gateway_sessions.errors" in loaded.split()
     assert "gateway_sessions._public" not in loaded.split()
+
+
+NOT_FOR_A_GATEWAY = {
+    "croniter",
+    "filelock",
+    "gateway_sessions.cli",
+    "gateway_sessions.core.markdown",
+    "gateway_sessions.integrations",
+    "gateway_sessions.testing",
+    "markdown_it",
+    "rich",
+    "typer",
+    "yaml",
+}
+"""What a program needs only if it asks for it: each is a part of a second if a computer has much to do."""
+AT_FIRST = 330
+"""Modules of ours that a gateway and a store bring along. Each takes about a millisecond to load."""
+
+
+def loaded_with(code: str) -> set[str]:
+    """Return the modules that a program has loaded at its end."""
+    told = subprocess.run(
+        [sys.executable, "-c", f"{code}; import sys; print(*sys.modules)"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return set(told.split())
+
+
+def test_a_store_and_a_gateway_do_not_bring_along_what_few_programs_use():
+    loaded = loaded_with("from gateway_sessions import Gateway, SessionStore")
+    assert loaded & NOT_FOR_A_GATEWAY == set()
+    assert len({one for one in loaded if one.startswith("gateway_sessions")}) <= AT_FIRST
+
+
+def test_the_renderer_of_markdown_is_there_before_the_first_message_with_a_dialect():
+    """Loading it takes longer than an event loop may stand still."""
+    loaded = loaded_with("import gateway_sessions.core.markdown.dialects")
+    assert {"gateway_sessions.core.markdown.rendering", "markdown_it"} <= loaded

@@ -31,7 +31,7 @@ def split_message(message: OutboundMessage, capabilities: AdapterCapabilities) -
     limit = None if capabilities.max_length is None else capabilities.max_length - room
     dialect = capabilities.dialect
     if dialect is not None and _is_to_be_rendered(message):
-        # Only who has a dialect has Markdown to render, and has loaded the renderer with it: nothing waits here.
+        # An adapter with a dialect has loaded the renderer with it, so that nothing is loaded here.
         from gateway_sessions.core.markdown.rendering import render_markdown  # noqa: PLC0415
 
         # A dialect has a limit of its own: where the adapter names none, that one holds.

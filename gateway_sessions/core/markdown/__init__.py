@@ -15,6 +15,6 @@
   into messages.
 """
 
-# Whoever imports a dialect loads the renderer with it: a message must not wait for that while the event loop runs.
-# Programs without a dialect never load it, nor the parser behind it.
+# A dialect brings the renderer along: the event loop must not stand still while a message waits for it.
+# Programs without a dialect load neither the renderer nor the parser behind it.
 from gateway_sessions.core.markdown import rendering as rendering
