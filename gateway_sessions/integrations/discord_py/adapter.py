@@ -166,6 +166,11 @@ class DiscordAdapter:
             await self._client.connect()
         except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
             return self._unavailable(error)
+        except AttributeError as error:
+            # If the first connection fails, discord.py fails as well: it wants to resume what never began.
+            if self._client.ws or not isinstance(error.__context__, Exception):
+                raise
+            return self._unavailable(error.__context__)
         return AdapterUnavailableError(self.platform, "has ended the connection")
 
     def _unavailable(self, error: Exception) -> AdapterUnavailableError:

@@ -44,6 +44,7 @@ from gateway_sessions.integrations.discord_py import DiscordAdapter, GroupTalk
 from gateway_sessions.integrations.discord_py.conversion import message_of
 from gateway_sessions.testing.contract.adapter import Inbox
 from gateway_sessions.testing.fakes.discord import FakeDiscord, discord_py_on
+from gateway_sessions.testing.fakes.discord.discord_py import discord_py_pointed_at
 from gateway_sessions.testing.fakes.faults import RateLimit, RefusedCall, ServerFault
 from tests.integration.gateway.gateway_harness import QUICK
 
@@ -709,6 +710,16 @@ async def test_what_keeps_the_bot_out_is_told_in_a_sentence(fake: FakeDiscord):
     fake.faults.plan(RefusedCall(400, "0: Bad"), method="get_application")
     with pytest.raises(AdapterUnavailableError, match="cannot be reached"):
         async with adapter_of(fake).connect(Inbox()):
+            pass
+
+
+async def test_a_gateway_that_is_away_at_first_is_told_in_one_sentence(fake: FakeDiscord):
+    """It was an `AttributeError` in discord.py, which wants to resume a session that never began."""
+    with (
+        discord_py_pointed_at(fake.api_url, "ws://127.0.0.1:9/gateway"),
+        pytest.raises(AdapterUnavailableError, match=r"discord: cannot be reached \(Cannot connect"),
+    ):
+        async with DiscordAdapter(client_of(), fake.token).connect(Inbox()):
             pass
 
 
