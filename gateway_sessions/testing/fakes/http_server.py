@@ -93,7 +93,8 @@ class FakeHttpServer:
         self._handle = handle
         self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
-        self._port = 0
+        self.port: int = 0
+        """The port; 0 before the start: any that is free."""
         self.url: str = ""
         """The address of the server, without a slash at its end."""
 
@@ -108,9 +109,9 @@ class FakeHttpServer:
 
     async def start(self) -> None:
         """Listen, on the same port as before if there was one."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
-        self._port = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{self._port}"
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
 
     async def stop(self) -> None:
         """Listen no more, and cut every connection."""

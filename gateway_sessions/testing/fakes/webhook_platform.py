@@ -40,7 +40,7 @@ from gateway_sessions.testing.fakes.faults import (
     ServerFault,
 )
 from gateway_sessions.testing.fakes.http_server import ConnectionCutError, FakeRequest, FakeResponse
-from gateway_sessions.testing.fakes.platform_server import LOOK_SECONDS, FakePlatformServer, PlatformCall
+from gateway_sessions.testing.fakes.platform_server import LONGEST_REFUSAL, LOOK_SECONDS, FakePlatformServer
 
 SPEED: Final = 1000.0
 """The platform's seconds in a real one: a schedule of minutes takes a fraction of a second."""
@@ -123,6 +123,11 @@ class FakeWebhookPlatform(FakePlatformServer, ABC):
             delivery.body, path=delivery.path, method=delivery.method, headers=delivery.headers
         )
 
+    @property
+    def pending(self) -> int:
+        """The number of events that were neither taken nor given up."""
+        return sum(one.end is None for one in list(self.deliveries))
+
     async def settle(self, delivery: WebhookDelivery, *, seconds: float = 30) -> DeliveryAttempt:
         """Wait for the first attempt of a delivery, and return it."""
         await self.wait_until(lambda: delivery.attempts, seconds=seconds)
@@ -159,7 +164,7 @@ class FakeWebhookPlatform(FakePlatformServer, ABC):
 
     async def _deliver(self, delivery: WebhookDelivery) -> None:
         for pause in (*self.retry_schedule, None):
-            response = await self._attempt(delivery)
+            response = await self._attempt(delivery, await self._address())
             if response is not None and self.is_success(response):
                 self.answered(delivery, response)
                 delivery.end = DeliveryEnd.TAKEN
@@ -168,8 +173,14 @@ class FakeWebhookPlatform(FakePlatformServer, ABC):
                 await anyio.sleep(pause / self._speed)
         delivery.end = DeliveryEnd.GIVEN_UP
 
-    async def _attempt(self, delivery: WebhookDelivery) -> Response | None:
-        url, response = f"{self.webhook_url}{delivery.path}", None
+    async def _address(self) -> str:
+        """Return the address of the webhook; wait while a test has taken it away."""
+        while not (address := self.webhook_url):
+            await anyio.sleep(LOOK_SECONDS)
+        return address
+
+    async def _attempt(self, delivery: WebhookDelivery, address: str) -> Response | None:
+        url, response = f"{address}{delivery.path}", None
         headers = {
             "content-type": "application/json",
             **self.sign(delivery, url),
@@ -185,9 +196,13 @@ class FakeWebhookPlatform(FakePlatformServer, ABC):
         at = time.monotonic()
         if response is None:
             delivery.attempts.append(DeliveryAttempt(None, at=at))
+            self.failed_deliveries.append(f"{url} did not answer")
         else:
             told = DeliveryAttempt(response.status, response.headers, response.body, at)
             delivery.attempts.append(told)
+            if not self.is_success(response):
+                body = response.body.decode("utf-8", "replace")[:LONGEST_REFUSAL]
+                self.failed_deliveries.append(f"{url} answered {response.status}: {body}".rstrip(": "))
         return response
 
     # The API
@@ -216,7 +231,7 @@ class FakeWebhookPlatform(FakePlatformServer, ABC):
         method, parameters = self.method_of(request), self.parameters_of(request)
         fault = self.faults.next_for(method, parameters)
         response = await self._response(method, request, parameters, fault)
-        self.calls.append(PlatformCall(method, parameters, time.monotonic(), response.status))
+        self._log_call(method, parameters, response)
         return response
 
     async def _response(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -41,7 +42,7 @@ from gateway_sessions.testing.fakes.http_server import (
     FakeResponse,
     UpgradedConnection,
 )
-from gateway_sessions.testing.fakes.platform_server import FakePlatformServer, PlatformCall
+from gateway_sessions.testing.fakes.platform_server import BotMessage, FakePlatformServer, PlatformCall
 from gateway_sessions.testing.fakes.websocket import require_wsproto, wants_web_socket, web_socket
 
 TOKEN: Final = "MTIz.fake.token-of-a-bot-that-nobody-knows"  # noqa: S105 -- it opens nothing
@@ -240,6 +241,29 @@ class FakeDiscord(FakePlatformServer):
         """Return what the bot has said in a place."""
         return [str(one["content"]) for one in self.shown(person, channel=channel, thread=thread)]
 
+    def bot_messages(self) -> Iterator[BotMessage]:
+        """Yield all messages of the bot that people see, wherever they stand."""
+        bot = str(self.guilds.bot.id)
+        for channel in list(self.guilds.channels.values()):
+            for message in list(channel.messages.values()):
+                if message["author"]["id"] == bot:
+                    yield _as_seen(channel, message)
+        for interaction in list(self.rest.interactions.values()):
+            for message in interaction.ephemeral:
+                yield _as_seen(interaction.channel, message)
+
+    def adapter_settings(self, folder: Path) -> dict[str, str]:
+        """Return the keys of a configuration by which an adapter speaks with this fake."""
+        return {"token": self.token, "api_url": self.api_url, "gateway_url": self.gateway_url}
+
+    @property
+    def pending(self) -> int:
+        """The number of messages of people, while no bot is connected: the gateway brings them at once."""
+        if self.gateway.connected:
+            return 0
+        bot, channels = str(self.guilds.bot.id), list(self.guilds.channels.values())
+        return sum(one["author"]["id"] != bot for channel in channels for one in channel.messages.values())
+
     # What goes wrong
 
     async def on_gateway(self, work: Callable[[], Awaitable[object]]) -> None:
@@ -268,14 +292,10 @@ class FakeDiscord(FakePlatformServer):
         try:
             response = await self._response(request, name, method, call, fault)
         except ConnectionCutError:
-            self._log(name, call, 0)
+            self.calls.append(PlatformCall(name, {**call.ids, **call.given}, time.monotonic(), 0))
             raise
-        self._log(name, call, response.status)
+        self._log_call(name, {**call.ids, **call.given}, response)
         return response
-
-    def _log(self, name: str, call: DiscordCall, status: int) -> None:
-        given = {**call.ids, **call.given}
-        self.calls.append(PlatformCall(name, given, time.monotonic(), status))
 
     def _gateway_address(self) -> FakeResponse:
         starts = {"total": 1000, "remaining": 1000, "reset_after": 0, "max_concurrency": 1}
@@ -289,7 +309,8 @@ class FakeDiscord(FakePlatformServer):
         match fault:
             case RefusedCall():
                 code, _, problem = fault.problem.rpartition(":")
-                return DiscordRefusalError(fault.status, int(code or 0), problem.strip()).as_response()
+                number = int(code) if code.isdigit() else 0
+                return DiscordRefusalError(fault.status, number, problem.strip()).as_response()
             case RateLimit():
                 return self._pace.ask_to_wait(place, fault.retry_after)
             case Delay():
@@ -315,6 +336,16 @@ class FakeDiscord(FakePlatformServer):
         except DiscordRefusalError as refusal:
             return refusal.as_response()
         return FakeResponse(204) if answer is None else FakeResponse.of_json(answer, headers=JSON)
+
+
+def _as_seen(channel: DiscordChannel, message: Mapping[str, Any]) -> BotMessage:
+    place = channel.name if channel.recipient is not None else f"#{channel.name}"
+    parts = [str(message["content"])]
+    parts += [str(one.get("description") or one.get("title") or "") for one in message["embeds"]]
+    parts += [f"[{one['filename']}]" for one in message["attachments"]]
+    for row in message["components"]:
+        parts.append(" ".join(f"[{button['label']}]" for button in row["components"] if "label" in button))
+    return BotMessage(place, str(message["id"]), "\n".join(filter(None, parts)))
 
 
 def _broken_answer(fault: CutConnection | ServerFault) -> FakeResponse:

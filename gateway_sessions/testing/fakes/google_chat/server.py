@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import jwt
@@ -14,6 +15,7 @@ from gateway_sessions.testing.fakes.faults import RefusedCall
 from gateway_sessions.testing.fakes.google_chat.formatted_text import ShownText, read_chat_syntax
 from gateway_sessions.testing.fakes.http_server import FakeRequest, FakeResponse
 from gateway_sessions.testing.fakes.mattermost.formatted_text import read_post_text
+from gateway_sessions.testing.fakes.platform_server import BotMessage
 from gateway_sessions.testing.fakes.token_issuer import FakeIssuer
 from gateway_sessions.testing.fakes.webhook_platform import FakeWebhookPlatform, WebhookDelivery
 
@@ -183,6 +185,26 @@ class FakeGoogleChat(FakeWebhookPlatform):
             for name, message in self.messages.items()
             if name.startswith(f"{space}/")
         ]
+
+    def bot_messages(self) -> Iterator[BotMessage]:
+        """Yield all messages of the app that people see, wherever they stand."""
+        spaces = {
+            space["name"]: f"#{space['displayName']}"
+            for space in list(self._spaces.values())
+            if "displayName" in space
+        }
+        names = {self.space(person)["name"]: person for person in list(self._people)}
+        for name, message in list(self.messages.items()):
+            space = name.partition("/messages/")[0]
+            yield BotMessage(spaces.get(space) or names[space], name, _shown_words(message))
+
+    def adapter_settings(self, folder: Path) -> dict[str, str]:
+        """Return the keys of a configuration; the key of the service account is written into *folder*."""
+        file = folder / "service_account.json"
+        file.touch(mode=0o600)
+        file.write_text(json.dumps(self.key), "utf-8")
+        account = {"audience": self.audience, "key_file": str(file)}
+        return {**account, "api_url": self.url, "keys_url": self.url}
 
     def withdraw_tokens(self) -> None:
         """Let all access tokens end."""

@@ -6,8 +6,9 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from gateway_sessions.testing.fakes.faults import RefusedCall
@@ -18,6 +19,7 @@ from gateway_sessions.testing.fakes.line.messages import (
     check_retry_key,
     shown_words,
 )
+from gateway_sessions.testing.fakes.platform_server import BotMessage
 from gateway_sessions.testing.fakes.webhook_platform import FakeWebhookPlatform, WebhookDelivery
 
 REPLY_TOKEN_LIFE: Final = timedelta(minutes=1)
@@ -44,6 +46,7 @@ class FakeLine(FakeWebhookPlatform):
         self._accepted: dict[str, list[str]] = {}
         self._reply_tokens: dict[str, tuple[str, datetime]] = {}
         self._people: dict[str, str] = {}
+        self._groups: dict[str, str] = {}
         self._count = 0
 
     # People
@@ -56,7 +59,9 @@ class FakeLine(FakeWebhookPlatform):
 
     def group(self, name: str) -> str:
         """Return the id of a group."""
-        return f"C{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()}"
+        return self._groups.setdefault(
+            name, f"C{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()}"
+        )
 
     def says(
         self,
@@ -139,6 +144,22 @@ class FakeLine(FakeWebhookPlatform):
         """Return what the account has said to a person or in a group."""
         chat = self.person(person) if group is None else self.group(group)
         return [shown_words(message) for place, message in self.messages if place == chat]
+
+    def bot_messages(self) -> Iterator[BotMessage]:
+        """Yield all messages of the account that people see, wherever they stand."""
+        places = {chat: name for name, chat in self._people.items()}
+        places |= {chat: f"#{name}" for name, chat in self._groups.items()}
+        for chat, message in list(self.messages):
+            text = shown_words(message) or f"[{message['type']}]"
+            yield BotMessage(places.get(chat, chat), message["id"], text)
+
+    def adapter_settings(self, folder: Path) -> dict[str, str]:
+        """Return the keys of a configuration by which an adapter speaks with this fake."""
+        secrets = {
+            "channel_secret": self.channel_secret,
+            "channel_access_token": self.channel_access_token,
+        }
+        return {**secrets, "api_url": self.url, "data_url": self.url}
 
     # The webhook
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, cast
 
 import anyio
@@ -48,7 +50,7 @@ from gateway_sessions.testing.fakes.matrix.sync import (
     position_of,
     sync_answer,
 )
-from gateway_sessions.testing.fakes.platform_server import LOOK_SECONDS, FakePlatformServer, PlatformCall
+from gateway_sessions.testing.fakes.platform_server import LOOK_SECONDS, BotMessage, FakePlatformServer
 
 SERVER_NAME: Final = "fake.example"
 TOKEN: Final = "syt_fake_token_of_a_bot"  # noqa: S105 -- it opens nothing
@@ -273,6 +275,19 @@ class FakeMatrix(FakePlatformServer):
             if thread is None or relation_of(one, "m.thread") == thread
         ]
 
+    def bot_messages(self) -> Iterator[BotMessage]:
+        """Yield all messages of the bot that people see, wherever they stand."""
+        places = {room_id: person for person, room_id in self._direct.items()}
+        places |= {room_id: f"#{title}" for title, room_id in self._named.items()}
+        for room in list(self.rooms.rooms.values()):
+            for one in displayed(list(room.events)):
+                if one["sender"] == self.bot.user_id:
+                    yield BotMessage(places.get(room.id, room.id), one["event_id"], one["content"]["body"])
+
+    def adapter_settings(self, folder: Path) -> dict[str, str]:
+        """Return the keys of a configuration by which an adapter speaks with this fake."""
+        return {"homeserver": self.url, "user": self.bot.user_id, "access_token": self.token}
+
     async def is_taken(self, event: str | int, *, seconds: float = 10) -> bool:
         """Wait for the sync behind the one that told of an event; return whether the bot has it."""
         position = event if isinstance(event, int) else self.room_of_event(event).event(event).position
@@ -310,7 +325,7 @@ class FakeMatrix(FakePlatformServer):
             return call
         fault = self.faults.next_for(call.name, call.parameters)
         response = await self._response(call, fault)
-        self.calls.append(PlatformCall(call.name, call.parameters, time.monotonic(), response.status))
+        self._log_call(call.name, call.parameters, response)
         return response
 
     def _call_of(self, request: FakeRequest) -> HomeserverCall | FakeResponse:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -35,7 +37,7 @@ from gateway_sessions.testing.fakes.mattermost.workspace import (
     WorkspaceUser,
     no_permission,
 )
-from gateway_sessions.testing.fakes.platform_server import FakePlatformServer, PlatformCall
+from gateway_sessions.testing.fakes.platform_server import BotMessage, FakePlatformServer
 
 TOKEN: Final = "faketokenofabotthatnobodykn"  # noqa: S105 -- it opens nothing
 PAGE: Final = 60
@@ -73,6 +75,8 @@ class FakeMattermost(FakePlatformServer):
         self._named: dict[str, str] = {}
         self._pending: dict[str, tuple[float, str]] = {}
         """The posts of pending ids, with the times at which they are forgotten."""
+        self._looked_at: deque[int] = deque([0, 0], maxlen=2)
+        """When the bot has asked for its channels, the last time and the time before."""
         self._pauses: dict[str, tuple[float, float]] = {}
         """The pauses that were asked for by channel: until when, and for how long."""
         self._answers: dict[str, Callable[[Mapping[str, Any]], Any]] = {
@@ -168,6 +172,27 @@ class FakeMattermost(FakePlatformServer):
         shown = self.shown(person, channel=channel)
         return [str(one["message"]) for one in shown if thread is None or one["root_id"] == thread]
 
+    def bot_messages(self) -> Iterator[BotMessage]:
+        """Yield all posts of the bot that people see, wherever they stand."""
+        places = {channel_id: person for person, channel_id in self._direct.items()}
+        places |= {channel_id: f"#{title}" for title, channel_id in self._named.items()}
+        for channel in list(self.workspace.channels.values()):
+            for post in list(channel.posts.values()):
+                if post["user_id"] == self.bot.id and not post["delete_at"]:
+                    files = [f"[{one['name']}]" for one in post["metadata"].get("files", [])]
+                    text = "\n".join(filter(None, [post["message"], *files]))
+                    yield BotMessage(places.get(channel.id, channel.id), post["id"], text)
+
+    def adapter_settings(self, folder: Path) -> dict[str, str]:
+        """Return the keys of a configuration by which an adapter speaks with this fake."""
+        return {"url": self.url, "token": self.token}
+
+    @property
+    def pending(self) -> int:
+        """The number of people's posts that the bot may not have read: it has not looked twice since."""
+        posts = [one for channel in list(self.workspace.channels.values()) for one in channel.posts.values()]
+        return sum(one["create_at"] >= self._looked_at[0] for one in posts if one["user_id"] != self.bot.id)
+
     @property
     def looks(self) -> int:
         """The number of times that the bot has asked which channels have news."""
@@ -193,7 +218,7 @@ class FakeMattermost(FakePlatformServer):
                 parameters = {**request.parameters(), **found.groupdict()}
                 fault = self.faults.next_for(name, parameters)
                 response = await self._response(name, parameters, fault)
-                self.calls.append(PlatformCall(name, parameters, time.monotonic(), response.status))
+                self._log_call(name, parameters, response)
                 return response
         return _refused(MattermostRefusalError(404, "api.context.404.app_error", "Sorry, not found."))
 
@@ -236,6 +261,7 @@ class FakeMattermost(FakePlatformServer):
             return _refused(refusal)
 
     def _channels(self, _: Mapping[str, Any]) -> list[dict[str, Any]]:
+        self._looked_at.append(self.workspace.now())
         known = list(self.workspace.channels.values())
         return [channel.as_json() for channel in known if self.bot.id in channel.members]
 

@@ -86,6 +86,8 @@ class SlackDeliveries:
         """Where the app listens for HTTP; empty: it uses Socket Mode, or does not listen."""
         self.sockets: list[SlackSocket] = []
         """The open connections of Socket Mode."""
+        self.failed: list[str] = []
+        """What went wrong with each try that failed."""
         self.has_connected: bool = False
         """Whether there was such a connection."""
 
@@ -106,6 +108,10 @@ class SlackDeliveries:
     def pending(self) -> int:
         """The number of events that the app has not acknowledged, and that will be tried again."""
         return sum(one.pending for one in self.all)
+
+    def answered_commands(self) -> list[SlackDelivery]:
+        """Return the commands that the app answered at once, with something that people see."""
+        return [one for one in list(self.all) if one.kind == "slash_commands" and one.answer]
 
     async def run(self) -> None:
         """Deliver whatever is due, side by side, as Slack does: it promises no order."""
@@ -132,6 +138,7 @@ class SlackDeliveries:
             outcome = "connection_failed"
         pauses = self.timing.pauses
         if outcome != "taken":
+            self.failed.append(f"an event ({one.kind}) was not taken: {outcome}")
             # People see at once that a command or a button failed; it is not tried again.
             one.given_up = one.given_up or one.kind != "events_api" or one.tries > len(pauses)
             one.due = time.monotonic() + (0 if one.given_up else pauses[one.tries - 1])

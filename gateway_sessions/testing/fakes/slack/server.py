@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -28,7 +29,7 @@ from gateway_sessions.testing.fakes.http_server import (
     UpgradedConnection,
     UploadedFile,
 )
-from gateway_sessions.testing.fakes.platform_server import FakePlatformServer, PlatformCall
+from gateway_sessions.testing.fakes.platform_server import BotMessage, FakePlatformServer
 from gateway_sessions.testing.fakes.slack.blocks import visible_text
 from gateway_sessions.testing.fakes.slack.delivery import SlackDeliveries, SlackTiming
 from gateway_sessions.testing.fakes.slack.methods import SCOPES, SlackMethods
@@ -96,6 +97,7 @@ class FakeSlack(FakePlatformServer):
         self.deliveries: SlackDeliveries = SlackDeliveries(SIGNING_SECRET, timing or SlackTiming())
         self.people: SlackPeople = SlackPeople(self.workspace, self.deliveries, events, lambda: self.url)
         self.methods: SlackMethods = SlackMethods(self.workspace, lambda: self.url, self.people.tell)
+        self.failed_deliveries = self.deliveries.failed
         self._limits = limits
         self._sent_at: dict[str, float] = {}
         self._pauses: dict[str, _PauseOfMethod] = {}
@@ -132,6 +134,26 @@ class FakeSlack(FakePlatformServer):
     def seen(self, message: dict[str, Any]) -> str:
         """Return a message as people read it."""
         return visible_text(message)
+
+    def bot_messages(self) -> Iterator[BotMessage]:
+        """Yield all messages of the bot that people see, wherever they stand; also those for one person."""
+        for channel in list(self.workspace.channels.values()):
+            place = channel.name if channel.kind == "im" else f"#{channel.name}"
+            for message in self.workspace.own_messages(channel):
+                yield BotMessage(place, f"{channel.id} {message['ts']}", visible_text(message))
+        for number, one in enumerate(list(self.methods.ephemerals)):
+            user = self.workspace.user(str(one.get("user")))
+            yield BotMessage(user.name if user else "one person", f"ephemeral {number}", visible_text(one))
+        for used in self.deliveries.answered_commands():
+            answer = {"text": used.answer} if isinstance(used.answer, str) else used.answer
+            yield BotMessage(used.payload["user_name"], f"answer {used.ts}", visible_text(answer))
+
+    def adapter_settings(self, folder: Path) -> dict[str, str]:
+        """Return the keys of a configuration: for Socket Mode, unless events go to an address."""
+        way = {"app_token": self.app_token}
+        if self.deliveries.request_url:
+            way = {"signing_secret": self.signing_secret}
+        return {"token": self.token, **way, "api_url": self.api_url}
 
     def conversation(
         self, person: str = "", *, channel: str | None = None, thread: str | None = None
@@ -191,7 +213,7 @@ class FakeSlack(FakePlatformServer):
             parameters.pop("token", "")
         )
         response = await self._response(method, parameters, token, fault)
-        self.calls.append(PlatformCall(method, parameters, time.monotonic(), response.status))
+        self._log_call(method, parameters, response)
         return response
 
     async def _response(

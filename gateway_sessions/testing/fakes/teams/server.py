@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from gateway_sessions.ports import Clock
 from gateway_sessions.testing.fakes.faults import RefusedCall
 from gateway_sessions.testing.fakes.http_server import FakeRequest, FakeResponse
+from gateway_sessions.testing.fakes.platform_server import BotMessage
 from gateway_sessions.testing.fakes.teams.chats import THREAD, TeamsChats, TeamsPerson, quotation
 from gateway_sessions.testing.fakes.teams.connector import (
     BotConnector,
@@ -166,6 +168,20 @@ class FakeTeams(FakeWebhookPlatform):
         """Return the bot's messages as Teams keeps them."""
         chat = self.chats.chat_of(person, group=group)
         return [one for one in chat.messages.values() if one["from"]["id"] == self.chats.bot["id"]]
+
+    def bot_messages(self) -> Iterator[BotMessage]:
+        """Yield all messages of the bot that people see, wherever they stand."""
+        names = {self.chats.chat_of(name).id: name for name in list(self.chats.people)}
+        for chat in list(self.chats.chats.values()):
+            for message_id, message in list(chat.messages.items()):
+                if message["from"]["id"] == self.chats.bot["id"]:
+                    place = names.get(chat.id, f"#{chat.name}")
+                    yield BotMessage(place, f"{chat.id} {message_id}", shown_text(message))
+
+    def adapter_settings(self, folder: Path) -> dict[str, str]:
+        """Return the keys of a configuration by which an adapter speaks with this fake."""
+        account = {"app_id": self.app_id, "app_secret": self.app_secret, "tenant_id": self.chats.tenant}
+        return {**account, "api_url": self.url}
 
     def withdraw_tokens(self) -> None:
         """Let all access tokens end."""

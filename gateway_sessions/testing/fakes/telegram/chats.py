@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ FIRST_PERSON = 1000
 FIRST_GROUP = 100
 SUPERGROUP = -1000000000000
 GENERAL_TOPIC = 1
+FILES = ("photo", "document", "voice", "audio", "video", "animation", "sticker", "video_note")
+"""The members of messages that are files."""
 
 
 @dataclass(slots=True)
@@ -66,6 +68,8 @@ class TelegramChats:
         self.chats: dict[int, TelegramChat] = {}
         self.updates: list[dict[str, Any]] = []
         """The updates that the bot has not confirmed."""
+        self.told: dict[int, dict[str, Any]] = {}
+        """All updates by their ids, also those that it has confirmed."""
         self.confirmed: list[int] = []
         """The ids of the updates that it has confirmed, in order."""
         self._clock = clock
@@ -134,8 +138,14 @@ class TelegramChats:
         """Owe the bot an update; return its id."""
         with self._lock:
             update_id = next(self._update_ids)
-            self.updates.append({"update_id": update_id, kind: content})
+            self.told[update_id] = {"update_id": update_id, kind: content}
+            self.updates.append(self.told[update_id])
         return update_id
+
+    def update(self, update_id: int) -> dict[str, Any]:
+        """Return an update, whether the bot has confirmed it or not."""
+        assert update_id in self.told, f"there is no update {update_id}"
+        return self.told[update_id]
 
     def add_again(self, update: dict[str, Any]) -> None:
         """Owe the bot an update for a second time, in front of all others."""
@@ -165,3 +175,12 @@ def text_content(text: str) -> dict[str, Any]:
     """Return the members of a message that a person has typed."""
     entities = found_entities(text)
     return {"text": text, **({"entities": entities} if entities else {})}
+
+
+def visible_text(message: Mapping[str, Any]) -> str:
+    """Return a message as people see it: its text, files by their kind, and the labels of its buttons."""
+    parts = [str(message.get("text", message.get("caption", "")))]
+    parts += [f"[{kind}]" for kind in FILES if kind in message]
+    rows: list[list[dict[str, Any]]] = message.get("reply_markup", {}).get("inline_keyboard", [])
+    parts += [" ".join(f"[{button['text']}]" for button in row) for row in rows]
+    return "\n".join(filter(None, parts))

@@ -6,8 +6,9 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -28,17 +29,17 @@ from gateway_sessions.testing.fakes.http_server import (
     FakeRequest,
     FakeResponse,
 )
-from gateway_sessions.testing.fakes.platform_server import LOOK_SECONDS, FakePlatformServer, PlatformCall
+from gateway_sessions.testing.fakes.platform_server import LOOK_SECONDS, BotMessage, FakePlatformServer
 from gateway_sessions.testing.fakes.telegram.chats import (
     TelegramChat,
     TelegramChats,
     TelegramUser,
     text_content,
+    visible_text,
 )
 from gateway_sessions.testing.fakes.telegram.methods import BotMethods
 from gateway_sessions.testing.fakes.telegram.refusals import (
     TelegramRefusalError,
-    bad_request,
     too_many_requests,
 )
 
@@ -197,6 +198,18 @@ class FakeTelegram(FakePlatformServer):
         chat = self.chat_of(person, group)
         return [one for one in chat.messages.values() if one["from"]["id"] == self.bot.id]
 
+    def bot_messages(self) -> Iterator[BotMessage]:
+        """Yield all messages of the bot that people see, wherever they stand."""
+        for chat in list(self.chats.chats.values()):
+            place = f"#{chat.title}" if chat.person is None else chat.title
+            for message_id, message in sorted(chat.messages.items()):
+                if message["from"]["id"] == self.bot.id:
+                    yield BotMessage(place, f"{chat.id} {message_id}", visible_text(message))
+
+    def adapter_settings(self, folder: Path) -> dict[str, str]:
+        """Return the keys of a configuration by which an adapter speaks with this fake."""
+        return {"token": self.token, "api_url": self.url}
+
     async def is_taken(self, update_id: int, *, seconds: float = 10) -> bool:
         """Wait for the poll behind the one that brought an update; return whether it has confirmed it."""
         chats, delivered = self.chats, self._delivered
@@ -229,7 +242,7 @@ class FakeTelegram(FakePlatformServer):
         method = self._names.get(rest[0].lower(), rest[0])
         fault = self.faults.next_for(method, parameters)
         response = await self._response(method, parameters, fault)
-        self.calls.append(PlatformCall(method, parameters, time.monotonic(), response.status))
+        self._log_call(method, parameters, response)
         return response
 
     async def _response(
@@ -347,6 +360,7 @@ class FakeTelegram(FakePlatformServer):
             if taken:
                 self.chats.confirm(update["update_id"] + 1)
             else:
+                self.failed_deliveries.append(f"{self._webhook['url']} did not take an update")
                 await anyio.sleep(REDELIVERY_SECONDS)
 
     def _now(self) -> int:
@@ -382,12 +396,8 @@ class FakeTelegram(FakePlatformServer):
         return number
 
     def _message_of(self, update_id: int) -> dict[str, Any]:
-        for update in self.chats.updates:
-            if update["update_id"] == update_id:
-                content = update["message"]
-                return self.chats.chats[content["chat"]["id"]].messages[content["message_id"]]
-        problem = f"the update {update_id} was confirmed already; edit by chat and message instead"
-        raise bad_request(problem)
+        content = self.chats.update(update_id)["message"]
+        return self.chats.chats[content["chat"]["id"]].messages[content["message_id"]]
 
     def _press(self, person: str, message: dict[str, Any], button: dict[str, Any]) -> int:
         return self.chats.add_update(

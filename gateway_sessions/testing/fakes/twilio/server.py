@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Final
 from urllib.parse import parse_qsl, urlencode
 
 from gateway_sessions.testing.fakes.faults import RefusedCall
 from gateway_sessions.testing.fakes.http_server import FakeRequest, FakeResponse
+from gateway_sessions.testing.fakes.platform_server import BotMessage
 from gateway_sessions.testing.fakes.webhook_platform import FakeWebhookPlatform, WebhookDelivery
 
 LONGEST: Final = 1600
@@ -101,6 +103,18 @@ class FakeTwilio(FakeWebhookPlatform):
             for one in self.sent
             if one["To"] == self.person(person)
         ]
+
+    def bot_messages(self) -> Iterator[BotMessage]:
+        """Yield all messages of the account that people see, files by their addresses."""
+        names = {number: name for name, number in self._people.items()}
+        for one in list(self.sent):
+            text = "\n".join(filter(None, (one.get("Body", ""), *one["media"])))
+            yield BotMessage(names.get(one["To"], one["To"]), one["sid"], text)
+
+    def adapter_settings(self, folder: Path) -> dict[str, str]:
+        """Return the keys of a configuration by which an adapter speaks with this fake."""
+        account = {"account_sid": self.account_sid, "auth_token": self.auth_token, "sender": self.number}
+        return {**account, "public_url": self.public_url, "api_url": self.url}
 
     # The webhook
 

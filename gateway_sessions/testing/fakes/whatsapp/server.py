@@ -11,9 +11,10 @@ import hashlib
 import hmac
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -21,12 +22,14 @@ import msgspec
 from gateway_sessions.ports import Clock
 from gateway_sessions.testing.fakes.faults import RefusedCall
 from gateway_sessions.testing.fakes.http_server import FakeRequest, FakeResponse, UploadedFile
+from gateway_sessions.testing.fakes.platform_server import BotMessage
 from gateway_sessions.testing.fakes.webhook_platform import FakeWebhookPlatform, WebhookDelivery
 
 PHONE_NUMBER_ID: Final = "106540352242922"
 DISPLAY_NUMBER: Final = "+1 555-078-3881"
 ACCESS_TOKEN: Final = "EAAfake"  # noqa: S105 -- it opens nothing
 APP_SECRET: Final = "0123456789abcdef0123456789abcdef"  # noqa: S105 -- the same
+VERIFY_TOKEN: Final = "word-of-your-choice"  # noqa: S105 -- the same
 WINDOW: Final = timedelta(hours=24)
 LONGEST: Final = {"text": 4096, "caption": 1024, "question": 1024, "title": 20, "row": 24, "detail": 72}
 
@@ -149,6 +152,17 @@ class FakeWhatsApp(FakeWebhookPlatform):
     def texts(self, name: str) -> list[str]:
         """Return the texts, captions and questions that a person got."""
         return [text for one in self.person(name).shown if (text := _text_of(one)) is not None]
+
+    def bot_messages(self) -> Iterator[BotMessage]:
+        """Yield all messages of the number that people see, wherever they stand."""
+        for person in list(self.people.values()):
+            for one in list(person.shown):
+                yield BotMessage(person.name, one["id"], _seen_text(one))
+
+    def adapter_settings(self, folder: Path) -> dict[str, str]:
+        """Return the keys of a configuration by which an adapter speaks with this fake."""
+        account = {"phone_number_id": PHONE_NUMBER_ID, "access_token": ACCESS_TOKEN, "app_secret": APP_SECRET}
+        return {**account, "verify_token": VERIFY_TOKEN, "api_url": self.url}
 
     # Webhooks
 
@@ -382,3 +396,9 @@ def _text_of(message: Mapping[str, Any]) -> str | None:
             return str(content["body"]["text"])
         case _:
             return str(content["caption"]) if "caption" in content else None
+
+
+def _seen_text(message: Mapping[str, Any]) -> str:
+    parts = [_text_of(message) or f"[{message['type']}]"]
+    parts += [f"[{choice['title']}]" for _, choice in _choices_of(message)]
+    return "\n".join(parts)

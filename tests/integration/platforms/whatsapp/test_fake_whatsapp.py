@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -101,3 +103,27 @@ async def test_what_is_sent_is_shown_and_reported(fake: FakeWhatsApp):
 async def test_planned_refusals_have_their_code(fake: FakeWhatsApp):
     fake.faults.plan(graph_error(131056))
     assert (await posted(fake, text("x"))).json()["error"]["code"] == 131056
+
+
+async def test_what_is_under_way_when_the_webhook_goes_is_delivered_when_it_is_back(fake: FakeWhatsApp):
+    heard: list[int] = []
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(len(await reader.read(1 << 16)))
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        nobody = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    fake.webhook_url = nobody
+    await fake.settle(fake.deliveries[0])  # nobody listens, so there will be another attempt
+    fake.webhook_url = ""
+    later = fake.says("ann", "are you there?")
+    await asyncio.sleep(0.05)  # the attempts that would follow at once
+    async with await asyncio.start_server(take, "127.0.0.1", 0) as server:
+        fake.webhook_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        assert await fake.is_taken(fake.deliveries[0])
+        assert await fake.is_taken(later)
+    assert len(heard) == 2
+    assert any(nobody in told for told in fake.failed_deliveries)
