@@ -13,8 +13,7 @@
 - ``demo``: The story that `gateway-sessions demo` plays, with real stores, gateways and processes.
 - ``demo_agent``: An agent without a model: it shows that a session remembers.
 - ``exit_codes``: The exit codes, and the advice for each error.
-- ``fake_terminal``: A fake of a platform at the terminal: lines that are typed are people's messages,
-  replies are shown.
+- ``fakes``: Fakes of platforms at the terminal: what is typed, people do; what the bot says is shown.
 - ``lookup``: Lookup of the session, lane or owner that a typed text means.
 - ``output``: The output for people and programs: JSON, tables, pages and live views.
 - ``picker``: The list at which a person chooses a conversation.

@@ -6,6 +6,8 @@
 - ``from_settings``: The adapter for Discord that a configuration asks for, with a client of discord.py.
 - ``listening``: `ClientListener`: hears what happens on a client of discord.py, beside whoever else listens
   there.
+- ``server_address``: The server with which discord.py speaks: its addresses are the same for all clients of a
+  process.
 """
 
 from gateway_sessions.errors import InvalidInputError

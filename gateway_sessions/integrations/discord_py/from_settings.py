@@ -7,8 +7,10 @@ from typing import Final
 
 import discord
 
+from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.discord_py.adapter import DiscordAdapter
+from gateway_sessions.integrations.discord_py.server_address import use_server
 from gateway_sessions.integrations.telegram.updates import GroupTalk
 
 CATCH_UP_HOURS: Final = 24
@@ -23,11 +25,20 @@ def discord_from_settings(settings: AdapterSettings) -> DiscordAdapter:
     bots = settings.flag("bots")
     catch_up = settings.number("catch_up_hours", CATCH_UP_HOURS, most=MOST_HOURS)
     unreadable = settings.folder("unreadable")
+    api_url, gateway_url = settings.text("api_url"), settings.text("gateway_url")
+    if (api_url is None) is not (gateway_url is None):
+        settings.refuse("gateway_url", "must be set together with api_url: discord.py asks no server for it")
     if groups is GroupTalk.ALL and not reads_all:
         settings.refuse(
             "message_content", "must be true with groups: all, else Discord hides what people say"
         )
     settings.check()
+    if api_url is not None and gateway_url is not None:
+        try:
+            settings.on_close(use_server(api_url, gateway_url))
+        except InvalidInputError as error:
+            settings.refuse("api_url", str(error))
+            settings.check()
     intents = discord.Intents.default()
     intents.message_content = reads_all
     return DiscordAdapter(

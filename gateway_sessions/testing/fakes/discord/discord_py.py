@@ -16,18 +16,13 @@ if TYPE_CHECKING:
 def discord_py_pointed_at(api_url: str, gateway_url: str) -> Generator[None]:
     """Let every client of discord.py in this process speak with a fake, within the block."""
     try:
-        import yarl  # noqa: PLC0415 -- a fake serves any library; only this function needs discord.py
-        from discord.gateway import DiscordWebSocket  # noqa: PLC0415 -- the same
-        from discord.http import Route  # noqa: PLC0415 -- the same
-    except ModuleNotFoundError as error:
+        # A fake serves any library; only this function needs discord.py.
+        from gateway_sessions.integrations.discord_py.server_address import pointed_at  # noqa: PLC0415
+    except (InvalidInputError, ModuleNotFoundError) as error:
         problem = "To point discord.py at a fake, install it: pip install 'gateway-sessions[discord]'"
         raise InvalidInputError(problem) from error
-    before = Route.BASE, DiscordWebSocket.DEFAULT_GATEWAY
-    Route.BASE, DiscordWebSocket.DEFAULT_GATEWAY = api_url, yarl.URL(gateway_url)
-    try:
+    with pointed_at(api_url, gateway_url):
         yield
-    finally:
-        Route.BASE, DiscordWebSocket.DEFAULT_GATEWAY = before
 
 
 @contextmanager

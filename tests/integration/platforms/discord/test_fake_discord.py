@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -469,7 +470,11 @@ async def test_addresses_that_nobody_knows_are_refused(fake: FakeDiscord):
 
 
 def test_without_discord_py_one_sentence_tells_what_to_install(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(__import__("sys").modules, "discord.gateway", None)
+    monkeypatch.setitem(
+        sys.modules,
+        "gateway_sessions.integrations.discord_py.server_address",
+        None,  # as if it needs what is not there
+    )
     with (
         pytest.raises(InvalidInputError, match=r"pip install 'gateway-sessions\[discord\]'"),
         discord_py_pointed_at("http://x", "ws://x"),

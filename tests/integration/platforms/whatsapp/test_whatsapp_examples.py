@@ -38,8 +38,8 @@ async def test_a_bot_that_is_killed_answers_everything_once(name: str, path: str
             fake.webhook_url = address
             fake.says("ann", "one")
             await fake.wait_until(lambda: fake.texts("ann"), seconds=PATIENCE)
-            # The end comes between the reply and its mark: only a report tells that it was sent. Were it killed
-            # just before, no report would come, and the adapter waits for one for ten seconds.
+            # It ends between the reply and its mark: only a report tells that the reply was sent. If it ended
+            # just before, no report would come, and the next process would wait for one for ten seconds.
             fake.faults.plan(CutConnection.AFTER, method="messages")
             fake.says("ann", "two")
             await fake.wait_until(lambda: len(fake.texts("ann")) == 2, seconds=PATIENCE)
