@@ -315,9 +315,17 @@ def _twilio() -> FakeToRun[FakeTwilio, WebhookDelivery]:
 def _google_chat() -> FakeToRun[FakeGoogleChat, WebhookDelivery]:
     from gateway_sessions.testing.fakes.google_chat import FakeGoogleChat  # noqa: PLC0415 -- see above
 
+    def say(
+        fake: FakeGoogleChat, act: Act[WebhookDelivery], thread: str | None = None
+    ) -> WebhookDelivery:
+        words = act.words.removeprefix("@helper ")
+        if act.place is not None and words == act.words:
+            problem = "in a space, Google Chat tells an app only of what begins with its name: @helper"
+            raise InvalidInputError(problem)
+        return fake.says(act.person, words, room=act.place, thread=thread)
+
     def write_in_thread(fake: FakeGoogleChat, act: Act[WebhookDelivery]) -> None:
-        thread = json.loads(act.last().body)["message"]["thread"]["name"]
-        fake.says(act.person, act.words, room=act.place, thread=thread)
+        say(fake, act, thread=json.loads(act.last().body)["message"]["thread"]["name"])
 
     def send(fake: FakeGoogleChat, act: Act[WebhookDelivery]) -> None:
         fake.sends(act.person, *act.file())
@@ -328,7 +336,7 @@ def _google_chat() -> FakeToRun[FakeGoogleChat, WebhookDelivery]:
     return FakeToRun(
         title="Google Chat",
         make=lambda: FakeGoogleChat(speed=SPEED),
-        says=lambda fake, act: fake.says(act.person, act.words, room=act.place),
+        says=say,
         acts={
             "thread": write_in_thread,
             "again": _again,
@@ -337,7 +345,7 @@ def _google_chat() -> FakeToRun[FakeGoogleChat, WebhookDelivery]:
             "remove": remove,
         },
         sending=("create",),
-        mention="@Helper",
+        mention="@helper",
         listens=_listen_at,
         is_called=True,
     )
