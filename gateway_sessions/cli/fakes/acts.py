@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -86,6 +86,8 @@ class FakeToRun(Generic[F, M]):
     """Tells the fake at which address the bot is called, if it can be called at all."""
     is_called: bool = False
     """Whether the platform always calls the bot."""
+    variables: Mapping[str, str] | None = field(default_factory=dict[str, str])
+    """The variables of the examples for keys, where they are none of `variable_of`; None: none can be set."""
 
 
 class ActWords(NamedTuple):

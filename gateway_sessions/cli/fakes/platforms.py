@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,8 +72,6 @@ def _telegram() -> FakeToRun[FakeTelegram, int]:
 def _slack() -> FakeToRun[FakeSlack, str]:
     from gateway_sessions.testing.fakes.slack import FakeSlack, SlackTiming  # noqa: PLC0415 -- see above
 
-    import_module("wsproto")  # for Socket Mode
-
     def send(fake: FakeSlack, act: Act[str]) -> None:
         file = act.file()
         fake.people.says(act.person, "", channel=act.place, files=[(file.name, file.content)])
@@ -101,13 +98,12 @@ def _slack() -> FakeToRun[FakeSlack, str]:
         sending=("chat.postMessage", "files.completeUploadExternal"),
         mention="@helper",
         listens=lambda fake, url: fake.listen_at(url),
+        variables={"token": "SLACK_BOT_TOKEN"},
     )
 
 
 def _discord() -> FakeToRun[FakeDiscord, int]:
     from gateway_sessions.testing.fakes.discord import FakeDiscord  # noqa: PLC0415 -- see above
-
-    import_module("wsproto")  # for the gateway
 
     def with_mention(fake: FakeDiscord, act: Act[int]) -> str:
         return act.words.replace("@helper", fake.mention)
@@ -137,6 +133,7 @@ def _discord() -> FakeToRun[FakeDiscord, int]:
         },
         sending=("create_message",),
         mention="@helper",
+        variables=None,  # the example has Discord's own address
     )
 
 
@@ -165,6 +162,7 @@ def _matrix() -> FakeToRun[FakeMatrix, str]:
         },
         sending=("send",),
         mention="@helper",
+        variables={"access_token": "MATRIX_TOKEN"},
     )
 
 
@@ -257,6 +255,7 @@ def _teams() -> FakeToRun[FakeTeams, WebhookDelivery]:
         mention="@helper",
         listens=_listen_at,
         is_called=True,
+        variables={"api_url": "TEAMS_URL"},
     )
 
 
@@ -309,15 +308,14 @@ def _twilio() -> FakeToRun[FakeTwilio, WebhookDelivery]:
         sending=("send",),
         listens=_listen_at,
         is_called=True,
+        variables={"sender": "TWILIO_NUMBER", "public_url": "PUBLIC_URL"},
     )
 
 
 def _google_chat() -> FakeToRun[FakeGoogleChat, WebhookDelivery]:
     from gateway_sessions.testing.fakes.google_chat import FakeGoogleChat  # noqa: PLC0415 -- see above
 
-    def say(
-        fake: FakeGoogleChat, act: Act[WebhookDelivery], thread: str | None = None
-    ) -> WebhookDelivery:
+    def say(fake: FakeGoogleChat, act: Act[WebhookDelivery], thread: str | None = None) -> WebhookDelivery:
         words = act.words.removeprefix("@helper ")
         if act.place is not None and words == act.words:
             problem = "in a space, Google Chat tells an app only of what begins with its name: @helper"
@@ -348,6 +346,12 @@ def _google_chat() -> FakeToRun[FakeGoogleChat, WebhookDelivery]:
         mention="@helper",
         listens=_listen_at,
         is_called=True,
+        variables={
+            "audience": "PUBLIC_URL",
+            "key_file": "GOOGLE_KEY_FILE",
+            "api_url": "GOOGLE_CHAT_URL",
+            "keys_url": "GOOGLE_KEYS_URL",
+        },
     )
 
 

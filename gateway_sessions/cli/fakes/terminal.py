@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
@@ -21,6 +22,7 @@ from gateway_sessions.cli.fakes.typed_lines import SAY, YOU, TypedLine, read_typ
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.inbound import Accepted, Disposition, InboundMessage, Receipt
 from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.integrations.first_configuration import variable_of
 from gateway_sessions.testing.fakes.platform_server import BotMessage, FakePlatformServer
 
 LOOK_SECONDS: Final = 0.05
@@ -223,6 +225,7 @@ async def _listen_when_it_answers(
 def _hint(
     platform: str, offered: FakeToRun[Any, Any], url: str, settings: dict[str, str], webhook: str | None
 ) -> str:
+    exports = _exports(platform, offered, settings)
     lines = [f"A fake {offered.title} listens at {url}. Say so in a configuration:", "", "serve:"]
     if webhook is not None:
         parts = urlsplit(webhook)
@@ -232,6 +235,17 @@ def _hint(
             settings = {**settings, "path": parts.path}
     lines += ["  adapters:", f"    - platform: {platform}"]
     lines += [f"      {key}: {json.dumps(value)}" for key, value in settings.items()]
+    lines += exports
     if webhook is not None:
         lines += ["", f"It calls the bot at {webhook}."]
     return "\n".join([*lines, "", r"Type what people write; \help shows what else they can do.", ""])
+
+
+def _exports(platform: str, offered: FakeToRun[Any, Any], settings: dict[str, str]) -> list[str]:
+    if offered.variables is None:
+        return []
+    named = {
+        offered.variables.get(key) or variable_of(platform, key): value for key, value in settings.items()
+    }
+    told = " ".join(f"{name}={shlex.quote(value)}" for name, value in named.items())
+    return ["", "Or tell a program, such as those in examples/bots:", "", f"export {told}"]

@@ -286,7 +286,8 @@ class FakeMatrix(FakePlatformServer):
 
     def adapter_settings(self, folder: Path) -> dict[str, str]:
         """Return the keys of a configuration by which an adapter speaks with this fake."""
-        return {"homeserver": self.url, "user": self.bot.user_id, "access_token": self.token}
+        account = {"user": self.bot.user_id, "access_token": self.token, "device": DEVICE}
+        return {"homeserver": self.url, **account}
 
     async def is_taken(self, event: str | int, *, seconds: float = 10) -> bool:
         """Wait for the sync behind the one that told of an event; return whether the bot has it."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import shlex
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +17,7 @@ from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.cli.fakes.platforms import FAKES, load_fake
 from tests.integration.command_line.conftest import Gsess
 from tests.integration.command_line.platforms.served_programs import program, read_until
-from tests.integration.platforms.bot_processes import free_port
+from tests.integration.platforms.bot_processes import BOTS, free_port
 from tests.programs import PATIENCE
 
 CALLED = [name for name in FAKES if load_fake(name).is_called]
@@ -72,6 +75,45 @@ async def test_a_served_bot_answers_what_is_typed(platform: str, tmp_path: Path)
     assert "nobody can \\nonsense on this" in said
     assert "The bot's next message meets: refuse." in said
     assert re.search(r"^\w[\w.]* 20[0-2]$", said, re.MULTILINE), said  # a call of the bot
+
+
+EXAMPLES = {
+    "google_chat": "google_chat",
+    "line": "line",
+    "matrix": "matrix_nio",
+    "mattermost": "mattermost",
+    "slack": "slack_socket_mode",
+    "teams": "teams",
+    "telegram": "telegram_aiogram",
+    "twilio": "twilio_sms",
+    "whatsapp": "whatsapp",
+}
+
+
+@pytest.mark.parametrize("platform", EXAMPLES)
+async def test_an_example_runs_with_the_variables_that_are_printed(platform: str, tmp_path: Path):
+    port = free_port()
+    options = ["--webhook", f"http://127.0.0.1:{port}/{platform}"] if platform in CALLED else []
+    async with program(tmp_path, "fake", platform, *options) as fake:
+        told = await read_until(fake.stderr, "Type what people write")
+        exports = re.search(r"^export (.*)$", told, re.MULTILINE)
+        assert exports is not None, told
+        variables = dict(one.partition("=")[::2] for one in shlex.split(exports[1]))
+        script = str(BOTS / f"{EXAMPLES[platform]}.py")
+        bot = await asyncio.create_subprocess_exec(
+            sys.executable, script, cwd=tmp_path, env={**os.environ, **variables, "PORT": str(port)}
+        )
+        try:
+            at_work = FakeAtWork(fake)
+            async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
+                answer = tasks.create_task(at_work.shows("bot → ann: "))
+                # On some platforms, a bot that never ran hears nothing of what was said before.
+                while not answer.done():
+                    await at_work.types("ann: hello")
+                    await asyncio.wait([answer], timeout=1)
+        finally:
+            bot.kill()
+            await bot.wait()
 
 
 async def test_people_of_slack_change_delete_and_write_in_threads(tmp_path: Path):
