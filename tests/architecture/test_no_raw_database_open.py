@@ -20,6 +20,8 @@ MAY_OPEN_FILES = {
     "storage/home.py": "the note of who owns the store, and the table of mounts",
     "storage/tables/sql_files.py": "the package's own .sql files",
     "storage/engines/sqlite/backup.py": "a finished copy of the database, which nobody else knows of yet",
+    "cli/fakes/acts.py": "a file that a person sends to a fake",
+    "testing/fakes/google_chat/server.py": "the key of a fake account, which nobody else knows of",
     "cli/context.py": "the null device, for an output that nobody reads any more",
     "cli/demo/bot_process.py": "the chat and the taxis of the demo, in its temporary directory",
     "cli/demo/crashes.py": "the same, to read them",

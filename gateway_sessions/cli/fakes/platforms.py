@@ -325,9 +325,6 @@ def _google_chat() -> FakeToRun[FakeGoogleChat, WebhookDelivery]:
     def write_in_thread(fake: FakeGoogleChat, act: Act[WebhookDelivery]) -> None:
         say(fake, act, thread=json.loads(act.last().body)["message"]["thread"]["name"])
 
-    def send(fake: FakeGoogleChat, act: Act[WebhookDelivery]) -> None:
-        fake.sends(act.person, *act.file())
-
     def remove(fake: FakeGoogleChat, act: Act[WebhookDelivery]) -> None:
         fake.removed.add(fake.space(act.person, room=act.place)["name"])
 
@@ -339,7 +336,7 @@ def _google_chat() -> FakeToRun[FakeGoogleChat, WebhookDelivery]:
             "thread": write_in_thread,
             "again": _again,
             "press": lambda fake, act: fake.presses(act.person, act.words),
-            "send": send,
+            "send": lambda fake, act: fake.sends(act.person, *act.file()),
             "remove": remove,
         },
         sending=("create",),

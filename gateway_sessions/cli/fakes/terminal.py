@@ -238,7 +238,12 @@ def _hint(
     lines += exports
     if webhook is not None:
         lines += ["", f"It calls the bot at {webhook}."]
-    return "\n".join([*lines, "", r"Type what people write; \help shows what else they can do.", ""])
+    lines += ["", "Type what people write: a line is yours, `ann: hello` is Ann's."]
+    if offered.mention:
+        lines.append(
+            f"Where several are, a bot hears what mentions it: `#team ann: {offered.mention} hello`."
+        )
+    return "\n".join([*lines, r"\help shows what else they can do.", ""])
 
 
 def _exports(platform: str, offered: FakeToRun[Any, Any], settings: dict[str, str]) -> list[str]:

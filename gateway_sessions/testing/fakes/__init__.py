@@ -9,8 +9,8 @@
 - ``line``: A fake of LINE: its Messaging API, and people who write to an official account.
 - ``matrix``: A homeserver that behaves like those of Matrix, with its people, rules and faults.
 - ``mattermost``: A server that behaves like Mattermost, with its people, rules and faults.
-- ``platform_server``: What all fakes of platforms share: a thread with a loop of its own, a port, planned
-  faults, a log of calls.
+- ``platform_server``: What all fakes of platforms share: a thread, a port, planned faults, a log of calls,
+  and what people see.
 - ``slack``: A Slack that behaves like the real one, with its people, rules and faults, and one app.
 - ``teams``: A fake of Microsoft Teams: the Bot Connector, the login service, and people who write to a bot.
 - ``telegram``: A Bot API server that behaves like Telegram, with its people, rules and faults.

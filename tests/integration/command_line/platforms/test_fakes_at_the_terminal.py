@@ -52,7 +52,7 @@ async def faked(home: Path, platform: str, *, webhook: bool = False) -> AsyncGen
     """Run a fake, and a gateway as the fake says; *webhook*: the platform calls the gateway."""
     options = ["--webhook", f"http://127.0.0.1:{free_port()}/{platform}"] if webhook else []
     async with program(home, "fake", platform, *options) as fake:
-        told = await read_until(fake.stderr, "Type what people write")
+        told = await read_until(fake.stderr, "shows what else they can do")
         configuration = re.search(r"^serve:\n(?:  .*\n)+", told, re.MULTILINE)
         assert configuration is not None, told
         (home / "config.yaml").write_text(configuration[0])
@@ -95,7 +95,7 @@ async def test_an_example_runs_with_the_variables_that_are_printed(platform: str
     port = free_port()
     options = ["--webhook", f"http://127.0.0.1:{port}/{platform}"] if platform in CALLED else []
     async with program(tmp_path, "fake", platform, *options) as fake:
-        told = await read_until(fake.stderr, "Type what people write")
+        told = await read_until(fake.stderr, "shows what else they can do")
         exports = re.search(r"^export (.*)$", told, re.MULTILINE)
         assert exports is not None, told
         variables = dict(one.partition("=")[::2] for one in shlex.split(exports[1]))
@@ -158,7 +158,7 @@ async def test_files_of_this_machine_are_sent(tmp_path: Path):
 async def test_what_is_typed_before_the_bot_listens_waits_for_it(tmp_path: Path):
     port = free_port()
     async with program(tmp_path, "fake", "line", "--webhook", f"http://127.0.0.1:{port}/called") as fake:
-        told = await read_until(fake.stderr, "Type what people write")
+        told = await read_until(fake.stderr, "shows what else they can do")
         at_work = FakeAtWork(fake)
         await at_work.types("ann: hello")
         assert 'path: "/called"' in told
@@ -190,7 +190,7 @@ def test_wrong_uses_are_told_in_a_sentence(words: list[str], told: str, gsess: G
 async def test_a_port_that_is_taken_is_told(tmp_path: Path):
     port = str(free_port())
     async with program(tmp_path, "fake", "telegram", "--port", port) as first:
-        assert f"http://127.0.0.1:{port}" in await read_until(first.stderr, "Type what people write")
+        assert f"http://127.0.0.1:{port}" in await read_until(first.stderr, "shows what else they can do")
         async with program(tmp_path, "fake", "slack", "--port", port) as second:
             told = await read_until(second.stderr, "cannot listen at")
             assert f"127.0.0.1:{port} (Address already in use)" in told

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -190,31 +189,3 @@ class TestDoctor:
             assert "Adapter telegram: connects" in told
             assert "does not know this token" in told
             assert telegram.pending == 1, "the gateway gets it"
-
-
-class TestFake:
-    async def test_a_bot_is_tried_without_an_account(self, tmp_path: Path):
-        async with program(tmp_path, "fake", "telegram") as fake:
-            told = await read_until(fake.stderr, "Type what people write")
-            assert f"export TELEGRAM_TOKEN={TOKEN} TELEGRAM_API_URL=http://" in told
-            url = re.search(r"http://[\d.:]+", told)
-            assert url is not None
-            (tmp_path / "config.yaml").write_text(
-                f"serve: {{adapters: [{{platform: telegram, token: '{TOKEN}', api_url: '{url[0]}'}}]}}"
-            )
-            async with program(tmp_path, "serve"):
-                assert fake.stdin is not None
-                fake.stdin.write(b"hello\nann: good day\n#team ann: /status\n")
-                await fake.stdin.drain()
-                said = await read_until(fake.stdout, "#team")
-                if "bot → ann" not in said:
-                    said += await read_until(fake.stdout, "bot → ann")
-                if "bot → you" not in said:
-                    said += await read_until(fake.stdout, "bot → you")
-                assert "hello" in said
-                assert "good day" in said
-
-    def test_there_is_no_fake_of_every_platform(self, gsess: Gsess):
-        failed = gsess("fake", "pigeons")
-        assert failed.code == Exit.WRONG_USE
-        assert "there is no fake of 'pigeons'; there are telegram" in " ".join(failed.err.split())
