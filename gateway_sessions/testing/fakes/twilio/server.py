@@ -109,7 +109,8 @@ class FakeTwilio(FakeWebhookPlatform):
         names = {number: name for name, number in self._people.items()}
         for one in list(self.sent):
             text = "\n".join(filter(None, (one.get("Body", ""), *one["media"])))
-            yield BotMessage(names.get(one["To"], one["To"]), one["sid"], text)
+            number = str(one["To"])
+            yield BotMessage(names.get(number, number), one["sid"], text)
 
     def adapter_settings(self, folder: Path) -> dict[str, str]:
         """Return the keys of a configuration by which an adapter speaks with this fake."""
