@@ -30,6 +30,7 @@ class MatrixPerson:
         self.client.add_event_callback(self._cannot_hear, nio.MegolmEvent)
         self.heard: dict[str, dict[str, Any]] = {}
         self.unreadable: list[str] = []
+        self.seen: set[str] = set()
         self._order: asyncio.Queue[str] = asyncio.Queue()
 
     @property
@@ -44,6 +45,16 @@ class MatrixPerson:
     @property
     def devices_of_bot(self) -> list[str]:
         return [one.id for one in self.client.device_store.active_user_devices(self.fake.bot.user_id)]
+
+    async def has_seen_all(self) -> None:
+        """Wait until all that the bot has written was read."""
+
+        def written() -> set[str]:
+            events = [one.json for one in self.fake.room(self.name).events]
+            sent = [one for one in events if one["type"] in ("m.room.message", "m.room.encrypted")]
+            return {one["event_id"] for one in sent if one["sender"] == self.fake.bot.user_id}
+
+        await self.fake.wait_until(lambda: written() <= self.seen)
 
     async def says(self, text: str, **content: Any) -> str:
         """Write a message; return the id of its event."""
@@ -63,6 +74,21 @@ class MatrixPerson:
         """Write as soon as the messages before are written."""
         self._order.put_nowait(text)
 
+    async def _sync(self) -> None:
+        """Sync as `sync_forever` does, in this task alone."""
+        client = self.client
+        await client.sync(full_state=True)
+        while True:
+            if client.should_upload_keys:
+                await client.keys_upload()
+            if client.should_query_keys:
+                await client.keys_query()
+            if client.should_claim_keys:
+                await client.keys_claim(client.get_users_for_key_claiming())
+            for message in [*client.outgoing_to_device_messages]:
+                await client.to_device(message)
+            await client.sync(timeout=1000)
+
     async def _write(self) -> None:
         while True:
             await self.says(await self._order.get())
@@ -71,6 +97,7 @@ class MatrixPerson:
         if event.sender != self.fake.bot.user_id:
             return
         assert event.decrypted, "the bot has written in plain text"
+        self.seen.add(event.event_id)
         content = event.source["content"]
         relation = content.get("m.relates_to", {})
         if relation.get("rel_type") == "m.replace":
@@ -84,7 +111,7 @@ class MatrixPerson:
 
     @asynccontextmanager
     async def online(self) -> AsyncIterator[None]:
-        syncing = asyncio.create_task(self.client.sync_forever(timeout=1000, full_state=True))
+        syncing = asyncio.create_task(self._sync())
         writing = asyncio.create_task(self._write())
         try:
             known = self.fake.endpoints.keys.devices

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import stat
@@ -37,9 +38,11 @@ from gateway_sessions.testing.contract.adapter import Inbox
 from gateway_sessions.testing.fakes.faults import CutConnection, ServerFault
 from gateway_sessions.testing.fakes.matrix import FakeMatrix
 from gateway_sessions.testing.fakes.matrix.endpoints import MediaFile
+from tests.integration.command_line.platforms.served_programs import program, read_until
 from tests.integration.gateway.gateway_harness import QUICK
 from tests.integration.platforms.matrix.person import person
 from tests.integration.platforms.test_matrix import ann, echo
+from tests.programs import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("blocking_allowed")
 
@@ -78,6 +81,22 @@ async def test_a_conversation_in_an_encrypted_room_goes_both_ways(fake: FakeMatr
     folder = tmp_path / "keys"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
+
+
+async def test_a_few_lines_of_yaml_are_a_bot_in_encrypted_rooms(fake: FakeMatrix, tmp_path: Path):
+    keys = {"device": "BOTDEVICE", "encryption_store": "keys", "encryption_key": "${PASSPHRASE}"}
+    account = {"homeserver": fake.url, "user": fake.bot.user_id, "access_token": fake.token}
+    adapter = {"platform": "matrix", **account, **keys}
+    (tmp_path / "config.yaml").write_text(json.dumps({"serve": {"adapters": [adapter]}}))
+    async with person(fake, "ann") as ann_herself:
+        async with program(tmp_path, "serve", PASSPHRASE="a passphrase") as process:
+            await read_until(process.stderr, "Serving matrix.")
+            await ann_herself.says("hello")
+            await fake.wait_until(lambda: ann_herself.texts, seconds=PATIENCE)
+        async with program(tmp_path, "doctor", "--quick", "--online", PASSPHRASE="another") as asked:
+            output, _ = await asyncio.wait_for(asked.communicate(), PATIENCE)
+    assert (tmp_path / "keys").is_dir()
+    assert b"they need the passphrase that they were made with" in output
 
 
 async def test_a_key_is_kept_before_the_place_moves(fake: FakeMatrix, tmp_path: Path):
