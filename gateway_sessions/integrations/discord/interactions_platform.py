@@ -5,6 +5,7 @@ A bot that only has commands and buttons needs no connection to Discord's gatewa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -14,6 +15,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 from cachetools import LRUCache
 
+from gateway_sessions._process.request_log import hide_in_request_log
 from gateway_sessions.adapters.webhooks import (
     ApiCall,
     CallOutcome,
@@ -61,6 +63,7 @@ from gateway_sessions.integrations.discord.sending import (
 from gateway_sessions.ports import Clock
 
 API_URL: Final = "https://discord.com/api/v10"
+hide_in_request_log(re.compile(r"(?<=/webhooks/)\d+/[^/\s]+"))
 KNOWN_INTERACTIONS: Final = 10_000
 """So many interactions are remembered: more than one bot has within the quarter of an hour of a token."""
 ONLY_ANSWERS: Final = (
