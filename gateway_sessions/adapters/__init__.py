@@ -1,6 +1,8 @@
 """Adapters receive messages and send replies; those here need no library of a platform.
 
 - ``_http``: HTTP/1.1 for the webhook and the health endpoint, with one request on each connection.
+- ``channel_marks``: `ChannelMarks`: the places up to which the messages of channels are taken, kept in an
+  adapter's memory.
 - ``console``: `Console`: the adapter for one person at a terminal or a pipe, where each line is a message.
 - ``memory``: `ProcessMemory`: the memory of an adapter that no gateway has given a durable one.
 - ``protocol``: `Adapter`: the protocol between a gateway and the adapter of one account of a platform.

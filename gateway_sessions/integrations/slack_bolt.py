@@ -13,7 +13,9 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -23,17 +25,18 @@ import anyio.lowlevel
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters._http import Request
-from gateway_sessions.adapters.protocol import Submit
+from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.adapters.set_aside import put_aside
 from gateway_sessions.adapters.webhooks.api_calls import ApiCall, PlatformAnswer
 from gateway_sessions.adapters.webhooks.engine import EngineParts, WebhookEngine, not_listening
 from gateway_sessions.adapters.webhooks.events import DeliveryStatus, UnreadableEvent
 from gateway_sessions.adapters.webhooks.platform import Verdict
 from gateway_sessions.adapters.webhooks.sender import ApiSender
-from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
+from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.inbound import Attachment
 from gateway_sessions.errors import AdapterUnavailableError, DeliveryRefusedError, InvalidInputError
+from gateway_sessions.integrations.slack.backfill import CATCH_UP, SlackBackfill
 from gateway_sessions.integrations.slack.conversations import MOST_BYTES, SlackConversations
 from gateway_sessions.integrations.slack.objects import SlackAnswer
 from gateway_sessions.integrations.slack.platform import SlackPlatform
@@ -88,7 +91,7 @@ _ANY: Final = re.compile("")
 class SlackBoltAdapter:
     """An adapter for an app of Bolt in one workspace."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- a program names the few options that it needs
         self,
         app: AsyncApp,
         *,
@@ -101,13 +104,15 @@ class SlackBoltAdapter:
         threads: ThreadSessions = ThreadSessions.CHANNELS,
         command: str = "",
         unfurl: bool = False,
+        catch_up: timedelta = CATCH_UP,
         unreadable: str | Path | None = None,
         clock: Clock | None = None,
     ) -> None:
         """With an *app_token* (xapp-…), Socket Mode is used; with a *port*, Bolt's server listens there.
 
         With neither, your own server dispatches requests to the app. *unfurl* lets Slack show what the links
-        of an answer lead to. What cannot be read is kept in the folder *unreadable*, or else only logged.
+        of an answer lead to. What Slack does not deliver any more is read from the channels if it is no older
+        than *catch_up*. What cannot be read is kept in the folder *unreadable*, or else only logged.
         """
         self._app = _checked(app)
         self._app_token = app_token
@@ -117,12 +122,21 @@ class SlackBoltAdapter:
         self.name: str = name
         rules = SlackRules(account=name, channels=channels, threads=threads, command=command)
         calls = SlackCalls(app.client.base_url, unfurl=unfurl)
-        self._slack = _VerifiedByBolt(app.client.token or "", rules=rules, calls=calls)
+        receives = ReceiveClass.BACKFILLED if catch_up else ReceiveClass.ACKNOWLEDGED
+        self._slack = _VerifiedByBolt(app.client.token or "", rules=rules, calls=calls, receives=receives)
         self.platform: str = self._slack.name
         self.capabilities: AdapterCapabilities = self._slack.capabilities
         self._client = BoltCalls(app.client)
         self._sender = ApiSender(self._slack, self._client, self._clock)
         self._conversations = SlackConversations(self._slack, self._sender.call, self._download, self._clock)
+        self._backfill = SlackBackfill(
+            self._slack,
+            self._conversations,
+            ask=self._sender.call,
+            deliver_again=self._deliver_again,
+            clock=self._clock,
+            catch_up=catch_up,
+        )
         self._engine: WebhookEngine | None = None
         self._under_way: set[anyio.CancelScope] = set()
         self._listens = False
@@ -134,6 +148,10 @@ class SlackBoltAdapter:
         """The app's bot, once Slack has told who it is."""
         return self._slack.bot
 
+    def remember_in(self, memory: AdapterMemory) -> None:
+        """Keep in this memory how far each channel is taken."""
+        self._backfill.memory = memory
+
     @asynccontextmanager
     async def connect(self, submit: Submit) -> AsyncGenerator[None]:
         """Take within the block what the app's listeners leave; `AdapterUnavailableError` if that fails."""
@@ -143,12 +161,14 @@ class SlackBoltAdapter:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._client.opened())
             await self._introduce()
+            await stack.enter_async_context(self._backfill.remembering())
             self._engine = WebhookEngine(self._slack, self._parts(submit))
             stack.push_async_callback(self._stop_taking)
             if self._port is not None:
                 await stack.enter_async_context(self._serving(self._port))
             if self._app_token is not None:
                 await stack.enter_async_context(self._socket(self._app_token))
+            await stack.enter_async_context(in_background(self._backfill.run))
             yield
 
     async def _introduce(self) -> None:
@@ -167,7 +187,7 @@ class SlackBoltAdapter:
 
     def _parts(self, submit: Submit) -> EngineParts:
         return EngineParts(
-            submit=partial(self._conversations.submit, submit),
+            submit=partial(self._backfill.submit, submit),
             fetch=self._sender.fetch,
             set_aside=self._set_aside,
             tell_status=_ignore_status,
@@ -205,6 +225,7 @@ class SlackBoltAdapter:
     async def _socket(self, app_token: str) -> AsyncGenerator[None]:
         handler: Any = AsyncSocketModeHandler(self._app, app_token)  # it has no types
         client = handler.client
+        client.message_listeners.append(self._greet)
         try:
             try:
                 client.wss_uri = await client.issue_new_wss_url()  # `connect` alone would try for ever
@@ -225,6 +246,11 @@ class SlackBoltAdapter:
                 tasks = [task for one in names if (task := getattr(client, one)) is not None]
                 await asyncio.wait(tasks, timeout=CONNECT_SECONDS)
 
+    async def _greet(self, _client: object, message: dict[str, Any], _raw: object) -> None:
+        """Read what was missed before a connection, of which Slack tells with a greeting."""
+        if message.get("type") == "hello":
+            self._backfill.catch_up()
+
     async def _watch(self, is_connected: Callable[[], Awaitable[bool]]) -> None:
         """Raise once a connection is lost for so long that the library will not repair it."""
         silent = 0.0
@@ -241,10 +267,17 @@ class SlackBoltAdapter:
         async def take(body: dict[str, Any]) -> BoltResponse:
             return await self._answer(body)
 
+        async def hear(body: dict[str, Any], next_: Callable[[], Awaitable[None]]) -> BoltResponse | None:
+            if await self._backfill.hear(body):
+                return BoltResponse(status=HTTPStatus.OK)
+            await next_()
+            return None
+
         async def nothing() -> None:
             """Be the listener that Bolt wants; the middleware has answered already."""
 
         app = cast("Any", self._app)  # Bolt's decorators have no types
+        app.middleware(hear)  # it hears also what listeners of the app take
         app.event(_OURS, middleware=[take])(nothing)
         app.action(_BUTTONS, middleware=[take])(nothing)
         app.command(_ANY, middleware=[take])(nothing)
@@ -266,6 +299,12 @@ class SlackBoltAdapter:
                 self._under_way.discard(scope)
         headers: dict[str, str | Sequence[str]] = {**response.headers}
         return BoltResponse(status=int(response.status), body=response.body.decode(), headers=headers)
+
+    async def _deliver_again(self, payload: Payload) -> bool:
+        """Let the app take an event as if Slack had delivered it: its own listeners come first again."""
+        request = AsyncBoltRequest(body={**payload}, mode="socket_mode")  # which nobody signs
+        response = await self._app.async_dispatch(request)
+        return response.status < HTTPStatus.INTERNAL_SERVER_ERROR
 
     async def _set_aside(self, event: UnreadableEvent) -> bool:
         """Keep an event that cannot be read; return whether it is kept durably."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -10,6 +11,8 @@ from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.slack.reading import ChannelTalk, ThreadSessions
 from gateway_sessions.integrations.slack.sending import API_URL
 
+CATCH_UP_HOURS: Final = 24
+MOST_HOURS: Final = 24 * 365
 ONE_WAY: Final = (
     "must be set for Socket Mode, or signing_secret for events at a webhook, and not both of them:"
     " else Slack tells everything twice, or nothing"
@@ -26,6 +29,7 @@ class SlackOptions(NamedTuple):
     threads: ThreadSessions
     command: str
     unfurl: bool
+    catch_up: timedelta
     unreadable: Path | None
 
 
@@ -39,6 +43,7 @@ def slack_from_settings(settings: AdapterSettings) -> Adapter:
         threads=settings.choice("threads", ThreadSessions, ThreadSessions.CHANNELS),
         command=settings.text("command") or "",
         unfurl=settings.flag("unfurl"),
+        catch_up=timedelta(hours=settings.number("catch_up_hours", CATCH_UP_HOURS, most=MOST_HOURS) or 0),
         unreadable=settings.folder("unreadable"),
     )
     app_token, secrets = settings.text("app_token"), settings.texts("signing_secret")
@@ -68,6 +73,7 @@ def _with_bolt(options: SlackOptions, app_token: str) -> Adapter:
         threads=options.threads,
         command=options.command,
         unfurl=options.unfurl,
+        catch_up=options.catch_up,
         unreadable=options.unreadable,
     )
 
@@ -83,6 +89,7 @@ def _with_webhook(options: SlackOptions, secrets: tuple[str, ...], path: str | N
         threads=options.threads,
         command=options.command,
         unfurl=options.unfurl,
+        catch_up=options.catch_up,
         path=path,
         unreadable=options.unreadable,
         api_url=options.api_url,

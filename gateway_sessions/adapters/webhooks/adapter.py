@@ -108,6 +108,7 @@ class WebhookAdapter:
             tell_status=self._take_status,
             clock=self._clock,
             account=self.name,
+            handle_first=self._hear,
         )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._open_client())
@@ -146,6 +147,10 @@ class WebhookAdapter:
         """Return the answer to a request of the platform; 503 while no gateway is connected."""
         engine = self._engine
         return not_listening() if engine is None else await engine.answer(request)
+
+    async def _hear(self, request: Request) -> bool:
+        """Hear of a genuine request before it is read; return whether it needs no more than an answer."""
+        return False
 
     async def _set_aside(self, event: UnreadableEvent) -> bool:
         """Keep an event that cannot be read; return whether it is kept durably."""

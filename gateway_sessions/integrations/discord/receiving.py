@@ -17,6 +17,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
+from gateway_sessions.adapters.channel_marks import ChannelMarks
 from gateway_sessions.adapters.protocol import AdapterMemory
 from gateway_sessions.errors import InvalidInputError, StorageError
 from gateway_sessions.integrations.discord.objects import DiscordMessage, DiscordPlace, snowflake_at
@@ -36,9 +37,6 @@ MOST_WAITING: Final = 1000
 PASSED_OVER: Final = 50
 """After so many messages that are for somebody else, the place in a channel is written down all the same: a
 restart reads no more than one page of them again."""
-CHANNELS: Final = "channels"
-BEGAN: Final = "began"
-"""The names under which the list of channels and the beginning are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,29 +121,20 @@ class DiscordReceiver:
     ) -> None:
         """*catch_up* is the age of the oldest message that is still fetched."""
         self._inbox = inbox
-        self._memory = memory
+        self._marks = ChannelMarks(memory, ChannelMark)
         self._clock = clock
         self._tasks = tasks
         self._catch_up = catch_up
         self._lines: dict[str, _ChannelLine] = {}
-        self._remembered: list[str] = []
-        """The channels whose marks are in the memory."""
         self._began = 0
         self._readers = anyio.CapacityLimiter(READERS)
-        self._listing = anyio.Lock()
 
     async def start(self) -> None:
         """Learn from the memory how far each channel is taken."""
         now = snowflake_at(int(self._clock.now().timestamp() * 1000))
-        began = await self._memory.get(BEGAN)
-        if began is None:
-            await self._memory.put(BEGAN, str(now))
-        self._began = int(began or now)
-        self._remembered = msgspec.json.decode(await self._memory.get(CHANNELS) or "[]", type=list[str])
-        for channel_id in self._remembered:
-            if (stored := await self._memory.get(_mark_name(channel_id))) is not None:
-                mark = msgspec.json.decode(stored, type=ChannelMark)
-                self._lines[channel_id] = _ChannelLine(mark.place, int(mark.last))
+        for channel_id, mark in (await self._marks.load(str(now))).items():
+            self._lines[channel_id] = _ChannelLine(mark.place, int(mark.last))
+        self._began = int(self._marks.began)
 
     # What happens
 
@@ -236,7 +225,7 @@ class DiscordReceiver:
                 try:
                     page = await self._inbox.history(line.place, max(line.last, begin), PAGE)
                 except HistoryClosedError:
-                    await self._forget(line)
+                    await self._marks.forget(line.place.channel_id)
                     return
             for received in page:
                 await self._take(line, received)
@@ -254,35 +243,4 @@ class DiscordReceiver:
         line.passed_over = 0 if taken else line.passed_over + 1
         if taken or line.passed_over >= PASSED_OVER:
             line.passed_over = 0
-            await self._remember(line)
-
-    # Memory
-
-    async def _remember(self, line: _ChannelLine) -> None:
-        """Write down how far a channel is taken; without it a restart takes messages that are known again."""
-        channel_id = line.place.channel_id
-        mark = ChannelMark(str(line.last), line.place)
-        try:
-            await self._memory.put(_mark_name(channel_id), msgspec.json.encode(mark).decode())
-            async with self._listing:
-                if channel_id not in self._remembered:
-                    self._remembered.append(channel_id)
-                    await self._remember_list()
-        except StorageError as error:
-            facts = {"action": "mark_not_kept", "channel": channel_id}
-            logger.warning("how far a channel is taken could not be written down: %s", error, extra=facts)
-
-    async def _forget(self, line: _ChannelLine) -> None:
-        channel_id = line.place.channel_id
-        async with self._listing:
-            if channel_id in self._remembered:
-                self._remembered.remove(channel_id)
-                await self._remember_list()
-                await self._memory.put(_mark_name(channel_id), None)
-
-    async def _remember_list(self) -> None:
-        await self._memory.put(CHANNELS, msgspec.json.encode(self._remembered).decode())
-
-
-def _mark_name(channel_id: str) -> str:
-    return f"channel:{channel_id}"
+            await self._marks.put(line.place.channel_id, ChannelMark(str(line.last), line.place))

@@ -1,6 +1,8 @@
 """Slack, through Bolt or by a webhook of ours: what both share, and the adapter without Bolt.
 
 - ``adapter``: `SlackAdapter`: an app of Slack without Bolt, whose events come to a webhook.
+- ``backfill``: `SlackBackfill`: reads from channels what Slack does not deliver any more, and hands it over
+  in its order.
 - ``conversations``: What an app of Slack asks and does: who people are, what was sent, files, and the status
   of the bot.
 - ``objects``: The objects of Slack's events, as far as they are read; what else Slack sends is passed over.

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 
+from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
-from gateway_sessions.adapters.protocol import Submit
+from gateway_sessions.adapters._http import Request
+from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.adapters.webhooks.adapter import WebhookAdapter
 from gateway_sessions.adapters.webhooks.api_calls import ApiCall
 from gateway_sessions.adapters.webhooks.server import WebhookPort
+from gateway_sessions.core.delivery.adapter_capabilities import ReceiveClass
 from gateway_sessions.core.delivery.outbound_messages import ReplyTarget
 from gateway_sessions.core.queue.inbound import Attachment
-from gateway_sessions.errors import AdapterUnavailableError, DeliveryRefusedError
+from gateway_sessions.errors import AdapterUnavailableError, DeliveryRefusedError, InvalidInputError
+from gateway_sessions.integrations.slack.backfill import CATCH_UP, SlackBackfill
 from gateway_sessions.integrations.slack.conversations import MOST_BYTES, SlackConversations
-from gateway_sessions.integrations.slack.platform import SlackPlatform
+from gateway_sessions.integrations.slack.platform import SlackPlatform, payload_of
 from gateway_sessions.integrations.slack.reading import (
     ChannelTalk,
     Payload,
@@ -31,7 +37,7 @@ from gateway_sessions.ports import Clock
 class SlackAdapter(WebhookAdapter):
     """An adapter for one app in one workspace."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- a program names the few options that it needs
         self,
         token: str,
         signing_secret: str | Sequence[str],
@@ -41,6 +47,7 @@ class SlackAdapter(WebhookAdapter):
         threads: ThreadSessions = ThreadSessions.CHANNELS,
         command: str = "",
         unfurl: bool = False,
+        catch_up: timedelta = CATCH_UP,
         path: str | None = None,
         port: WebhookPort | int | None = None,
         unreadable: str | Path | None = None,
@@ -51,15 +58,25 @@ class SlackAdapter(WebhookAdapter):
 
         Several secrets are for the time in which one takes the place of another.
         The address of the webhook goes into three places of the app: events, interactivity and commands.
-        *unfurl* lets Slack show what the links of an answer lead to.
+        *unfurl* lets Slack show what the links of an answer lead to. What Slack does not deliver any more is
+        read from the channels if it is no older than *catch_up*.
         """
         rules = SlackRules(account=name, channels=channels, threads=threads, command=command)
         calls = SlackCalls(api_url, unfurl=unfurl)
         secrets = [signing_secret] if isinstance(signing_secret, str) else signing_secret
-        self._slack = SlackPlatform(token, secrets, rules=rules, calls=calls)
+        receives = ReceiveClass.BACKFILLED if catch_up else ReceiveClass.ACKNOWLEDGED
+        self._slack = SlackPlatform(token, secrets, rules=rules, calls=calls, receives=receives)
         clock = clock or SystemClock()
         super().__init__(self._slack, name=name, path=path, port=port, unreadable=unreadable, clock=clock)
         self._conversations = SlackConversations(self._slack, self._sender.call, self._download, clock)
+        self._backfill = SlackBackfill(
+            self._slack,
+            self._conversations,
+            ask=self._sender.call,
+            deliver_again=self._deliver_again,
+            clock=clock,
+            catch_up=catch_up,
+        )
 
     @property
     def bot(self) -> SlackIdentity:
@@ -69,8 +86,27 @@ class SlackAdapter(WebhookAdapter):
     @asynccontextmanager
     async def connect(self, submit: Submit) -> AsyncGenerator[None]:
         """Take events within the block; `AdapterUnavailableError` if the token opens nothing."""
-        async with super().connect(partial(self._conversations.submit, submit)):
+        async with (
+            self._backfill.remembering(),
+            super().connect(partial(self._backfill.submit, submit)),
+            in_background(self._backfill.run),
+        ):
             yield
+
+    def remember_in(self, memory: AdapterMemory) -> None:
+        """Keep in this memory how far each channel is taken, and what was sent."""
+        super().remember_in(memory)
+        self._backfill.memory = memory
+
+    async def _hear(self, request: Request) -> bool:
+        try:
+            return await self._backfill.hear(payload_of(request))
+        except InvalidInputError:  # what cannot be read is set aside in a moment
+            return False
+
+    async def _deliver_again(self, payload: Payload) -> bool:
+        response = await self.answer(self._slack.signed(payload, self._clock.now()))
+        return response.status == HTTPStatus.OK
 
     async def _check_account(self) -> None:
         try:

@@ -31,9 +31,11 @@ from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilit
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.core.markdown.dialects import SLACK
+from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.text_length import LengthUnit
 from gateway_sessions.integrations.slack.objects import SlackAnswer
 from gateway_sessions.integrations.slack.reading import (
+    Payload,
     SlackIdentity,
     SlackRules,
     UnreadableSlackError,
@@ -77,8 +79,10 @@ class SlackPlatform(WebhookPlatform):
         *,
         rules: SlackRules | None = None,
         calls: SlackCalls | None = None,
+        receives: ReceiveClass = ReceiveClass.ACKNOWLEDGED,
     ) -> None:
         """Requests are signed with one of the secrets; without any, all are taken for forged."""
+        self._capabilities = replace(CAPABILITIES, receives=receives)
         self._token = check_secret(token, "the token of the bot")
         self._secrets = [check_secret(one, "the signing secret") for one in signing_secrets]
         self._rules = rules or SlackRules()
@@ -89,7 +93,7 @@ class SlackPlatform(WebhookPlatform):
     @property
     def capabilities(self) -> AdapterCapabilities:
         """The abilities of Slack."""
-        return CAPABILITIES
+        return self._capabilities
 
     # In
 
@@ -105,7 +109,7 @@ class SlackPlatform(WebhookPlatform):
 
     def answer_challenge(self, request: Request) -> Response | None:
         """Return the word that proves that we are there, if Slack asks for it."""
-        payload = _payload_of(request)
+        payload = payload_of(request)
         if payload.get("type") != "url_verification" or not isinstance(payload.get("challenge"), str):
             return None
         word = str(payload["challenge"]).encode("utf-8", "replace")
@@ -113,13 +117,24 @@ class SlackPlatform(WebhookPlatform):
 
     def parse(self, request: Request) -> Sequence[WebhookEvent]:
         """Return the message that a request brings."""
-        payload = _payload_of(request)
-        message = read_payload(payload, self._rules, self.bot)
+        payload = payload_of(request)
+        message = self.read(payload)
         if message is not None:
             return [message]
         event = payload.get("event")
         kind = event.get("type") if isinstance(event, dict) else payload.get("type")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
         return [PassedOver(str(kind)[:100])]  # pyright: ignore[reportUnknownArgumentType]
+
+    def read(self, payload: Payload) -> InboundMessage | None:
+        """Return the message that an event, a pressed button or a command brings; None if it is nobody's."""
+        return read_payload(payload, self._rules, self.bot)
+
+    def signed(self, payload: Payload, now: datetime) -> Request:
+        """Return the request by which Slack would deliver an event."""
+        body, timestamp = json.dumps(payload).encode(), str(int(now.timestamp()))
+        signature = f"v0={hmac_hex(self._secrets[0], b'v0:' + timestamp.encode() + b':' + body)}"
+        headers = {"x-slack-request-timestamp": timestamp, "x-slack-signature": signature}
+        return Request("POST", "/", {"content-type": "application/json", **headers}, body)
 
     # Out
 
@@ -181,7 +196,7 @@ class SlackPlatform(WebhookPlatform):
         return outcome
 
 
-def _payload_of(request: Request) -> dict[str, Any]:
+def payload_of(request: Request) -> dict[str, Any]:
     """Return what a request carries: JSON, or a form with JSON in it, or the form of a command."""
     try:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:

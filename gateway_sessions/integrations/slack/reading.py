@@ -35,6 +35,7 @@ THREAD: Final = "thread_ts"
 UNDECIDED: Final = "undecided"
 """The member of a message's metadata that says: it is for the bot if the bot takes part in the thread."""
 
+MILLION: Final = 1_000_000
 _HEARD: Final = frozenset({"message", "app_mention"})
 _NEW: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 _SLACKBOT: Final = "USLACKBOT"
@@ -108,6 +109,32 @@ def read_payload(payload: Payload, rules: SlackRules, bot: SlackIdentity) -> Inb
         problem = f"an event of Slack cannot be read ({type(error).__name__}: {error})"
         raise UnreadableSlackError(problem) from error
     return None
+
+
+def new_message_in(payload: Payload) -> tuple[str, str] | None:
+    """Return the channel and the timestamp of the message that somebody wrote, if an event tells of one."""
+    event: Any = payload.get("event")
+    if payload.get("type") != "event_callback" or not isinstance(event, dict):
+        return None
+    said: Mapping[str, Any] = event
+    channel, ts = said.get("channel"), said.get("ts")
+    is_new = said.get("type") in _HEARD and said.get("subtype", "") in _NEW and not said.get("bot_id")
+    if not is_new or not isinstance(channel, str) or not millionths_of(ts):
+        return None
+    return channel, str(ts)
+
+
+def millionths_of(ts: object) -> int:
+    """Return a timestamp as a number that tells the order; 0 for what is none."""
+    if not isinstance(ts, str) or not _TIMESTAMP.fullmatch(ts):
+        return 0
+    seconds, _, rest = ts.partition(".")
+    return int(seconds) * MILLION + int(rest.ljust(6, "0"))
+
+
+def timestamp_of(millionths: int) -> str:
+    """Return a number of millionths of a second as Slack writes it."""
+    return f"{millionths // MILLION}.{millionths % MILLION:06}"
 
 
 class _Reading:

@@ -163,14 +163,23 @@ class SlackCalls:
     def said_since(self, target: ReplyTarget, cursor: str = "") -> ApiCall:
         """Return the call that reads what was said in the place of a reply, since its question."""
         place = _place_of(target)
-        wanted: dict[str, Any] = {"channel": place["channel"], "limit": PAGE, "include_all_metadata": "true"}
+        wanted: dict[str, Any] = {"include_all_metadata": "true"}
         if (asked := _QUESTION.match(target.reply_to or "")) is not None:
             wanted["oldest"] = asked[1]
-        if cursor:
-            wanted["cursor"] = cursor
-        if THREAD not in place:
-            return self.method("conversations.history", wanted)
-        return self.method("conversations.replies", {**wanted, "ts": place[THREAD]})
+        return self._said_in(place["channel"], place.get(THREAD, ""), wanted, cursor)
+
+    def said_behind(self, channel: str, thread: str, oldest: str, cursor: str = "") -> ApiCall:
+        """Return the call that reads what was said behind a timestamp, in a channel or in one of its threads.
+
+        What is said in threads does not stand in the channel itself.
+        """
+        return self._said_in(channel, thread, {"oldest": oldest}, cursor)
+
+    def _said_in(self, channel: str, thread: str, wanted: Mapping[str, Any], cursor: str) -> ApiCall:
+        parameters = {"channel": channel, "limit": PAGE, **wanted, **({"cursor": cursor} if cursor else {})}
+        if not thread:
+            return self.method("conversations.history", parameters)
+        return self.method("conversations.replies", {**parameters, "ts": thread})
 
 
 def metadata_of(idempotency_key: str) -> dict[str, Any]:

@@ -40,6 +40,11 @@ class SlackBench(AdapterBench):
             self.last = self.slack.people.says("ann", text, channel=self.channel, thread=self.thread)
         return await self.slack.is_taken(self.last, seconds=PATIENCE_SECONDS)
 
+    async def writes_unheard(self, text: str) -> None:
+        await self.says(text)
+        about = [one for one in self.slack.deliveries.all if one.ts == self.last]
+        await self.slack.wait_until(lambda: all(one.given_up for one in about), seconds=PATIENCE_SECONDS)
+
     async def delivers_again(self) -> bool:
         before = len(self.slack.deliveries.all)
         self.slack.deliveries.again(self.last)

@@ -71,6 +71,7 @@ MORE: dict[str, dict[str, Any]] = {
         "threads": "nowhere",
         "command": "/ask",
         "unfurl": True,
+        "catch_up_hours": 2,
         "api_url": "http://x",
     },
     "mattermost": {"groups": "all", "threads": False},
@@ -200,6 +201,7 @@ def test_a_missing_library_is_told_with_the_command_that_installs_it(platform: s
     [
         ("discord", {"groups": "all", "message_content": False}, "must be true with groups: all"),
         ("discord", {"catch_up_hours": -1}, "must be a whole number from 0 to"),
+        ("slack", {"catch_up_hours": "long"}, "must be a whole number from 0 to"),
         ("discord", {"groups": "some"}, "must be one of addressed, all"),
         ("google_chat", {"key_file": "/nowhere"}, "key_file cannot be read: No such file"),
         ("google_chat", {"audience": "words"}, "must be the address of the endpoint, or the number"),

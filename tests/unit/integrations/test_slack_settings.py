@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gateway_sessions.adapters import ReceiveClass
 from gateway_sessions.adapters.webhooks import WebhookPort, WebhookServer
 from gateway_sessions.config.kinds import AdapterConfig
 from gateway_sessions.errors import ConfigError
@@ -47,9 +48,11 @@ async def test_an_app_is_made_of_its_settings(mode: str, tmp_path: Path):
         if mode == "signing_secret":
             own = {"signing_secret": slack.signing_secret}
         own |= {"threads": "nowhere", "unreadable": "odd", "command": "/helper", "unfurl": True}
+        own |= {"catch_up_hours": 0}
         own |= {"token": slack.token, "api_url": slack.api_url, "channels": "all"}
         adapter = await asyncio.to_thread(made, tmp_path, **own)
         assert isinstance(adapter, SlackBoltAdapter if mode == "app_token" else SlackAdapter)
+        assert adapter.capabilities.receives is ReceiveClass.ACKNOWLEDGED
         inbox = Inbox()
         async with listening(adapter, slack), adapter.connect(inbox):
             slack.people.says("ann", "no mention", channel="team")
