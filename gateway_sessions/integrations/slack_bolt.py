@@ -129,7 +129,15 @@ class SlackBoltAdapter:
         self._client = BoltCalls(app.client)
         self._sender = ApiSender(self._slack, self._client, self._clock)
         self._conversations = SlackConversations(self._slack, self._sender.call, self._download, self._clock)
-        self._backfill = SlackBackfill(
+        self._backfill = self._make_backfill(catch_up)
+        self._engine: WebhookEngine | None = None
+        self._under_way: set[anyio.CancelScope] = set()
+        self._listens = False
+        self.address: tuple[str, int] | None = None
+        """The host and port of Bolt's server, while it listens."""
+
+    def _make_backfill(self, catch_up: timedelta) -> SlackBackfill:
+        return SlackBackfill(
             self._slack,
             self._conversations,
             ask=self._sender.call,
@@ -137,11 +145,6 @@ class SlackBoltAdapter:
             clock=self._clock,
             catch_up=catch_up,
         )
-        self._engine: WebhookEngine | None = None
-        self._under_way: set[anyio.CancelScope] = set()
-        self._listens = False
-        self.address: tuple[str, int] | None = None
-        """The host and port of Bolt's server, while it listens."""
 
     @property
     def bot(self) -> SlackIdentity:

@@ -98,7 +98,7 @@ class SlackMark(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class _ChannelLine:
+class _SlackChannel:
     """A channel whose messages are taken in their order."""
 
     channel: str
@@ -145,7 +145,7 @@ class SlackBackfill:
         self._clock = clock
         self._catch_up = catch_up
         self._marks: ChannelMarks[SlackMark] | None = None
-        self._lines: dict[str, _ChannelLine] = {}
+        self._lines: dict[str, _SlackChannel] = {}
         self._tasks: TaskGroup | None = None
         self._readers = anyio.CapacityLimiter(READERS)
         self._told: set[str] = set()
@@ -161,7 +161,7 @@ class SlackBackfill:
         self._marks = marks = ChannelMarks(self.memory, SlackMark)
         found = await marks.load(timestamp_of(self._now()))
         self._lines = {
-            channel: _ChannelLine(channel, millionths_of(mark.last), dict.fromkeys(mark.threads))
+            channel: _SlackChannel(channel, millionths_of(mark.last), dict.fromkeys(mark.threads))
             for channel, mark in found.items()
         }
         for line in self._lines.values():
@@ -215,25 +215,27 @@ class SlackBackfill:
         line = self._lines.get(channel) or await self._add_line(self._marks, channel)
         if ts not in line.heard and ts != line.reading:
             line.heard[ts] = _Way.DELIVERED
+        has_waited = False
         try:
             await self._wait_for_earlier(line)
-        except BaseException:
-            line.heard.pop(ts, None)
-            raise
+            has_waited = True
+        finally:
+            if not has_waited:  # nobody waits for the answer any more, and Slack delivers it again
+                line.heard.pop(ts, None)
         line.newest = max(line.newest, millionths_of(ts))
         return line.heard.get(ts) is _Way.READ
 
-    async def _wait_for_earlier(self, line: _ChannelLine) -> None:
+    async def _wait_for_earlier(self, line: _SlackChannel) -> None:
         if line.behind and not line.passable.is_set():
             if self._tasks is not None:
                 self._tasks.start_soon(self._read, line)
             with anyio.move_on_after(WAIT_SECONDS):
                 await line.passable.wait()
 
-    async def _add_line(self, marks: ChannelMarks[SlackMark], channel: str) -> _ChannelLine:
+    async def _add_line(self, marks: ChannelMarks[SlackMark], channel: str) -> _SlackChannel:
         """Begin to remember a channel; what was said there since the first start may be missing."""
         oldest = min(self._lines.values(), key=lambda one: max(one.last, one.newest), default=None)
-        line = self._lines[channel] = _ChannelLine(channel, behind=True)
+        line = self._lines[channel] = _SlackChannel(channel, behind=True)
         if oldest is not None and len(self._lines) > MOST_CHANNELS:
             del self._lines[oldest.channel]
             await marks.forget(oldest.channel)
@@ -241,16 +243,18 @@ class SlackBackfill:
 
     async def submit(self, submit: Submit, message: InboundMessage) -> Receipt:
         """Hand a message over; if that fails, its channel is read again."""
+        is_settled = False
         try:
             receipt = await self._conversations.submit(submit, message)
+            reason = receipt.reason if isinstance(receipt, Rejected) else None
+            is_settled = reason is not RejectReason.DRAINING
         except InvalidInputError:
-            raise  # it will never be taken, and is kept elsewhere
-        except BaseException:
-            self._note_failure(message)
+            is_settled = True  # it will never be taken, and is kept elsewhere
             raise
-        if isinstance(receipt, Rejected) and receipt.reason is RejectReason.DRAINING:
-            self._note_failure(message)
-        elif not (isinstance(receipt, Rejected) and receipt.reason is RejectReason.NOT_ADDRESSED):
+        finally:
+            if not is_settled:
+                self._note_failure(message)
+        if is_settled and reason is not RejectReason.NOT_ADDRESSED:
             self._note_thread(message)
         return receipt
 
@@ -277,12 +281,12 @@ class SlackBackfill:
 
     # Channels that are behind
 
-    def _start(self, line: _ChannelLine, *, after: float = 0.0) -> None:
+    def _start(self, line: _SlackChannel, *, after: float = 0.0) -> None:
         if self._tasks is not None and not line.runs:
             line.runs = True
             self._tasks.start_soon(self._work_off, line, after)
 
-    async def _work_off(self, line: _ChannelLine, after: float) -> None:
+    async def _work_off(self, line: _SlackChannel, after: float) -> None:
         """Read a channel until nothing is missing there."""
         try:
             while line.behind:
@@ -294,7 +298,7 @@ class SlackBackfill:
         finally:
             line.runs = False
 
-    async def _read(self, line: _ChannelLine) -> None:
+    async def _read(self, line: _SlackChannel) -> None:
         """Read once what a channel has missed; whatever fails, nothing waits for it any longer."""
         async with line.lock:
             if not line.behind:
@@ -314,7 +318,7 @@ class SlackBackfill:
                 line.passable.set()
             line.settled = 0  # what was delivered meanwhile may still fail
 
-    async def _read_history(self, line: _ChannelLine) -> None:
+    async def _read_history(self, line: _SlackChannel) -> None:
         since = max(line.last, self._began, self._now() - self._catch_up // timedelta(microseconds=1))
         said = await self._said_behind(line, "", since)
         joined = max((millionths_of(one.get("ts")) for one in said if self._is_own_entry(one)), default=0)
@@ -349,7 +353,7 @@ class SlackBackfill:
             return False
         return message is not None and UNDECIDED not in message.metadata
 
-    async def _said_behind(self, line: _ChannelLine, thread: str, since: int) -> list[RawMessage]:
+    async def _said_behind(self, line: _SlackChannel, thread: str, since: int) -> list[RawMessage]:
         said: list[RawMessage] = []
         cursor = ""
         for _ in range(MOST_PAGES):
@@ -364,7 +368,7 @@ class SlackBackfill:
         logger.warning(told, len(said), extra=facts)
         return said
 
-    async def _answer_to(self, call: ApiCall, line: _ChannelLine) -> PlatformAnswer:
+    async def _answer_to(self, call: ApiCall, line: _SlackChannel) -> PlatformAnswer:
         """Make a call, after all the pauses that Slack asks for."""
         while True:
             try:
@@ -373,7 +377,7 @@ class SlackBackfill:
                 line.passable.set()  # a pause may last for a minute, and new messages can be answered
                 await self._clock.sleep(limited.retry_after or FIRST_PAUSE)
 
-    async def _hand_over(self, line: _ChannelLine, raw: RawMessage) -> bool:
+    async def _hand_over(self, line: _SlackChannel, raw: RawMessage) -> bool:
         """Deliver a message from the history; return False if it came by itself, or is our own."""
         ts = str(raw["ts"])
         if ts in line.heard or raw.get("user") == self._platform.bot.user_id:
@@ -410,7 +414,7 @@ class SlackBackfill:
                 await self._remember(line)
             line.settled = line.newest
 
-    async def _remember(self, line: _ChannelLine) -> None:
+    async def _remember(self, line: _SlackChannel) -> None:
         if self._marks is not None:
             await self._marks.put(line.channel, SlackMark(timestamp_of(line.last), [*line.threads]))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
@@ -113,15 +113,15 @@ def read_payload(payload: Payload, rules: SlackRules, bot: SlackIdentity) -> Inb
 
 def new_message_in(payload: Payload) -> tuple[str, str] | None:
     """Return the channel and the timestamp of the message that somebody wrote, if an event tells of one."""
-    event: Any = payload.get("event")
+    event: object = payload.get("event")
     if payload.get("type") != "event_callback" or not isinstance(event, dict):
         return None
-    said: Mapping[str, Any] = event
+    said = cast("dict[str, object]", event)
     channel, ts = said.get("channel"), said.get("ts")
-    is_new = said.get("type") in _HEARD and said.get("subtype", "") in _NEW and not said.get("bot_id")
-    if not is_new or not isinstance(channel, str) or not millionths_of(ts):
+    is_new = str(said.get("type")) in _HEARD and str(said.get("subtype") or "") in _NEW
+    if not is_new or said.get("bot_id") or not isinstance(channel, str) or not millionths_of(ts):
         return None
-    return channel, str(ts)
+    return (channel, str(ts)) if channel else None
 
 
 def millionths_of(ts: object) -> int:

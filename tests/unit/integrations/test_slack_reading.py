@@ -31,7 +31,10 @@ from gateway_sessions.integrations.slack.reading import (
     SlackIdentity,
     SlackRules,
     UnreadableSlackError,
+    millionths_of,
+    new_message_in,
     read_payload,
+    timestamp_of,
     typed_text,
 )
 from gateway_sessions.integrations.slack.refusals import REFUSED, UNAUTHORIZED, UNAVAILABLE
@@ -346,6 +349,41 @@ RECORDED = [
 def test_ten_thousand_broken_events_are_read_passed_over_or_told_unreadable():
     seen = assert_survives(platform(), RECORDED, signed)
     assert min(seen[kind] for kind in ("InboundMessage", "PassedOver", "unreadable body")) > 1000, seen
+
+
+@pytest.mark.parametrize(
+    ("event", "found"),
+    [
+        ({"type": "message"}, ("C1", "17.5")),
+        ({"type": "app_mention", "subtype": None}, ("C1", "17.5")),
+        ({"type": "message", "subtype": "file_share"}, ("C1", "17.5")),
+        ({"type": "message", "subtype": "message_changed"}, None),
+        ({"type": "message", "subtype": ["file_share"]}, None),
+        ({"type": "message", "bot_id": "B1"}, None),
+        ({"type": ["message"]}, None),
+        ({"type": "message", "channel": 7}, None),
+        ({"type": "message", "channel": ""}, None),
+        ({"type": "message", "ts": 17.5}, None),
+        ({"type": "message", "ts": "seven"}, None),
+        ({"type": "reaction_added"}, None),
+    ],
+)
+def test_a_new_message_is_told_from_all_else(event: dict[str, Any], found: tuple[str, str] | None):
+    whole = {"channel": "C1", "ts": "17.5", **event}
+    assert new_message_in({"type": "event_callback", "event": whole}) == found
+    assert new_message_in({"type": "block_actions", "event": whole}) is None
+    assert new_message_in({"type": "event_callback", "event": [whole]}) is None
+
+
+def test_timestamps_are_numbers_that_tell_the_order():
+    assert [millionths_of(one) for one in ("17.5", "17.000005", "x", None, 7)] == [
+        17500000,
+        17000005,
+        0,
+        0,
+        0,
+    ]
+    assert timestamp_of(17000005) == "17.000005"
 
 
 def test_nothing_but_the_signed_bytes_is_genuine():

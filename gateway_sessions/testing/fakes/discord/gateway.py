@@ -44,12 +44,19 @@ class GatewaySession:
 
     id: str
     intents: int
+    shard: tuple[int, int] = (0, 1)
+    """The number of the shard, and of all shards: each is told of its part of the guilds."""
     events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def add(self, name: str, data: Any) -> None:
         """Add an event, with its number."""
         number = len(self.events) + 1
         self.events.append({"op": int(GatewayOp.DISPATCH), "t": name, "s": number, "d": data})
+
+
+def shard_of(guild_id: str | None, count: int) -> int:
+    """Return the shard that is told of a guild; private messages come to the first one."""
+    return (int(guild_id) >> 22) % count if guild_id is not None else 0
 
 
 class _GatewayLine:
@@ -105,12 +112,15 @@ class FakeGateway:
     def dispatch(self, name: str, data: dict[str, Any]) -> None:
         """Owe an event to every session whose intents ask for it."""
         for session in list(self.sessions.values()):
-            if (allowed := self._as_allowed(name, data, session.intents)) is not None:
+            if (allowed := self._as_allowed(name, data, session)) is not None:
                 with self._lock:
                     session.add(name, allowed)
 
-    def _as_allowed(self, name: str, data: dict[str, Any], intents: int) -> dict[str, Any] | None:
-        """Return an event as a session with these intents gets it; None if it gets none."""
+    def _as_allowed(self, name: str, data: dict[str, Any], session: GatewaySession) -> dict[str, Any] | None:
+        """Return an event as a session gets it; None if it is another shard's, or its intents do not ask."""
+        intents = session.intents
+        if session.shard[0] != shard_of(data.get("guild_id"), session.shard[1]):
+            return None
         if not name.startswith("MESSAGE_"):
             return data
         kind = GUILD_MESSAGES if "guild_id" in data else DIRECT_MESSAGES
@@ -189,30 +199,32 @@ class FakeGateway:
             case GatewayOp.IDENTIFY if data["intents"] & PRIVILEGED & ~self.allowed_intents:
                 await line.socket.close(4014, "Disallowed intent(s).")
             case GatewayOp.IDENTIFY:
-                self._begin_session(line, int(data["intents"]))
+                number, count = data.get("shard") or (0, 1)
+                self._begin_session(line, int(data["intents"]), (int(number), int(count)))
             case GatewayOp.RESUME:
                 await self._resume(line, str(data["session_id"]), int(data["seq"] or 0))
             case _:
                 pass  # presences, members … nothing that a bot waits for
 
-    def _begin_session(self, line: _GatewayLine, intents: int) -> None:
+    def _begin_session(self, line: _GatewayLine, intents: int, shard: tuple[int, int]) -> None:
         self.identified += 1
-        session = GatewaySession(f"session-{self.identified}", intents)
+        session = GatewaySession(f"session-{self.identified}", intents, shard)
         guild = self._guilds.guild_as_json()
+        has_guild = shard[0] == shard_of(guild["id"], shard[1])
         session.add(
             "READY",
             {
                 "v": 10,
                 "user": self._guilds.bot.as_json(),
-                "guilds": [{"id": guild["id"], "unavailable": True}],
+                "guilds": [{"id": guild["id"], "unavailable": True}] if has_guild else [],
                 "private_channels": [],
                 "session_id": session.id,
                 "resume_gateway_url": self._resume_url(),
                 "application": {"id": str(self._guilds.bot.id), "flags": 0},
-                "shard": [0, 1],
+                "shard": [*shard],
             },
         )
-        if intents & GUILDS:
+        if has_guild and intents & GUILDS:
             session.add("GUILD_CREATE", guild)
         self.sessions[session.id] = session
         line.session, line.sent = session, 0

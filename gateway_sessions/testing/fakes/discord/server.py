@@ -65,10 +65,14 @@ class FakeDiscord(FakePlatformServer):
         name: str = "helper",
         guild: str = "Workshop",
         allowed_intents: int = MESSAGE_CONTENT,
+        shards: int = 1,
         limits: DiscordLimits | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """*allowed_intents* are the privileged ones that the owner of the bot has switched on for it."""
+        """*allowed_intents* are the privileged ones that the owner of the bot has switched on for it.
+
+        *shards* is the number that Discord recommends to a bot that asks.
+        """
         super().__init__()
         require_wsproto()
         self.token: str = token
@@ -80,6 +84,7 @@ class FakeDiscord(FakePlatformServer):
         self.rest: DiscordRest = DiscordRest(self.guilds, files=self.files)
         self.endpoint: InteractionsEndpoint = InteractionsEndpoint(clock, self.rest.take_response)
         """Where interactions are posted, once it has an address."""
+        self._shards = shards
         self.guilds.dispatch = self.gateway.dispatch
         self.gateway.tell_address(lambda: self.gateway_url)
         self.rest.file_url = lambda path: f"{self.url}{path}"
@@ -299,7 +304,7 @@ class FakeDiscord(FakePlatformServer):
 
     def _gateway_address(self) -> FakeResponse:
         starts = {"total": 1000, "remaining": 1000, "reset_after": 0, "max_concurrency": 1}
-        facts = {"url": self.gateway_url, "shards": 1, "session_start_limit": starts}
+        facts = {"url": self.gateway_url, "shards": self._shards, "session_start_limit": starts}
         return FakeResponse.of_json(facts, headers=JSON)
 
     async def _response(
