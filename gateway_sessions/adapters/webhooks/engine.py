@@ -79,6 +79,7 @@ class WebhookEngine:
         self._parts = parts
         self._fetching = asyncio.Lock()
         self._fetched_at: dict[str, datetime] = {}
+        self._last_refusal = ""
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request: success only for what is stored, or kept in a file."""
@@ -104,7 +105,9 @@ class WebhookEngine:
 
     async def _answer_in_time(self, request: Request) -> Response:
         if await self._verdict(request) is not Verdict.GENUINE:
+            self._log_forged(self._platform.why_forged(request, self._parts.clock.now()))
             return Response(self._platform.forged_status)  # a stranger learns nothing else
+        self._last_refusal = ""
         challenge = self._platform.answer_challenge(request)
         if challenge is not None:
             return challenge
@@ -193,6 +196,13 @@ class WebhookEngine:
         return receipt
 
     # Words
+
+    def _log_forged(self, problem: str) -> None:
+        # Strangers may post all day: what is refused for the same reason again is not logged again.
+        if problem != self._last_refusal:
+            self._last_refusal = problem
+            facts = {"action": "webhook_forged", **self._facts}
+            logger.warning("a request was refused: %s", problem, extra=facts)
 
     def _log_not_taken(self, problem: str) -> None:
         facts = {"action": "webhook_not_taken", **self._facts}

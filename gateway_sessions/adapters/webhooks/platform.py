@@ -67,6 +67,8 @@ class ReceivingPlatform(ABC):
     not_taken_status: ClassVar[int] = HTTPStatus.SERVICE_UNAVAILABLE
     """The status after which the platform delivers again."""
     forged_status: ClassVar[int] = HTTPStatus.UNAUTHORIZED
+    signed_with: ClassVar[str] = "its secret"
+    """The settings by which a signature is checked, as an operator calls them."""
 
     @abstractmethod
     def verify(self, request: Request, now: datetime) -> Verification:
@@ -74,6 +76,10 @@ class ReceivingPlatform(ABC):
 
         Requests of every allowed method come here. Compare secrets with `signatures.is_same_secret`.
         """
+
+    def why_forged(self, request: Request, now: datetime) -> str:
+        """Return for the operator why a request is forged, and what to do if it is genuine after all."""
+        return f"its signature is wrong; if {self.name} made it, correct {self.signed_with}"
 
     def answer_challenge(self, request: Request) -> Response | None:
         """Return the answer to a genuine request that only asks whether we are there; else None."""

@@ -34,7 +34,7 @@ from gateway_sessions.adapters.webhooks import (
     WebhookPlatform,
     outcome_of_status,
 )
-from gateway_sessions.adapters.webhooks.signatures import is_recent
+from gateway_sessions.adapters.webhooks.signatures import SIGNED_AT_ANOTHER_TIME, is_recent
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform
@@ -106,6 +106,7 @@ class DiscordInteractionsPlatform(WebhookPlatform):
 
     name: ClassVar[str] = Platform.DISCORD
     max_body: ClassVar[int] = 256 << 10
+    signed_with: ClassVar[str] = "the application's public key"
     answer_seconds: ClassVar[float] = 2.5
     """Discord waits for three seconds; then it tells the person that the bot did not answer."""
 
@@ -135,6 +136,13 @@ class DiscordInteractionsPlatform(WebhookPlatform):
             return Verdict.FORGED
         genuine = self._is_signed(signature, timestamp.encode() + request.body)
         return Verdict.GENUINE if genuine else Verdict.FORGED
+
+    def why_forged(self, request: Request, now: datetime) -> str:
+        """Return whether the time or the signature of a request is wrong."""
+        timestamp = request.headers.get("x-signature-timestamp", "")
+        if timestamp and not is_recent(timestamp, now):
+            return SIGNED_AT_ANOTHER_TIME
+        return super().why_forged(request, now)
 
     def answer_challenge(self, request: Request) -> Response | None:
         """Return the answer to a ping; None if the request is none."""

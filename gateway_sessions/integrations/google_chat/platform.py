@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -45,8 +44,6 @@ from gateway_sessions.integrations.tokens.signed_tokens import (
     bearer_token,
     sign_token,
 )
-
-logger: Final = logging.getLogger(__name__)
 
 CHAT: Final = "chat@system.gserviceaccount.com"
 """The account by which Google Chat calls."""
@@ -116,7 +113,7 @@ class GoogleChatPlatform(WebhookPlatform):
         self._token_rules = TokenRules(issuers=issuers, audiences=(settings.audience,))
         self._is_project = is_project
         self._token = AccessToken(self._token_call, platform=PLATFORM, check="the key of the service account")
-        self._last_refusal = ""
+        self._refusal = "its token is signed with a key that nobody knows"
 
     @property
     def capabilities(self) -> AdapterCapabilities:
@@ -146,8 +143,8 @@ class GoogleChatPlatform(WebhookPlatform):
                 return CallNeeded(checked)
             self._check_caller(checked.claims)
         except TokenRefusedError as refused:
-            return self._refused(str(refused))
-        self._last_refusal = ""
+            self._refusal = str(refused)
+            return Verdict.FORGED
         return Verdict.GENUINE
 
     def _check_caller(self, claims: Mapping[str, Any]) -> None:
@@ -157,13 +154,9 @@ class GoogleChatPlatform(WebhookPlatform):
         problem = "the token is of another caller than Google Chat"
         raise TokenRefusedError(problem)
 
-    def _refused(self, problem: str) -> Verdict:
-        # Strangers may post all day: what is refused for the same reason again is not logged again.
-        if problem != self._last_refusal:
-            self._last_refusal = problem
-            facts = {"action": "webhook_forged", "platform": PLATFORM, "account": self._account}
-            logger.warning("a request was refused: %s", problem, extra=facts)
-        return Verdict.FORGED
+    def why_forged(self, request: Request, now: datetime) -> str:
+        """Return what is wrong with the token of the request that was checked last."""
+        return self._refusal
 
     def parse(self, request: Request) -> Sequence[WebhookEvent]:
         """Return the message of an event."""

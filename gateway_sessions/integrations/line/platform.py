@@ -85,6 +85,7 @@ class LinePlatform(WebhookPlatform):
     name: ClassVar[str] = PLATFORM
     max_body: ClassVar[int] = 256 << 10
     """A webhook may bring many events, each with a text of up to 5,000 characters."""
+    signed_with: ClassVar[str] = "channel_secret"
     answer_seconds: ClassVar[float] = 10.0
     """LINE does not say how long it waits. What is stored after that is known again if it comes again."""
 

@@ -26,7 +26,13 @@ from gateway_sessions.adapters.webhooks.api_calls import (
 )
 from gateway_sessions.adapters.webhooks.events import PassedOver, WebhookEvent
 from gateway_sessions.adapters.webhooks.platform import Verdict, WebhookPlatform
-from gateway_sessions.adapters.webhooks.signatures import check_secret, hmac_hex, is_any_secret, is_recent
+from gateway_sessions.adapters.webhooks.signatures import (
+    SIGNED_AT_ANOTHER_TIME,
+    check_secret,
+    hmac_hex,
+    is_any_secret,
+    is_recent,
+)
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform
@@ -69,6 +75,7 @@ class SlackPlatform(WebhookPlatform):
 
     name: ClassVar[str] = Platform.SLACK
     max_body: ClassVar[int] = MOST_BYTES
+    signed_with: ClassVar[str] = "the signing secret"
     answer_seconds: ClassVar[float] = 2.5
     """Slack waits for three seconds, the way of the answer included."""
 
@@ -106,6 +113,13 @@ class SlackPlatform(WebhookPlatform):
         signed = b"v0:" + timestamp.encode() + b":" + request.body
         expected = [f"v0={hmac_hex(secret, signed)}" for secret in self._secrets]
         return Verdict.GENUINE if is_any_secret(expected, given) else Verdict.FORGED
+
+    def why_forged(self, request: Request, now: datetime) -> str:
+        """Return whether the time or the signature of a request is wrong."""
+        timestamp = request.headers.get("x-slack-request-timestamp", "")
+        if timestamp and not is_recent(timestamp, now):
+            return SIGNED_AT_ANOTHER_TIME
+        return super().why_forged(request, now)
 
     def answer_challenge(self, request: Request) -> Response | None:
         """Return the word that proves that we are there, if Slack asks for it."""

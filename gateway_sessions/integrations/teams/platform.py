@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -54,8 +53,6 @@ from gateway_sessions.integrations.tokens.access_token import AccessToken
 from gateway_sessions.integrations.tokens.issuer_keys import IssuerKeys
 from gateway_sessions.integrations.tokens.signed_tokens import TokenRefusedError, TokenRules, bearer_token
 
-logger: Final = logging.getLogger(__name__)
-
 KNOWN_SERVICES: Final = 10_000
 """The conversations whose service is remembered for messages that answer nothing; each takes 200 bytes."""
 PRESS_TAKEN: Final = msgspec.json.encode(
@@ -86,7 +83,7 @@ class TeamsPlatform(WebhookPlatform):
             lambda _: self._token_call(), platform=PLATFORM, check="app_id, app_secret and tenant_id"
         )
         self._services: LRUCache[str, str] = LRUCache(KNOWN_SERVICES)
-        self._last_refusal = ""
+        self._refusal = "its token is signed with a key that nobody knows"
 
     @property
     def capabilities(self) -> AdapterCapabilities:
@@ -115,19 +112,15 @@ class TeamsPlatform(WebhookPlatform):
                 return CallNeeded(checked)
             check_sender(checked, read_head(request.body), self._settings)
         except TokenRefusedError as refused:
-            return self._refused(str(refused))
+            self._refusal = str(refused)
+            return Verdict.FORGED
         except UnreadableActivityError:
             pass  # its sender is genuine; it is put aside where it is read
-        self._last_refusal = ""
         return Verdict.GENUINE
 
-    def _refused(self, problem: str) -> Verdict:
-        # Strangers may post all day: what is refused for the same reason again is not logged again.
-        if problem != self._last_refusal:
-            self._last_refusal = problem
-            facts = {"action": "webhook_forged", "platform": PLATFORM, "account": self._rules.account}
-            logger.warning("a request was refused: %s", problem, extra=facts)
-        return Verdict.FORGED
+    def why_forged(self, request: Request, now: datetime) -> str:
+        """Return what is wrong with the token of the request that was checked last."""
+        return self._refusal
 
     def parse(self, request: Request) -> Sequence[WebhookEvent]:
         """Return the message of an activity."""

@@ -57,6 +57,7 @@ class TelegramUpdates(ReceivingPlatform):
     name: ClassVar[str] = Platform.TELEGRAM
     # An update has no files, but a text with entities and the message that it answers, with theirs.
     max_body: ClassVar[int] = 1 << 20
+    signed_with: ClassVar[str] = "the secret, which is one for all nodes"
     answer_seconds: ClassVar[float] = 30.0
 
     def __init__(self, secret: str, rules: ReadingRules) -> None:

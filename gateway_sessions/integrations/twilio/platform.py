@@ -106,6 +106,7 @@ class TwilioPlatform(WebhookPlatform):
     """What the bytes of one sender at Twilio mean."""
 
     name: ClassVar[str] = PLATFORM
+    signed_with: ClassVar[str] = "auth_token and public_url"
     answer_seconds: ClassVar[float] = 12.0
     """Twilio waits for fifteen seconds."""
 

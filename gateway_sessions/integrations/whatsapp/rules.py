@@ -74,6 +74,7 @@ class WhatsAppRules(WebhookPlatform):
     methods: ClassVar[frozenset[str]] = frozenset({"GET", "POST"})
     # Meta sends up to 3 MiB when many messages have waited, and says so in its documentation.
     max_body: ClassVar[int] = 3 << 20
+    signed_with: ClassVar[str] = "app_secret, or verify_token if this was the challenge"
     answer_seconds: ClassVar[float] = 10.0
     pace: ClassVar[SendingPace] = SendingPace(per_second=80)
 

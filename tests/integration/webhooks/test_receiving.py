@@ -99,6 +99,19 @@ async def test_a_rejected_message_is_settled_unless_the_gateway_is_about_to_end(
     assert [one.status for one in delivery.attempts] == [503, 200]
 
 
+@pytest.mark.parametrize("stranger", [{}, {"x-signature": "of somebody else"}])
+async def test_the_operator_is_told_once_why_requests_are_refused(
+    fake: FakeExample, stranger: dict[str, str], caplog: pytest.LogCaptureFixture
+):
+    refused = {"x-signature": "", **stranger}
+    async with own_port(fake, Inbox()):
+        for headers in (refused, refused, {}, refused):
+            await fake.settle(fake.deliver({"events": []}, headers=headers))
+    told = [one for one in caplog.records if getattr(one, "action", "") == "webhook_forged"]
+    assert len(told) == 2, "once, and once more after a genuine request"
+    assert "if example made it, correct its secret" in told[0].getMessage()
+
+
 # What cannot be read
 
 

@@ -410,6 +410,8 @@ def test_a_signature_is_slack_s_own_and_not_old():
     assert platform("new").verify(request, then) is Verdict.FORGED
     assert SlackPlatform("xoxb-1").verify(request, then) is Verdict.FORGED
     assert platform().verify(request, NOW) is Verdict.FORGED
+    assert "correct the signing secret" in platform("new").why_forged(request, then)
+    assert "is the clock of this machine right?" in platform().why_forged(request, NOW)
 
 
 def test_the_challenge_is_answered_with_its_word():

@@ -373,6 +373,9 @@ async def test_whatever_is_posted_is_forged_or_read(fake: FakeDiscord):
     genuine = Request("POST", "/discord", headers, good)
     assert platform.verify(genuine, now) is Verdict.GENUINE
     assert platform.verify(genuine, now + timedelta(minutes=6)) is Verdict.FORGED
+    later = platform.why_forged(genuine, now + timedelta(minutes=6))
+    assert "is the clock of this machine right?" in later
+    assert "correct the application's public key" in platform.why_forged(genuine, now)
     found = dict.fromkeys([InboundMessage, UnreadableEvent, PassedOver], 0)
     for _ in range(10_000):
         spoiled = bytearray(good)

@@ -161,11 +161,14 @@ async def test_a_wrong_token_is_told_in_one_sentence(fake: FakeLine, inbox: Inbo
             pass
 
 
-async def test_a_wrong_secret_refuses_everybody(fake: FakeLine, inbox: Inbox):
+async def test_a_wrong_secret_refuses_everybody_and_the_operator_is_told(
+    fake: FakeLine, inbox: Inbox, caplog: pytest.LogCaptureFixture
+):
     fake.channel_secret = "another"
     async with connected(fake, inbox):
         fake.channel_secret = "another still"
         assert (await fake.settle(fake.says("ann", "hello"))).status == 401
+    assert "if line made it, correct channel_secret" in caplog.text
 
 
 async def test_a_plan_that_is_used_up_is_told(fake: FakeLine, inbox: Inbox):

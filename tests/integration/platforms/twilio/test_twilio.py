@@ -103,11 +103,14 @@ async def test_what_became_of_a_message_is_told(
     assert "will not be shown: the phone is switched off or out of reach (error 30003)" in caplog.text
 
 
-async def test_a_forged_request_is_refused(fake: FakeTwilio, inbox: Inbox):
+async def test_a_forged_request_is_refused_and_the_operator_told(
+    fake: FakeTwilio, inbox: Inbox, caplog: pytest.LogCaptureFixture
+):
     async with connected(fake, inbox):
         fake.public_url = "https://another.example/twilio"
         assert (await fake.settle(fake.says("ann", "hello"))).status == 401
     assert inbox.calls == 0
+    assert "if twilio made it, correct auth_token and public_url" in caplog.text
 
 
 async def test_a_file_is_fetched_without_telling_the_secret_elsewhere(
