@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -92,3 +93,20 @@ class Faults:
                     self._planned.remove(planned)
                 return planned.fault
         return None
+
+
+class AskedPauses:
+    """The pauses that a platform has asked for; whoever calls within one is asked for one twice as long."""
+
+    def __init__(self) -> None:
+        self._pauses: dict[str, tuple[float, float]] = {}
+
+    def ask(self, place: str, seconds: float) -> float:
+        """Begin a pause in a place, such as a chat, and return its seconds."""
+        self._pauses[place] = (time.monotonic() + seconds, seconds)
+        return seconds
+
+    def broken(self, place: str) -> float | None:
+        """Return the seconds of the longer pause for who calls within one; None: there is none."""
+        until, seconds = self._pauses.get(place, (0.0, 0.0))
+        return self.ask(place, 2 * seconds) if time.monotonic() < until else None

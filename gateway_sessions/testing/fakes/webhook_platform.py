@@ -9,8 +9,8 @@ does (`api`). The rest is here:
   taken once more, as platforms do. `await is_taken(delivery)` waits for the end of a delivery, and
   `await settle(delivery)` for its first answer.
 - **The API.** `api(method, request, parameters)` answers; faults that a test plans (`faults.plan`) come
-  before: a cut connection, a limit, a fault of a server in front, a refusal, a delay. `limited` and
-  `refused` give these the platform's form. Each call is in `calls`.
+  before: a cut connection, a fault of a server in front, a refusal, a delay, or a limit, whose pause grows
+  for who calls within it. `limited` and `refused` give these the platform's form. Each call is in `calls`.
 - **The thread.** A fake runs in a thread of its own (`FakePlatformServer`); what tests call is safe there.
 """
 
@@ -32,6 +32,7 @@ from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters._http import HttpError, NotConnectedError, Response, Url, post
 from gateway_sessions.ports import Clock
 from gateway_sessions.testing.fakes.faults import (
+    AskedPauses,
     CutConnection,
     Delay,
     Fault,
@@ -99,6 +100,7 @@ class FakeWebhookPlatform(FakePlatformServer, ABC):
         """The time that is signed."""
         self._speed = speed
         self._waiting: deque[WebhookDelivery] = deque()
+        self._pauses = AskedPauses()
 
     # Deliveries
 
@@ -219,6 +221,11 @@ class FakeWebhookPlatform(FakePlatformServer, ABC):
         """Return the parameters of a call."""
         return request.parameters()
 
+    def place_of(self, request: FakeRequest, parameters: Mapping[str, Any]) -> str:
+        """Return what a pause is for: an address of the API, and in it the chat that is written to."""
+        named = (parameters.get(name) for name in ("to", "To", "chat"))
+        return " ".join([request.path, *(str(one) for one in named if one)])
+
     def limited(self, retry_after: float) -> FakeResponse:
         """Return the answer that asks for a pause."""
         return FakeResponse.of_json({}, status=429, headers={"retry-after": f"{retry_after:g}"})
@@ -230,6 +237,9 @@ class FakeWebhookPlatform(FakePlatformServer, ABC):
     async def _answer(self, request: FakeRequest) -> FakeResponse:
         method, parameters = self.method_of(request), self.parameters_of(request)
         fault = self.faults.next_for(method, parameters)
+        if fault is None:
+            longer = self._pauses.broken(self.place_of(request, parameters))
+            fault = None if longer is None else RateLimit(longer)
         response = await self._response(method, request, parameters, fault)
         self._log_call(method, parameters, response)
         return response
@@ -249,7 +259,8 @@ class FakeWebhookPlatform(FakePlatformServer, ABC):
             case RefusedCall():
                 return self.refused(fault)
             case RateLimit():
-                return self.limited(fault.retry_after)
+                place = self.place_of(request, parameters)
+                return self.limited(self._pauses.ask(place, fault.retry_after))
             case Delay() | None:
                 await anyio.sleep(fault.seconds if fault else 0)
                 return await self.api(method, request, parameters)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import anyio
+import httpx2
 import pytest
 
 from gateway_sessions.adapters import Attachment, AttachmentKind, OutboundMessage, ReplyTarget
@@ -129,6 +130,18 @@ async def test_a_pause_of_the_account_holds_up_everybody(fake: FakeExample, adap
     assert len(fake.calls) == 1
 
 
+async def test_a_platform_asks_who_calls_within_its_pause_for_a_longer_one(fake: FakeExample):
+    fake.faults.plan(RateLimit(60))
+    async with httpx2.AsyncClient() as client:
+
+        async def asked(chat: str) -> str | None:
+            sent = await client.post(f"{fake.url}/messages", json={"chat": chat, "text": "hello"})
+            return sent.headers.get("retry-after")
+
+        assert [await asked("ann"), await asked("ann"), await asked("ann")] == ["60", "120", "240"]
+        assert await asked("bob") is None
+
+
 def _limited_everywhere(retry_after: float) -> FakeResponse:
     headers = {"retry-after": str(retry_after), "x-everywhere": "1"}
     return FakeResponse.of_json({}, status=429, headers=headers)
@@ -177,13 +190,13 @@ async def test_pauses_without_a_length_grow_until_a_call_goes_well(fake: FakeExa
     fake.limited = lambda retry_after: _limited_without_length()  # type: ignore[method-assign]
     async with paced(fake, clock) as adapter:
         for at in range(8):
-            fake.faults.plan(RateLimit())
+            fake.faults.plan(RateLimit(0))
             with pytest.raises(RateLimitedError) as told:
                 await adapter.send(ANN, HELLO, idempotency_key=str(at))
             asked.append(told.value.retry_after)
             await clock.advance(seconds=told.value.retry_after or 0)
         await adapter.send(ANN, HELLO, idempotency_key="well")
-        fake.faults.plan(RateLimit())
+        fake.faults.plan(RateLimit(0))
         with pytest.raises(RateLimitedError) as told:
             await adapter.send(ANN, HELLO, idempotency_key="again")
     assert asked == [1, 2, 4, 8, 16, 32, 60, 60]
