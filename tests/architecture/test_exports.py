@@ -18,6 +18,8 @@ from tests.architecture.sources import PUBLIC_MODULES, Module, modules
 ROOT_NAMES = 50
 """What a reader of the first page can still look through."""
 
+PLATFORM_LIBRARIES = {"aiogram", "aiohttp", "discord", "httpx2", "jwt", "nio", "slack_bolt", "telegram"}
+
 
 def exported(package: ModuleType) -> list[str]:
     return list(getattr(package, "__all__", []))
@@ -133,3 +135,9 @@ def test_the_renderer_of_markdown_is_there_before_the_first_message_with_a_diale
     """Loading it takes longer than an event loop may stand still."""
     loaded = loaded_with("import gateway_sessions.core.markdown.dialects")
     assert {"gateway_sessions.core.markdown.rendering", "markdown_it"} <= loaded
+
+
+def test_no_public_name_brings_the_library_of_a_platform_along():
+    loaded = loaded_with("import gateway_sessions as gs; [getattr(gs, one) for one in gs.__all__]")
+    assert PLATFORM_LIBRARIES & loaded == set()
+    assert "gateway_sessions.runtime.gateway.gateway" in loaded
