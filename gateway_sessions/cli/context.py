@@ -7,8 +7,9 @@ import os
 import select
 import signal
 import sys
+import termios
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 CONFIG_FILE: Final = "config.yaml"
 """The configuration in the directory of the store, unless another one is named."""
+
+LOCAL_FLAGS: Final = 3
+"""The place of the flags in what a terminal tells of itself, of which one is the echo."""
 
 Render: TypeAlias = Callable[[], RenderableType | None]
 """Returns the answer for people; None if there is nothing to show."""
@@ -207,13 +211,22 @@ class CommandContext:
         if self.as_json or not sys.stdin.isatty():
             problem = f"{question} Nobody can be asked here: say --yes"
             raise Declined(problem)
+        if self.ask(f"{question} [y/N]").lower() not in ("y", "yes"):
+            raise Declined("nothing was changed")  # noqa: TRY003 -- the whole message
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a person is there who can be asked, and wants to be."""
+        return not (self.settings.yes or self.as_json) and sys.stdin.isatty()
+
+    def ask(self, question: str, *, hidden: bool = False) -> str:
+        """Return what a person answers at the terminal; what is *hidden* does not show while it is typed."""
         try:
-            answer = _ask_on_terminal(f"{question} [y/N] ")
+            with _without_echo() if hidden else nullcontext():
+                return _ask_on_terminal(f"{question} ").strip()
         except KeyboardInterrupt:
             sys.stdout.write("\n")
             raise typer.Abort from None
-        if answer.strip().lower() not in ("y", "yes"):
-            raise Declined("nothing was changed")  # noqa: TRY003 -- the whole message
 
     def now(self) -> datetime:
         """Return the present instant."""
@@ -267,6 +280,20 @@ def _ask_on_terminal(prompt: str) -> str:
         # `input` would miss a Ctrl-C that comes before it begins to read.
         select.select([sys.stdin, pressed], [], [])
         return sys.stdin.readline()
+
+
+@contextmanager
+def _without_echo() -> Generator[None]:
+    """Let the terminal not show what is typed in the block."""
+    before = termios.tcgetattr(sys.stdin)
+    silent = [*before]
+    silent[LOCAL_FLAGS] = before[LOCAL_FLAGS] & ~termios.ECHO
+    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        sys.stdout.write("\n")
 
 
 @contextmanager

@@ -17,6 +17,8 @@ class PlatformKeys(NamedTuple):
     """The keys that are needed, and where people get their values."""
     more: tuple[str, ...] = ()
     """Lines that are commented out."""
+    to_try: str = "write hello to the bot"
+    """What to do once the gateway runs, to see the bot answer."""
 
 
 _ALL: Final = "groups: all    # in groups, answer everything, and not only what is for the bot"
@@ -29,6 +31,7 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
                 "groups: all    # in servers, answer everything, and not only what is for the bot",
                 "message_content: false    # without the Message Content Intent: only what is for the bot",
             ),
+            to_try="invite the bot to a server (OAuth2, URL Generator: bot), and write hello to it directly",
         ),
         "google_chat": PlatformKeys(
             MappingProxyType(
@@ -38,6 +41,7 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
                 }
             ),
             ("path: /google_chat    # where Google calls, at serve.webhooks.port",),
+            to_try="enter the public address of /google_chat at the app, and write hello to it",
         ),
         "line": PlatformKeys(
             MappingProxyType(
@@ -47,6 +51,7 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
                 }
             ),
             (_ALL, "path: /line    # where LINE calls, at serve.webhooks.port"),
+            to_try="enter the public address of /line as the channel's webhook, and write hello to it",
         ),
         "matrix": PlatformKeys(
             MappingProxyType(
@@ -63,6 +68,7 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
                 "encryption_store: matrix-keys    # a folder, in that of the store",
                 "encryption_key: ${MATRIX_ENCRYPTION_KEY}    # a passphrase of your choice",
             ),
+            to_try="let the account join a private room, and write hello there",
         ),
         "mattermost": PlatformKeys(
             MappingProxyType(
@@ -72,6 +78,7 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
                 }
             ),
             ("groups: all    # in channels, answer everything, and not only what is for the bot",),
+            to_try="write hello to the bot in a direct message",
         ),
         "slack": PlatformKeys(
             MappingProxyType(
@@ -85,6 +92,7 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
                 "channels: all    # in channels, answer everything, and not only what is for the bot",
                 "command: /helper    # `/helper new` is the command /new, which Slack keeps for itself",
             ),
+            to_try="subscribe the app to message.im, and write hello to it in its Messages tab",
         ),
         "teams": PlatformKeys(
             MappingProxyType(
@@ -95,8 +103,13 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
                 }
             ),
             (_ALL, "path: /teams    # where Teams calls, at serve.webhooks.port"),
+            to_try="enter the public address of /teams as messaging endpoint, and write hello to the bot",
         ),
-        "telegram": PlatformKeys(MappingProxyType({"token": "@BotFather gives it out"}), (_ALL,)),
+        "telegram": PlatformKeys(
+            MappingProxyType({"token": "@BotFather gives it out"}),
+            (_ALL,),
+            to_try="open the bot in Telegram, press Start, and write hello",
+        ),
         "twilio": PlatformKeys(
             MappingProxyType(
                 {
@@ -107,6 +120,7 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
                 }
             ),
             ("path: /twilio    # where the proxy hands requests on to, at serve.webhooks.port",),
+            to_try="enter public_url as the number's webhook for messages, and send hello to it",
         ),
         "whatsapp": PlatformKeys(
             MappingProxyType(
@@ -118,10 +132,13 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
                 }
             ),
             ("path: /whatsapp    # where Meta calls, at serve.webhooks.port",),
+            to_try="enter the public address of /whatsapp as webhook, and write hello to the number",
         ),
     }
 )
 """The keys of the platforms that this package brings along."""
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 _HEAD: Final = """\
 # The gateway of `gateway-sessions serve`. `gateway-sessions config explain` lists all keys.
@@ -131,8 +148,8 @@ serve:
 """
 
 
-def first_configuration(platform: str | None = None) -> str:
-    """Return the text of a configuration; without a platform, it serves a terminal."""
+def first_configuration(platform: str | None = None, further: Mapping[str, str] = _NOTHING) -> str:
+    """Return the text of a configuration, with *further* keys; without a platform, it serves a terminal."""
     if platform is None:
         return f"{_HEAD}  console: true                 # lines that you type are messages\n"
     name = platform.strip().lower()
@@ -141,9 +158,13 @@ def first_configuration(platform: str | None = None) -> str:
         problem = f"no adapter for {platform!r} is installed; there are {', '.join(known)}"
         raise InvalidInputError(problem)
     keys = PLATFORM_KEYS.get(name, PlatformKeys(MappingProxyType({})))
+    if twice := next((key for key in further if key in keys.needed), None):
+        problem = f"{twice} is a key that is always there: set {variable_of(name, twice)} in the environment"
+        raise InvalidInputError(problem)
     lines = [f"    - platform: {name}"]
     lines += [f"      {key}: ${{{variable_of(name, key)}}}    # {told}" for key, told in keys.needed.items()]
-    lines += [f"      # {line}" for line in keys.more]
+    lines += [f"      {key}: {value}" for key, value in further.items()]
+    lines += [f"      # {line}" for line in keys.more if line.partition(":")[0] not in further]
     return "\n".join([f"{_HEAD}  adapters:", *lines, ""])
 
 
@@ -151,6 +172,20 @@ def variables_to_set(platform: str | None) -> list[str]:
     """Return the variables of the environment that such a configuration needs."""
     keys = PLATFORM_KEYS.get((platform or "").strip().lower())
     return [] if keys is None else [variable_of(str(platform).strip().lower(), key) for key in keys.needed]
+
+
+def keys_to_ask(platform: str | None) -> Mapping[str, str]:
+    """Return the variables that such a configuration needs, each with where people get its value."""
+    keys = PLATFORM_KEYS.get((platform or "").strip().lower())
+    return dict(zip(variables_to_set(platform), keys.needed.values(), strict=True)) if keys else {}
+
+
+def message_to_try(platform: str | None) -> str:
+    """Return what to do once the gateway runs, to see it answer."""
+    if platform is None:
+        return "type hello"
+    keys = PLATFORM_KEYS.get(platform.strip().lower())
+    return PlatformKeys({}).to_try if keys is None else keys.to_try
 
 
 def variable_of(platform: str, key: str) -> str:

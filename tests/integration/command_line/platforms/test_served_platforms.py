@@ -12,6 +12,7 @@ from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.testing.fakes.telegram.server import TOKEN, FakeTelegram
 from tests.integration.command_line.conftest import Gsess
 from tests.integration.command_line.platforms.served_programs import program, read_until
+from tests.integration.command_line.terminal.terminals import ENTER, terminal_session
 from tests.programs import PATIENCE
 
 TEN_LINES = """\
@@ -147,6 +148,54 @@ class TestInit:
         failed = gsess("init", "--platform", "pigeons", "--yes", "--home", str(tmp_path))
         assert failed.code == Exit.WRONG_USE
         assert "no adapter for 'pigeons' is installed; there are" in " ".join(failed.err.split())
+
+    def test_what_is_typed_goes_to_a_file_of_its_own_and_the_platform_is_asked(self, tmp_path: Path):
+        home = tmp_path / "a bot"
+        with FakeTelegram() as fake:
+            said = ("--home", home, "init", "--set", f"api_url={fake.url}")
+            with terminal_session(*said, columns=400, lines=30) as person:
+                person.watch_until("or nothing for this terminal:")
+                person.press("telegram", ENTER)
+                person.watch_until("TELEGRAM_TOKEN (@BotFather gives it out):")
+                person.press(fake.token, ENTER)
+                person.watch_until("[y/N]")
+                person.press("y", ENTER)
+                assert person.watch_to_end() == Exit.DONE, person.screen.text
+                told = " ".join(person.screen.text.split())
+        assert "Adapter telegram: connects." in told
+        assert "Then open the bot in Telegram, press Start, and write hello." in told
+        assert fake.token not in told
+        files = {one.name: one for one in home.iterdir()}
+        assert [one for one in files.values() if one.stat().st_mode & 0o077] == []
+        assert files["secrets"].read_text() == f"TELEGRAM_TOKEN={fake.token}\n"
+        assert fake.token not in files["config.yaml"].read_text()
+        unit = files["gateway-sessions.service"].read_text()
+        assert f"EnvironmentFile=-{home}/secrets" in unit
+        assert f'-m gateway_sessions --home "{home}" --config "{home}/config.yaml" serve' in unit
+
+    def test_a_token_that_opens_nothing_is_told_at_once(
+        self, gsess: Gsess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        with FakeTelegram() as fake:
+            monkeypatch.setenv("TELEGRAM_TOKEN", f"{fake.token}x")
+            asked = ("init", "--platform", "telegram", "--set", f"api_url={fake.url}", "--yes", "--home")
+            failed = gsess(*asked, str(tmp_path / "asked"))
+            assert failed.code == Exit.UNSOUND
+            assert "does not know this token" in " ".join(failed.out.split())
+            assert not (tmp_path / "asked" / "secrets").exists(), "it is in the environment"
+            before = len(fake.calls)
+            assert gsess(*asked, str(tmp_path / "not"), "--offline").code == Exit.DONE
+            assert len(fake.calls) == before
+
+    @pytest.mark.parametrize(
+        ("given", "told"),
+        [("groups", "write KEY=VALUE"), ("token=1:a", "set TELEGRAM_TOKEN in the environment")],
+    )
+    def test_a_further_key_is_a_key_with_a_value(self, gsess: Gsess, tmp_path: Path, given: str, told: str):
+        failed = gsess("init", "--platform", "telegram", "--set", given, "--yes", "--home", str(tmp_path))
+        assert failed.code == Exit.WRONG_USE
+        assert told in " ".join(failed.err.split())
+        assert list(tmp_path.iterdir()) == []
 
 
 class TestDoctor:
