@@ -11,6 +11,7 @@ from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import is_hypothesis_test, settings
 from hypothesis.internal.conjecture import engine
 
+from tests.loopback_only import keep_to_loopback
 from tests.measuring import WhatTestsRun
 from tests.new_databases import copy_migrated_databases
 from tests.programs import WarmPython, warm_python
@@ -39,6 +40,7 @@ engine.MAX_SHRINKING_SECONDS = SHRINKING_SECONDS
 def pytest_configure(config: pytest.Config) -> None:
     """Settle how much is tried, where files are, and which processes are measured."""
     keep_in_memory()
+    keep_to_loopback()
     settings.load_profile("soak" if config.getoption("markexpr") == "soak" else "sample")
     config.pluginmanager.register(Watchdog())
     # Measure the processes that run tests, and none that a test starts: those are killed, and timed.
