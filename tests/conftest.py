@@ -11,7 +11,7 @@ from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import is_hypothesis_test, settings
 from hypothesis.internal.conjecture import engine
 
-from tests.loopback_only import keep_to_loopback
+from tests.architecture.loopback_only import keep_to_loopback
 from tests.measuring import WhatTestsRun
 from tests.new_databases import copy_migrated_databases
 from tests.programs import WarmPython, warm_python

@@ -14,6 +14,8 @@
 - ``demo_agent``: An agent without a model: it shows that a session remembers.
 - ``exit_codes``: The exit codes, and the advice for each error.
 - ``fakes``: Fakes of platforms at the terminal: what is typed, people do; what the bot says is shown.
+- ``first_setup``: The first setup of a gateway: its configuration, its secrets, a unit for systemd, and a
+  first look.
 - ``lookup``: Lookup of the session, lane or owner that a typed text means.
 - ``output``: The output for people and programs: JSON, tables, pages and live views.
 - ``picker``: The list at which a person chooses a conversation.

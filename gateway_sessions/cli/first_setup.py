@@ -1,4 +1,4 @@
-"""The files that `init` writes beside a configuration: its secrets, and a unit for systemd."""
+"""The first setup of a gateway: its configuration, its secrets, a unit for systemd, and a first look."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from gateway_sessions.cli.adapter_health import examine_adapters
+from gateway_sessions.cli.context import CommandContext
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.config import load_config
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.runtime.operator.health import Symptom
+from gateway_sessions.integrations.first_configuration import keys_to_ask, message_to_try
+from gateway_sessions.runtime.operator.health import Health
 from gateway_sessions.storage.files.private_files import make_private_directory, make_private_file
 from gateway_sessions.storage.files.threads import in_thread
 
@@ -80,24 +83,49 @@ class SetupFiles(NamedTuple):
         )
 
 
+async def set_up(
+    context: CommandContext, files: SetupFiles, text: str, platform: str | None, *, online: bool
+) -> None:
+    """Write the files, ask the platform whether their values are right, and say what comes next."""
+    unset = {name: told for name, told in keys_to_ask(platform).items() if not os.environ.get(name)}
+    secrets = _ask_for(context, unset) if context.can_ask else {}
+    missing = [name for name in unset if name not in secrets]
+    context.confirm(f"Write {files.config}?")
+    await in_thread(partial(files.write, text, secrets))
+    environ = {**dict.fromkeys(missing, "1:set"), **os.environ, **secrets}
+    config = await in_thread(partial(load_config, files.config, environ=environ))
+    lines = [f"{files.config} is written."]
+    if online and not missing:
+        found = [one async for one in examine_adapters(config, files.home, online=True)]
+        lines += [f"{one.what}: {one.told}." for one in found]
+        if any(one.health is Health.BAD for one in found):
+            context.exit_code = Exit.UNSOUND
+    first = f"set -a; . {shlex.quote(str(files.secrets))}; set +a, then " if secrets else ""
+    first += "".join(f"export {name}=…, then " for name in missing)
+    lines += [
+        f"Next: {first}gateway-sessions serve. Then {message_to_try(platform)}.",
+        "The demo agent answers; serve --agent MODULE:NAME lets yours answer.",
+        f"To run it as a service: {files.unit} says how.",
+    ]
+    context.answer_text("\n".join(lines), str(files.config), variables=missing, unit=str(files.unit))
+
+
+def _ask_for(context: CommandContext, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return what a person types for these variables; who types nothing sets the variable later."""
+    typed: dict[str, str] = {}
+    for name, told in variables.items():
+        value = context.ask(f"{name} ({told}):", hidden=any(one in name for one in HIDDEN))
+        if not value.isprintable():
+            problem = f"{name} has characters that cannot be seen: copy it anew"
+            raise InvalidInputError(problem)
+        if value:
+            typed[name] = value
+    return typed
+
+
 def _word(value: object) -> str:
     """Return a word of a command as systemd reads it, whatever is in it."""
     escaped = str(value)
     for character, told in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
         escaped = escaped.replace(character, told)
     return f'"{escaped}"'
-
-
-def check_secret(name: str, value: str) -> str:
-    """Return a value as somebody has typed it; `InvalidInputError` if no file of variables can have it."""
-    if value.isprintable():
-        return value
-    problem = f"{name} has characters that cannot be seen: copy it anew"
-    raise InvalidInputError(problem)
-
-
-async def check_connections(files: SetupFiles, values: Mapping[str, str]) -> list[Symptom]:
-    """Ask the platforms of the new configuration whether its values are right."""
-    environ = {**os.environ, **values}
-    config = await in_thread(partial(load_config, files.config, environ=environ))
-    return [one async for one in examine_adapters(config, files.home, online=True)]

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from tests.loopback_only import OutsideLoopbackError, is_local
+from tests.architecture.loopback_only import OutsideLoopbackError, is_local
 
 
 @pytest.mark.parametrize("host", [None, "", b"127.0.0.1", "127.8.8.8", "localhost", "::1", "::1%lo", "::"])
