@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.notices.command_replies import CommandHelp
-from gateway_sessions.core.queue.inbound import InboundMessage, Receipt
+from gateway_sessions.core.queue.inbound import Attachment, InboundMessage, Receipt
 
 Submit: TypeAlias = Callable[[InboundMessage], Awaitable[Receipt]]
 """The function by which an adapter submits a message.
@@ -137,6 +137,18 @@ class AdvisingAdapter(Protocol):
 
     def advice(self) -> str | None:
         """Return in one sentence what does not work and what to do, once it is connected; None: nothing."""
+        ...
+
+
+@runtime_checkable
+class FetchingAdapter(Protocol):
+    """An adapter that can fetch the files that people send. Agents do so by `turn.fetch`."""
+
+    async def fetch(self, attachment: Attachment, *, most: int) -> bytes:
+        """Return the content of an attachment; `InvalidInputError` if it has more than *most* bytes.
+
+        Fetch from the platform only, and never from a path: the address may be one that a model made up.
+        """
         ...
 
 

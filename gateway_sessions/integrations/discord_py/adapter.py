@@ -28,7 +28,8 @@ from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilit
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.core.notices.command_replies import CommandHelp
-from gateway_sessions.errors import AdapterUnavailableError
+from gateway_sessions.core.queue.inbound import Attachment
+from gateway_sessions.errors import AdapterUnavailableError, InvalidInputError
 from gateway_sessions.integrations.discord.api import UNKNOWN_BOT
 from gateway_sessions.integrations.discord.menu import (
     menu_of,
@@ -49,6 +50,8 @@ from gateway_sessions.ports import Clock
 
 CONNECT_SECONDS: Final = 60.0
 """The limit for the first session: whoever starts a gateway wants to know."""
+MOST_BYTES: Final = 20 << 20
+"""The most bytes of a file that are fetched, unless more are asked for."""
 CLOSE_SECONDS: Final = 5.0
 """The limit for the end of a client, with what the bot does then."""
 
@@ -91,7 +94,8 @@ class DiscordAdapter:
         self._tree = tree
         self._clock = clock or SystemClock()
         self._memory: AdapterMemory = ProcessMemory()
-        self._sender = DiscordSender(DiscordPyApi(client), self._clock)
+        self._api = DiscordPyApi(client)
+        self._sender = DiscordSender(self._api, self._clock)
 
     def remember_in(self, memory: AdapterMemory) -> None:
         """Keep in this memory how far each channel is taken."""
@@ -214,6 +218,15 @@ class DiscordAdapter:
     async def typing(self, target: ReplyTarget) -> None:
         """Show for ten seconds that an answer is being made."""
         await self._sender.typing(target)
+
+    async def fetch(self, attachment: Attachment, *, most: int = MOST_BYTES) -> bytes:
+        """Return the content of an attachment that somebody sent; `InvalidInputError` if it is too large."""
+        if (attachment.size or 0) > most:
+            problem = (
+                f"{attachment.name or 'the file'} has {attachment.size} bytes, at most {most} are fetched"
+            )
+            raise InvalidInputError(problem)
+        return await self._api.download(attachment.url)
 
 
 def _stop_heartbeats(token: str) -> None:

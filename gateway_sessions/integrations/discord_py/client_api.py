@@ -5,12 +5,17 @@ from __future__ import annotations
 import io
 import json
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import discord
 from aiohttp import ClientConnectorError, ConnectionTimeoutError
 from discord.http import Route
 
+from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.discord.api import DiscordApiError, DiscordNotSentError, DiscordRequest
+
+FILE_HOSTS: Final = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
+"""Where Discord keeps the files that people send."""
 
 _TOO_MANY: Final = 429
 
@@ -20,6 +25,17 @@ class DiscordPyApi:
 
     def __init__(self, client: discord.Client) -> None:
         self._client = client
+
+    async def download(self, url: str) -> bytes:
+        """Return a file that Discord keeps; `InvalidInputError` for any other address."""
+        if urlsplit(url).hostname not in {*FILE_HOSTS, urlsplit(Route.BASE).hostname}:
+            problem = f"{url[:40]!r} is no file of Discord"
+            raise InvalidInputError(problem)
+        try:
+            return await self._client.http.get_from_cdn(url)
+        except discord.HTTPException as error:
+            problem = f"Discord does not have the file any more ({error.status})"
+            raise InvalidInputError(problem) from error
 
     async def request(self, request: DiscordRequest) -> Any:
         """Make a request, and return the answer as JSON has it; None if it has no body."""

@@ -17,18 +17,21 @@ import msgspec
 
 from gateway_sessions.core.delivery.outbound_messages import Reply, TextFormat
 from gateway_sessions.core.identity.source import SessionSource
-from gateway_sessions.core.queue.inbound import InboundMessage, turn_text
+from gateway_sessions.core.queue.inbound import Attachment, InboundMessage, turn_text
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.storable_text import check_choice
 from gateway_sessions.core.transcript.messages import Message, message_from
 from gateway_sessions.core.transcript.model_history import Chat, model_rows
 from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, check_usage, make_usage
-from gateway_sessions.errors import FencedError
+from gateway_sessions.errors import FencedError, InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.user_code import check_text
 
 DELAYED: Final = timedelta(minutes=5)
 """The wait after which the agent is told that a message is old: in five minutes an answer may be overdue."""
+
+MOST_FETCHED: Final = 20 << 20
+"""The most bytes of a file that an agent gets, unless it asks for more."""
 
 _DONE_ALREADY: Final = (
     "What is in the history was done already: do not do it again. A call without a result may have had its "
@@ -38,7 +41,14 @@ _DONE_ALREADY: Final = (
 Append: TypeAlias = Callable[[Sequence[Message]], Awaitable[object]]
 Say: TypeAlias = Callable[[Reply], Awaitable[object]]
 Show: TypeAlias = Callable[[str, TextFormat], Awaitable[object]]
+Fetch: TypeAlias = Callable[[Attachment, int], Awaitable[bytes]]
 Read: TypeAlias = Callable[[int | None], Awaitable[list[Chat]]]
+
+
+async def fetch_nowhere(_: Attachment, __: int) -> bytes:
+    """Refuse: the adapter of the message cannot fetch files."""
+    problem = "files of this platform cannot be fetched"
+    raise InvalidInputError(problem)
 
 
 async def _show_nowhere(partial: str, text_format: TextFormat) -> None:
@@ -65,6 +75,8 @@ class TurnPorts(msgspec.Struct, frozen=True, kw_only=True):
     """Read the conversation, or the last so many messages of it."""
     show: Show = _show_nowhere
     """Show how the reply looks so far, if the platform can; never fails the turn."""
+    fetch: Fetch = fetch_nowhere
+    """Fetch the content of an attachment from the platform."""
     usage: Callable[[Usage], object] = _count_nowhere
     """Count a use of a model; it is stored with the turn."""
     prompt: Callable[[], str] = _no_prompt
@@ -183,6 +195,16 @@ class TurnContext:
         self._check_running()
         rows = await self._control.ports.read(limit)
         return rows if details else model_rows(rows)
+
+    async def fetch(self, attachment: Attachment, *, most: int = MOST_FETCHED) -> bytes:
+        """Return the content of an attachment of a message, which the adapter fetches from the platform.
+
+        `InvalidInputError` if it has more than *most* bytes, or is no file of that platform.
+        """
+        self._check_running()
+        content = await self._control.ports.fetch(attachment, most)
+        self.progress()
+        return content
 
     async def append(self, *messages: Message | Mapping[str, Any]) -> None:
         """Add rows to the transcript, durably: they survive a crash of this turn.

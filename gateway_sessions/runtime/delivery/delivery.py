@@ -39,13 +39,10 @@ from gateway_sessions.core.delivery.retry_policy import (
 from gateway_sessions.core.notices.notice import notice_message
 from gateway_sessions.core.notices.notice_texts import MAYBE_REPEAT
 from gateway_sessions.core.queue.slash_commands import spelled_with_underscores
-from gateway_sessions.errors import (
-    GatewaySessionsError,
-    RateLimitedError,
-    StoreStoppedError,
-)
+from gateway_sessions.errors import GatewaySessionsError, RateLimitedError, StoreStoppedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import NEVER, Alarm, ClockSteps
+from gateway_sessions.runtime.delivery.fetching import fetching_from
 from gateway_sessions.runtime.delivery.notice_wording import Wording, word_notice
 from gateway_sessions.runtime.delivery.sending import (
     OutboxDatabase,
@@ -181,6 +178,7 @@ class Delivery:
         `idle` may have become true.
         """
         self.adapter = adapter
+        self.fetch = fetching_from(adapter)
         self._truth = truth
         self._outbox = PersistentWrites(truth, clock, RETRY)
         self._clock = clock

@@ -53,6 +53,7 @@ from gateway_sessions.runtime.agents.turn_context import (
     TurnControl,
     TurnPorts,
     control_of,
+    fetch_nowhere,
     recovery_note,
 )
 from gateway_sessions.runtime.delivery.delivery import Delivery, ExpectedReplies, expecting_replies
@@ -222,6 +223,7 @@ class TurnExecution:
             say=self._say_before_reply,
             read=turn.transcript,
             show=self._streaming.show,
+            fetch=(self._delivery and self._delivery.fetch) or fetch_nowhere,
             usage=self._usages.append,
             prompt=self._session_prompt,
         )

@@ -635,6 +635,14 @@ async def test_files_go_both_ways(fake: FakeDiscord):
         (message,) = await inbox.wait_for(1)
         (attachment,) = message.attachments
         assert (attachment.kind, attachment.size) == (AttachmentKind.PHOTO, 3)
+        assert await adapter.fetch(attachment) == b"abc"
+        with pytest.raises(InvalidInputError, match=r"a\.png has 3 bytes, at most 2 are fetched"):
+            await adapter.fetch(attachment, most=2)
+        for elsewhere in ("/etc/passwd", "file:///etc/passwd", "https://evil.example/a.png"):
+            with pytest.raises(InvalidInputError, match="is no file of Discord"):
+                await adapter.fetch(Attachment(kind=AttachmentKind.PHOTO, url=elsewhere))
+        with pytest.raises(InvalidInputError, match="does not have the file any more"):
+            await adapter.fetch(Attachment(kind=AttachmentKind.PHOTO, url=f"{attachment.url}x"))
         data = "data:text/plain;base64," + base64.b64encode(b"def").decode()
         file = Attachment(kind=AttachmentKind.DOCUMENT, url=data, name="b.txt")
         await adapter.send(
