@@ -177,8 +177,7 @@ class Delivery:
         A delivery is *alone* if no other node may owe replies to the same lanes. *on_idle* is called when
         `idle` may have become true.
         """
-        self.adapter = adapter
-        self.fetch = fetching_from(adapter)
+        self.adapter, self.fetch = adapter, fetching_from(adapter)
         self._truth = truth
         self._outbox = PersistentWrites(truth, clock, RETRY)
         self._clock = clock
