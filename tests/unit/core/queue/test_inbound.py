@@ -122,7 +122,8 @@ OPTIONAL_IDS = st.one_of(st.none(), IDS)
 def parts_of(message: InboundMessage) -> tuple[object, ...]:
     """What must tell two events apart: where, through whom, which message, and what happened to it."""
     source = message.source
-    place = (source.chat_id,) if source.chat_id else (source.participant_id, source.thread_id)
+    person = (source.participant_id or None, source.thread_id or None)  # an empty id is none
+    place = (source.chat_id,) if source.chat_id else person
     revision = message.revision if message.kind is MessageKind.EDIT else None
     return source.platform, message.account, *place, message.message_id, message.kind, revision
 
