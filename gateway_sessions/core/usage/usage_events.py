@@ -50,6 +50,11 @@ class CostStatus(StrEnum):
     INCLUDED = "included"  # paid already, by a subscription for example
 
 
+_ORDER: Final = tuple(CostStatus)
+_UNKNOWN_COST: Final = _ORDER.index(CostStatus.UNKNOWN)
+_CERTAINTY: Final[Mapping[str, int]] = {str(status): place for place, status in enumerate(_ORDER)}
+
+
 class UsageFacts(TypedDict, total=False):
     """The facts that a caller may give about one use of a model; an absent fact is 0 or unknown."""
 
@@ -255,10 +260,7 @@ def cost_nanos(status: str, estimated: float | None, actual: float | None) -> in
 
 def least_certain_status(*statuses: str) -> CostStatus:
     """Return the certainty of a sum whose parts have these certainties; an unknown word counts as unknown."""
-    order = list(CostStatus)
-    return min(
-        (_status_or_unknown(status) for status in statuses), key=order.index, default=CostStatus.UNKNOWN
-    )
+    return _ORDER[min((_CERTAINTY.get(status, _UNKNOWN_COST) for status in statuses), default=_UNKNOWN_COST)]
 
 
 def add_usage_to_entry(entry: SessionEntry, added: UsageSum, cost_status: str) -> SessionEntry:
@@ -335,7 +337,3 @@ def _check_cost_status(stated: object, estimated: float | None, actual: float | 
         return CostStatus.INCLUDED
     problem = f"cost_status = {stated!r} does not fit what is known of the price, which is {known.value}"
     raise InvalidInputError(problem)
-
-
-def _status_or_unknown(word: str) -> CostStatus:
-    return CostStatus(word) if word in set(CostStatus) else CostStatus.UNKNOWN

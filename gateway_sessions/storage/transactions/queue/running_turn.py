@@ -23,7 +23,7 @@ from gateway_sessions.errors import FencedError, GatewaySessionsError, StorageCo
 from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 from gateway_sessions.storage.tables.change import Change
-from gateway_sessions.storage.tables.entries import load
+from gateway_sessions.storage.tables.entries import load, put_record_and_clocks
 from gateway_sessions.storage.tables.lanes import (
     KnownLane,
     LaneRow,
@@ -266,10 +266,12 @@ def _write_to_session(
         return None, []
     session_id = yield from _session_to_write(held, entry)
     ids = yield from _write_transcript_rows(settlement, session_id, change)
-    yield from uses.record_turn_usage(session_id, settlement.usages, change.now)
-    if settlement.usages:  # an entry counts tokens as well
-        entry = (yield from load(held.session_key, entry)) or entry
-    return (yield from _advance_session_entry(settlement, entry, session_id, change)), ids
+    counted = yield from uses.count_turn_usage(session_id, settlement.usages)
+    if session_id == entry.session_id:
+        used = uses.entry_with_use(entry, counted)
+        return (yield from _advance_session_entry(settlement, entry, used, change)), ids
+    yield from uses.count_on_entry(session_id, counted, change.now)
+    return entry, ids
 
 
 def _touch_known_entry(
@@ -369,15 +371,19 @@ def _settle_items(settlement: TurnSettlement, lane: LaneRow, change: Change) -> 
 
 
 def _advance_session_entry(
-    settlement: TurnSettlement, entry: SessionEntry, session_id: str, change: Change
+    settlement: TurnSettlement, entry: SessionEntry, used: SessionEntry, change: Change
 ) -> Transaction[SessionEntry]:
-    """Move the entry's clocks and clear its mark of an interruption: no turn waits to be resumed."""
-    if session_id != entry.session_id:
-        return entry
+    """Write the entry with its use, move its clocks, and clear its mark of an interruption.
+
+    No turn waits to be resumed any more. *used* is the *entry* with the use of the turn.
+    """
+    settled = used
     if settlement.outcome is not Outcome.ROLLED_BACK:
         ended = settle_internal_turn if settlement.internal else settle_answered_turn
-        entry = yield from ended(change, entry, settlement.last_prompt_tokens)
-    return (yield from clear_entry_interruption(change, entry))
+        settled = yield from ended(change, used, settlement.last_prompt_tokens)
+    if settled is used is not entry:  # no clock moved, so the use is not written yet
+        settled = yield from put_record_and_clocks(used.evolve(change.now))
+    return (yield from clear_entry_interruption(change, settled))
 
 
 def clear_interruption(session_key: str, change: Change) -> Transaction[None]:

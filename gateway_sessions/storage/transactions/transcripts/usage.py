@@ -181,6 +181,14 @@ class RankedSession(NamedTuple):
     amount: int
 
 
+class CountedUse(NamedTuple):
+    """The use of an event that was counted on a session, for its entry."""
+
+    more: UsageSum
+    status: CostStatus
+    """The certainty of the session's cost with that event."""
+
+
 def record_usage(session_id: str, usage: Usage, now: datetime) -> Transaction[bool]:
     """Count the event on its session and on that session's entry; False if it was counted already."""
     known = yield from _counted_event(usage.event_id)
@@ -189,22 +197,29 @@ def record_usage(session_id: str, usage: Usage, now: datetime) -> Transaction[bo
         raise InvalidInputError(problem)
     if known is not None:
         return False
+    counted = yield from _count_on_session(session_id, usage)
+    yield from count_on_entry(session_id, counted, now)
+    return True
+
+
+def _count_on_session(session_id: str, usage: Usage) -> Transaction[list[CountedUse]]:
+    """Count a new event on its session; return its share of the entry, none for a task beside turns."""
     used = yield Statement("get_used", (session_id,), lock=session_lock(session_id))
     if not used:
         raise SessionNotFoundError(session_id)
     yield Statement("add_usage", usage_row(usage, session_id))
-    if usage.task == TURN:
-        before = UsedRow._make(used[0])
-        yield from _note_first_model(session_id, usage, before.model, before.billing_provider)
-        after = _add_costs(before, usage.estimated_cost_usd, usage.actual_cost_usd)
-        status = usage.cost_status
-        if before.cost_status is not None:
-            status = least_certain_status(before.cost_status, usage.cost_status)
-        counts = tuple(getattr(usage, name) for name in COUNTS)
-        source = (usage.cost_source, usage.pricing_version)
-        yield Statement("add_used", (*counts, *after, str(status), *source, session_id))
-        yield from _count_on_entry(session_id, sum_of_event(usage), status, now)
-    return True
+    if usage.task != TURN:
+        return []
+    before = UsedRow._make(used[0])
+    yield from _note_first_model(session_id, usage, before.model, before.billing_provider)
+    after = _add_costs(before, usage.estimated_cost_usd, usage.actual_cost_usd)
+    status = usage.cost_status
+    if before.cost_status is not None:
+        status = least_certain_status(before.cost_status, usage.cost_status)
+    counts = tuple(getattr(usage, name) for name in COUNTS)
+    source = (usage.cost_source, usage.pricing_version)
+    yield Statement("add_used", (*counts, *after, str(status), *source, session_id))
+    return [CountedUse(sum_of_event(usage), status)]
 
 
 def usage_row(usage: Usage, session_id: str = "") -> UsageRow:
@@ -215,14 +230,22 @@ def usage_row(usage: Usage, session_id: str = "") -> UsageRow:
 
 
 def record_turn_usage(session_id: str, usages: Sequence[Usage], now: datetime) -> Transaction[None]:
-    """Count the use of a turn, however it ended, and also if it has lost its lane or its session.
+    """Count the use of a turn whose end is not stored, also if it has lost its lane or its session."""
+    yield from count_on_entry(session_id, (yield from count_turn_usage(session_id, usages)), now)
+
+
+def count_turn_usage(session_id: str, usages: Sequence[Usage]) -> Transaction[list[CountedUse]]:
+    """Count the use of a turn on its session; return the shares of the entry.
 
     No event is refused: an event that an earlier try counted for another session stays counted there, and an
     event of an erased session is left out.
     """
+    counted: list[CountedUse] = []
     for one in usages:
-        with suppress(InvalidInputError, SessionNotFoundError):
-            yield from record_usage(session_id, one, now)
+        if (yield from _counted_event(one.event_id)) is None:
+            with suppress(SessionNotFoundError):
+                counted += yield from _count_on_session(session_id, one)
+    return counted
 
 
 def set_actual_cost(
@@ -246,7 +269,7 @@ def set_actual_cost(
         nanos = to_nanos(actual_cost_usd) - cost_nanos(
             known.cost_status, known.estimated_cost_usd, known.actual_cost_usd
         )
-        yield from _count_on_entry(session_id, UsageSum(cost_nanos=nanos), settled, now)
+        yield from count_on_entry(session_id, [CountedUse(UsageSum(cost_nanos=nanos), settled)], now)
     return True
 
 
@@ -312,28 +335,30 @@ def _add_costs(before: UsedRow, estimated: float | None, actual: float | None) -
     )
 
 
-def _count_on_entry(session_id: str, more: UsageSum, status: CostStatus, now: datetime) -> Transaction[None]:
+def count_on_entry(session_id: str, counted: Sequence[CountedUse], now: datetime) -> Transaction[None]:
     """Count the use on the entry that has the session, or on the archived entry of an ended one."""
+    if not counted:
+        return
     entry = yield from load_by_session(session_id)
     if entry is not None:  # its lane may be another one: that lane's lock is needed
         entry = yield from load(entry.session_key, entry, locked=True)
     if entry is not None and entry.session_id == session_id:
-        yield from put_record_and_clocks(_entry_with_usage(entry, more, status).evolve(now))
+        yield from put_record_and_clocks(entry_with_use(entry, counted).evolve(now))
         return
     session = yield from stored_session(session_id)
     if session is not None and session.entry is not None:
-        text = encode_archive(_entry_with_usage(decode_archive(session.entry), more, status))
+        text = encode_archive(entry_with_use(decode_archive(session.entry), counted))
         yield Statement("keep_entry", (text, session_id))
 
 
-def _entry_with_usage(entry: SessionEntry, more: UsageSum, status: CostStatus) -> SessionEntry:
+def entry_with_use(entry: SessionEntry, counted: Sequence[CountedUse]) -> SessionEntry:
     """Return the entry with more use; the cost of an imported entry before its first event stays unknown."""
-    known = (
-        status
-        if more.events == 0 or entry.total_tokens == 0
-        else least_certain_status(entry.cost_status, status)
-    )
-    return add_usage_to_entry(entry, more, known)
+    for more, status in counted:
+        known = status
+        if more.events != 0 and entry.total_tokens != 0:
+            known = least_certain_status(entry.cost_status, status)
+        entry = add_usage_to_entry(entry, more, known)
+    return entry
 
 
 TOP: Final = 5
