@@ -76,7 +76,6 @@ class RunningTurn:
         self.started_at = started_at
         self.context: TurnContext | None = None
         self.agent: Agent | None = None
-        self._can_steer = False
         self.stop_reason: StopReason | None = None
         self._departure = asyncio.Event()
         """Set when the gateway ends."""
@@ -100,7 +99,7 @@ class RunningTurn:
         if context is None or context.is_over:
             return RunningTurnFacts(stopping=True) if self.stop_reason else NO_TURN
         return RunningTurnFacts(
-            can_steer=self._can_steer and self.stop_reason is None,
+            can_steer=isinstance(self.agent, Steerable) and self.stop_reason is None,
             sub_work=control_of(context).side_work > 0,
             stopping=self.stop_reason is not None,
             steered=self.steered,
@@ -130,7 +129,7 @@ class RunningTurn:
         """
         if self.stop_reason is not None:
             return False
-        self.agent, self._can_steer = agent, isinstance(agent, Steerable)
+        self.agent = agent
         if self.context is not None:
             self.context.messages = self.turn.messages
         return True

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple, Self
 
 from gateway_sessions._process.failpoints import failpoint
@@ -62,16 +63,14 @@ class Streaming:
     def __init__(
         self, delivery: Delivery | None, hints: Hints, target: ReplyTarget, clock: Clock, turn: GrowingTurn
     ) -> None:
-        able = delivery is not None and delivery.adapter.capabilities.edit
-        self._drafts = _drafts_of(delivery, target) if turn.kept is None else None
-        """The adapter, where replies grow as drafts; a message that has begun to grow goes on growing."""
-        self._delivery = delivery if able or self._drafts is not None else None
+        self._edits: bool = delivery is not None and delivery.adapter.capabilities.edit
+        self._delivery = delivery
         self._hints = hints
         self._target = target
         self._clock = clock
         self._turn = turn
         kept = turn.kept or Growing(number=0)
-        self._message_id = kept.message_id if able else None
+        self._message_id = kept.message_id if self._edits else None
         """The id of the growing message; None if none is shown."""
         self._number = kept.number + (self._message_id is None)
         """The number of the growing message, among all of this turn and its earlier tries."""
@@ -87,10 +86,17 @@ class Streaming:
         """The record that no message grows any more, up to the last number."""
         return Growing(number=self._number - 1)
 
+    @cached_property
+    def _drafts(self) -> DraftingAdapter | None:
+        """The adapter, where replies grow as drafts; a message that has begun to grow goes on growing."""
+        return _drafts_of(self._delivery, self._target) if self._turn.kept is None else None
+
     async def show(self, partial: str, text_format: TextFormat) -> None:
         """Show how the reply looks so far, unless that must wait or it is too long to be shown."""
         delivery, now = self._delivery, self._clock.now()
         if delivery is None or not partial.strip() or not delivery.adapter.capabilities.fits(partial):
+            return
+        if not self._edits and self._drafts is None:
             return
         if self._showing.locked() or self._must_wait(delivery, now) or not self._turn.is_trusted():
             return
@@ -156,7 +162,7 @@ class Streaming:
             try:
                 await self._drafts.draft(self._target, message, key=key)
             except DeliveryRefusedError:
-                self._drafts = None  # then the reply grows as a message
+                self._drafts = None  # then the reply grows as a message, if it can
                 raise
             return
         if self._message_id is not None:

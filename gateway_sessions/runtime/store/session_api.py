@@ -77,6 +77,7 @@ class SessionMethods(OpenStore):
         )
         entry = await self._write(Actor.PERSON, partial(lane_changes.settle_clocks, turn=turn))
         if entry is not None:
+            self._parts.routing.remember_entry(entry)  # else the next message would have to look
             self._parts.titling.consider_session(entry.session_id)
         return entry
 
