@@ -14,7 +14,8 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
-from types import MappingProxyType, NoneType, UnionType
+from operator import attrgetter
+from types import NoneType, UnionType
 from typing import Any, Final, TypeAlias, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -51,34 +52,46 @@ def plain_value(value: object) -> object:
             raise InvalidInputError(problem)
 
 
-def field_types(record: type, *names: str) -> Mapping[str, tuple[type, ...]]:
-    """Return the types that the annotations of these fields allow; without names, of all fields."""
+class FieldTypes:
+    """The types that the fields of a record may have, in the order in which the fields are read."""
+
+    __slots__ = ("_names", "_read", "_types")
+
+    def __init__(self, types: Mapping[str, tuple[type, ...]]) -> None:
+        self._names = tuple(types)
+        self._types = tuple(types.values())
+        self._read = attrgetter(*types)
+
+    def check(self, what: str, record: object) -> None:
+        """Check the fields of a record; `InvalidInputError` names the first field of a wrong type.
+
+        A text or a number of a derived class is replaced by the built-in one, because the class may add or
+        compare oddly.
+        """
+        for name, value, allowed in zip(self._names, self._read(record), self._types, strict=True):
+            if type(value) in allowed:
+                continue
+            if isinstance(value, str) and str in allowed:
+                _replace_field(record, name, plain_text(value))
+            elif not _has_type(value, allowed):
+                problem = f"{name} of {what} must be {_type_names(allowed)}, not {_type_name(value)}"
+                raise InvalidInputError(problem)
+            elif isinstance(value, int):  # a number of a derived class, which no encoder takes
+                _replace_field(record, name, int.__int__(value))
+
+
+def field_types(record: type, *names: str, **others: tuple[type, ...]) -> FieldTypes:
+    """Return the types that the annotations of these fields allow; without names, of all fields.
+
+    *others* are types that an annotation does not tell. There must be two fields at least.
+    """
     hints = get_type_hints(record)
-    return MappingProxyType({name: _types_of_hint(hints[name]) for name in names or hints})
+    return FieldTypes({name: _types_of_hint(hints[name]) for name in names or hints} | others)
 
 
 def _types_of_hint(hint: Any) -> tuple[type, ...]:
     options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return tuple(get_origin(one) or one for one in options)
-
-
-def check_types(what: str, record: object, types: Mapping[str, tuple[type, ...]]) -> None:
-    """Check the fields of a record; `InvalidInputError` names the first field of a wrong type.
-
-    A text or a number of a derived class is replaced by the built-in one, because the class may add or
-    compare oddly.
-    """
-    for name, allowed in types.items():
-        value = getattr(record, name)
-        if type(value) in allowed:
-            continue
-        if isinstance(value, str) and str in allowed:
-            _replace_field(record, name, plain_text(value))
-        elif not _has_type(value, allowed):
-            problem = f"{name} of {what} must be {_type_names(allowed)}, not {_type_name(value)}"
-            raise InvalidInputError(problem)
-        elif isinstance(value, int):  # a number of a derived class, which no encoder takes
-            _replace_field(record, name, int.__int__(value))
 
 
 def check_value(name: str, value: object, *allowed: type) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import force_setattr
 
-from gateway_sessions.core.checks import check_items, check_types, field_types, plain_text
+from gateway_sessions.core.checks import check_items, field_types, plain_text
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import OWN_IDS, Attachment, InboundMessage
 from gateway_sessions.core.storable_text import check_choice, storable_text
@@ -47,7 +47,7 @@ class ReplyTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The adapter's own facts from the answered message, given back unchanged."""
 
     def __post_init__(self) -> None:
-        check_types("a target", self, _OF_TARGET)
+        _OF_TARGET.check("a target", self)
 
     @classmethod
     def answering(cls, message: InboundMessage) -> ReplyTarget:
@@ -80,7 +80,7 @@ class Button(msgspec.Struct, frozen=True, omit_defaults=True):
     """The page that the button opens; such a press comes to nobody."""
 
     def __post_init__(self) -> None:
-        check_types("a button", self, _OF_BUTTON)
+        _OF_BUTTON.check("a button", self)
         if not self.label.strip():
             problem = "a button must have a label"
             raise InvalidInputError(problem)
@@ -119,7 +119,7 @@ class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """The platform's id of the message that this one replaces, if a reply was shown as it grew."""
 
     def __post_init__(self) -> None:
-        check_types("a reply", self, _OF_OUTBOUND)
+        _OF_OUTBOUND.check("a reply", self)
         # The text of the first try must equal the text that a later try reads from the database.
         if (text := storable_text(self.text)) != self.text:
             force_setattr(self, "text", text)

@@ -80,8 +80,9 @@ class SessionSource:
         if platform is not self.platform:
             object.__setattr__(self, "platform", platform)
         for name, value in zip(_IDENTIFIERS, _IDENTIFIERS_OF(self), strict=True):
-            if value is not None:
-                check_identifier(name, value)
+            if value is None and name not in _NEVER_NONE:
+                continue
+            check_identifier(name, value)
             plain = plain_text(value) if value else _UNSET.get(name, value)
             if plain is not value:
                 object.__setattr__(self, name, plain)
@@ -205,9 +206,8 @@ _STORED_IF_SET: Final = (
     "account",
 )  # fmt: skip
 _OPTIONAL: Final = ("user_id_alt", "chat_id_alt", "parent_chat_id", "message_id", "profile")
-_UNSET: Final[Mapping[str, str | None]] = MappingProxyType(
-    {"chat_id": "", "chat_type": "dm", "account": ""} | dict.fromkeys((*_OPTIONAL, "guild_id"))
-)
+_NEVER_NONE: Final[Mapping[str, str]] = {"chat_id": "", "chat_type": "dm", "account": ""}
+_UNSET: Final[Mapping[str, str | None]] = {**_NEVER_NONE, **dict.fromkeys((*_OPTIONAL, "guild_id"))}
 """The meaning of an empty value: such members are not stored, and must be read again as they were."""
 _TEXTS: Final = (*_ALWAYS_STORED, *_OPTIONAL, "account")
 _READ: Final = frozenset({"scope_id", "extra"} | {one.name for one in fields(SessionSource)})

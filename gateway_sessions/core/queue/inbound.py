@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec.structs import force_setattr
 
-from gateway_sessions.core.checks import check_items, check_types, field_types
+from gateway_sessions.core.checks import check_items, field_types
 from gateway_sessions.core.display_text import inline_name, prefix_with_name, shorten_text, visible_text
 from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, canonical_participant
 from gateway_sessions.core.identity.pseudonyms import Pseudonyms, can_hide_ids
@@ -81,7 +81,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The size in bytes, if the platform tells it."""
 
     def __post_init__(self) -> None:
-        check_types("an attachment", self, _OF_ATTACHMENT)
+        _OF_ATTACHMENT.check("an attachment", self)
         for name in ("url", "media_type", "name"):
             value = getattr(self, name)
             if value and (text := storable_text(value)) != value:
@@ -99,7 +99,7 @@ class ReplyTo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the agent wrote that message."""
 
     def __post_init__(self) -> None:
-        check_types("reply_to", self, _OF_REPLY_TO)
+        _OF_REPLY_TO.check("reply_to", self)
 
 
 class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -137,7 +137,7 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             msgspec.structs.force_setattr(self, "attachments", tuple(self.attachments))
         check_identifier("message_id", self.message_id)
         check_identifier("account", self.account)
-        check_types("a message", self, _OF_MESSAGE)
+        _OF_MESSAGE.check("a message", self)
         check_items("attachments", self.attachments, Attachment)
         if self.account != self.source.account:
             self._agree_on_account()
@@ -359,7 +359,7 @@ _READ: Final = msgspec.json.Decoder(InboundMessage)
 
 _OF_ATTACHMENT: Final = field_types(Attachment)
 _OF_REPLY_TO: Final = field_types(ReplyTo)
-_OF_MESSAGE: Final = {**field_types(InboundMessage), "account": (str, NoneType)}
+_OF_MESSAGE: Final = field_types(InboundMessage, account=(str, NoneType))
 """The types of a message's fields; None is the account of some adapters that have none."""
 
 

@@ -336,11 +336,15 @@ def _model_row(chat_row: Chat) -> Chat:
 
 
 def _content_in_words(content: object) -> str:
+    if isinstance(content, str):
+        return content
     return "\n".join(filter(None, map(_part_in_words, _as_list(content))))
 
 
 def _user_content(content: object) -> str | list[object]:
     """Return a person's words as one text, or as parts if some of them go to the model as they are."""
+    if isinstance(content, str):
+        return content
     parts = _as_list(content)
     if not any(_part_type(one) in MEDIA for one in parts):
         return _content_in_words(content)
