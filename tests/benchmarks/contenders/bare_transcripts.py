@@ -44,20 +44,11 @@ FILL: Final = """
 INSERT INTO messages (session_id, seq, role, content, sent_at, tool_call_id, tool_name, tool_calls)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
-MESSAGES: Final = """
-SELECT role, content, id, session_id, seq, sent_at, observed, tool_call_id, tool_name, effect_disposition,
-    token_count, finish_reason, reasoning, reasoning_content, platform_message_id, tool_calls,
-    reasoning_details, codex_reasoning_items, codex_message_items, api_content, parts, hidden_because,
-    edited_at, extra
-FROM messages WHERE session_id = ? AND hidden_because IS NULL ORDER BY seq
+READ: Final = """
+SELECT role, content, id, sent_at, tool_call_id, tool_name, tool_calls, reasoning
+FROM messages WHERE session_id = ? ORDER BY seq
 """
-CONVERSATION: Final = """
-SELECT role, content, id, sent_at, observed, tool_call_id, tool_name, effect_disposition, finish_reason,
-    reasoning, reasoning_content, platform_message_id, tool_calls, reasoning_details, codex_reasoning_items,
-    codex_message_items, api_content, extra, parts
-FROM messages
-WHERE session_id = ? AND hidden_because IS NULL AND role IN ('user', 'assistant', 'tool') ORDER BY seq
-"""
+"""What a person would read of a message."""
 BY_WORDS: Final = """
 SELECT messages.sent_at, session_id, role, snippet(found, 0, '>>>', '<<<', '...', 40)
 FROM found JOIN messages ON messages.id = found.rowid WHERE found MATCH ?
@@ -121,18 +112,15 @@ def fill(database: sqlite3.Connection, rows: Iterable[tuple[object, ...]]) -> No
 def load(folder: str, messages: int, times: int) -> Figures:
     """Read the rows of a session and decode what is JSON in them: no more than that."""
     with closing(connected(folder)) as database:
-        ways = {
-            "conversation": partial(decoded, database, CONVERSATION, 12),
-            "messages": partial(decoded, database, MESSAGES, 15),
-        }
-        return loaded(ways, messages, times)
+        read = partial(decoded, database)
+        return loaded({"conversation": read, "messages": read}, messages, times)
 
 
-def decoded(database: sqlite3.Connection, query: str, calls: int) -> list[Any]:
-    """The rows of a query, whose only JSON is in the column *calls*."""
+def decoded(database: sqlite3.Connection) -> list[Any]:
+    """The rows of a session, whose only JSON is the calls of tools."""
     return [
-        row if row[calls] is None else (*row[:calls], json.loads(row[calls]), *row[calls + 1 :])
-        for row in database.execute(query, ("long",)).fetchall()
+        row if row[6] is None else (*row[:6], json.loads(row[6]), row[7])
+        for row in database.execute(READ, ("long",)).fetchall()
     ]
 
 

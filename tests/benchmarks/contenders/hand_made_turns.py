@@ -24,9 +24,9 @@ class Keeper:
         self._database = database
         self._alone = asyncio.Lock()
 
-    async def turn(self, lane: str, number: int, said: str, answered: str) -> None:
+    async def turn(self, lane: str, said: str, answered: str) -> None:
         """Write what a turn leaves."""
-        for changes in commits_of_turn(lane, number, said, answered):
+        for changes in commits_of_turn(lane, said, answered):
             async with self._alone:
                 await self._database.execute("BEGIN IMMEDIATE")
                 for sql, parameters in changes:
@@ -42,10 +42,10 @@ async def one_lane(folder: str, operations: int) -> Figures:
     async with aiosqlite.connect(Path(folder, "bare.db"), isolation_level=None) as database:
         await database.execute("PRAGMA synchronous = FULL")
         keeper = Keeper(database)
-        for number in range(2 * operations):
-            said, answered = next(texts), next(texts)
+        for _ in range(2 * operations):
+            text = next(texts)
             start = time.perf_counter_ns()
-            await keeper.turn(key(0), number, said, answered)
+            await keeper.turn(key(0), text, text)
             measured.append(time.perf_counter_ns() - start)
     return rate(measured[operations:])
 
@@ -63,10 +63,9 @@ async def at_once(folder: str, together: int, lanes: int, seconds: float) -> Fig
 
             async def lane(number: int) -> None:
                 coming = itertools.cycle(texts[number:])
-                for turn in itertools.count():
-                    if (before := time.perf_counter()) - start > seconds:
-                        return
-                    await keeper.turn(key(number), turn, next(coming), next(coming))
+                while (before := time.perf_counter()) - start < seconds:
+                    text = next(coming)
+                    await keeper.turn(key(number), text, text)
                     measured.append(int((time.perf_counter() - before) * 1e9))
 
             await asyncio.gather(*(lane(number) for number in range(together)))

@@ -36,18 +36,18 @@ async def seed(folder: str, lanes: int) -> Figures:
     return {}
 
 
-async def touch(folder: str, lanes: int, operations: int) -> Figures:
-    """Touch one of the lanes at random, one after the other."""
+async def touch(folder: str, lanes: int, operations: int, updating: bool = False) -> Figures:
+    """Touch one of the lanes at random, one after the other; *updating*, tell the turn's tokens as well."""
     async with opened(folder) as store:
         coming = messages(lanes)
-        for source in islice(coming, operations):
-            await store.get_or_create_session(source)
         measured = []
-        for source in islice(coming, operations):
+        for source in islice(coming, 2 * operations):  # the first half warms up
             start = time.perf_counter_ns()
-            await store.get_or_create_session(source)
+            entry = await store.get_or_create_session(source)
+            if updating:
+                await store.update_session(entry.session_key, last_prompt_tokens=len(measured))
             measured.append(time.perf_counter_ns() - start)
-    return latencies(measured)
+    return latencies(measured[operations:])
 
 
 async def at_once(folder: str, lanes: int, together: int, seconds: float) -> Figures:
