@@ -172,7 +172,8 @@ class DiscordAdapter:
             return self._unavailable(error)
         except AttributeError as error:
             # If the first connection fails, discord.py fails as well: it wants to resume what never began.
-            if self._client.ws or not isinstance(error.__context__, Exception):
+            began = getattr(self._client, "ws", None) is not None  # whatever its annotation says
+            if began or not isinstance(error.__context__, Exception):
                 raise
             return self._unavailable(error.__context__)
         return AdapterUnavailableError(self.platform, "has ended the connection")
