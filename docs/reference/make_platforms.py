@@ -16,6 +16,7 @@ ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = Path(__file__).with_name("platforms.md")
 RULES: Final[Mapping[str, str]] = {
     "contract": "passes the contract of adapters with its real client library",
+    "real_client": "a client library that others made accepts the fake with which all this is tested",
     "acknowledges_after_receipt": "what the store did not take is delivered again",
     "survives_kills": "killed again and again: nothing lost, doubled without a mark, or reordered",
     "survives_any_payload": "10,000 changed payloads each end in a message or a typed error",

@@ -90,7 +90,9 @@ class FakeLine(FakeWebhookPlatform):
         """Let a person send a picture, a film, a recording or a file."""
         message_id = self._new_id()
         self.contents[message_id] = content
-        message = {"id": message_id, "type": kind, "contentProvider": {"type": "line"}, **members}
+        message: dict[str, Any] = {"id": message_id, "type": kind, **members}
+        if kind != "file":
+            message |= {"contentProvider": {"type": "line"}, "quoteToken": "q"}
         return self.happens(person, "message", message=message)
 
     def takes_back(self, person: str, message_id: str) -> WebhookDelivery:
@@ -207,11 +209,15 @@ class FakeLine(FakeWebhookPlatform):
                 self.loading.append(str(given["chatId"]))
                 return FakeResponse.of_json({}, status=202)
             case "info":
-                return FakeResponse.of_json({"userId": self.bot_id, "displayName": "Helper"})
+                return FakeResponse.of_json(self._account())
             case "content" if (content := self.contents.get(request.path.split("/")[-2])) is not None:
                 return FakeResponse(200, content, {"content-type": "application/octet-stream"})
             case _:
                 raise LineRefusalError(404, "Not found")
+
+    def _account(self) -> dict[str, str]:
+        names = {"userId": self.bot_id, "basicId": "@helper", "displayName": "Helper"}
+        return {**names, "chatMode": "bot", "markAsReadMode": "auto"}
 
     def _push(self, key: str, given: Mapping[str, Any]) -> FakeResponse:
         if key and key in self._accepted:

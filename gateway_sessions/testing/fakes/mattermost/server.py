@@ -41,6 +41,8 @@ from gateway_sessions.testing.fakes.platform_server import BotMessage, FakePlatf
 
 TOKEN: Final = "faketokenofabotthatnobodykn"  # noqa: S105 -- it opens nothing
 PAGE: Final = 60
+JSON: Final = {"content-type": "application/json"}
+"""Some clients read an answer only if its type is this one, without a charset."""
 MOST_PAGE: Final = 200
 MOST_CHANGED: Final = 1000
 _ROUTES: Final = [
@@ -256,7 +258,7 @@ class FakeMattermost(FakePlatformServer):
                 if file is None:
                     raise no_permission()
                 return FakeResponse(200, file.content, {"content-type": file.mime_type})
-            return FakeResponse.of_json(self._answers[name](parameters))
+            return FakeResponse.of_json(self._answers[name](parameters), headers=JSON)
         except MattermostRefusalError as refusal:
             return _refused(refusal)
 
@@ -334,4 +336,4 @@ def _listed(channel: WorkspaceChannel, posts: list[dict[str, Any]]) -> dict[str,
 
 
 def _refused(refusal: MattermostRefusalError) -> FakeResponse:
-    return FakeResponse.of_json(refusal.as_json(), status=refusal.status)
+    return FakeResponse.of_json(refusal.as_json(), status=refusal.status, headers=JSON)

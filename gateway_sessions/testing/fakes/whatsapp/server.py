@@ -199,7 +199,7 @@ class FakeWhatsApp(FakeWebhookPlatform):
             "biz_opaque_callback_data": sent.get("biz_opaque_callback_data", ""),
             **more,
         }
-        return self.deliver(self._envelope({"statuses": [told]}))
+        return self.deliver(self._envelope({"contacts": [self._contact(person)], "statuses": [told]}))
 
     # The Graph API
 
