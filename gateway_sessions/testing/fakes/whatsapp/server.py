@@ -7,6 +7,7 @@ After 24 hours without a word of a person, it accepts a message and then reports
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
@@ -113,7 +114,8 @@ class FakeWhatsApp(FakeWebhookPlatform):
         """Let a person send an image, a video, a document …; *member* has a caption or a file name."""
         media_id = self._new_id("media")
         self.files[media_id] = UploadedFile(str(member.get("filename", "file")), content, media_type)
-        return self.writes(name, kind, {"id": media_id, "mime_type": media_type, **member})
+        digest = base64.b64encode(hashlib.sha256(content).digest()).decode()
+        return self.writes(name, kind, {"id": media_id, "mime_type": media_type, "sha256": digest, **member})
 
     def presses(self, name: str, label: str) -> WebhookDelivery:
         """Let a person press the button, or choose the row, of that label on the last message with one."""
@@ -271,7 +273,12 @@ class FakeWhatsApp(FakeWebhookPlatform):
             return FakeResponse(200, file.content, {"content-type": file.media_type})
         size = len(file.content)
         url = f"{self.url_of_files or self.url}/files/{name}"
-        return FakeResponse.of_json({"id": name, "url": url, "mime_type": file.media_type, "file_size": size})
+        facts = {
+            "mime_type": file.media_type,
+            "file_size": size,
+            "sha256": hashlib.sha256(file.content).hexdigest(),
+        }
+        return FakeResponse.of_json({"messaging_product": "whatsapp", "id": name, "url": url, **facts})
 
     def _upload(self, parameters: Mapping[str, Any]) -> str:
         file = parameters.get("file")

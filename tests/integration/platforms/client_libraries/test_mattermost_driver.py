@@ -38,9 +38,9 @@ async def test_its_client_reads_and_writes():
 
 async def test_its_client_understands_the_refusals():
     async with FakeMattermost() as fake:
-        with driver_of(fake, "another") as stranger:
-            with pytest.raises(NoAccessTokenProvided, match="Invalid or expired session"):
-                await asyncio.to_thread(stranger.login)
+        expired = pytest.raises(NoAccessTokenProvided, match="Invalid or expired session")
+        with driver_of(fake, "another") as stranger, expired:
+            await asyncio.to_thread(stranger.login)
         with driver_of(fake) as driver:
             await asyncio.to_thread(driver.login)
             with pytest.raises(NotEnoughPermissions):
