@@ -51,7 +51,7 @@ PARTS: Final = (
         name="kills-postgresql", command=("-m", "tests.crash.kills.server_matrix", "postgresql"), minutes=60
     ),
     Part(name="kills-mysql", command=("-m", "tests.crash.kills.server_matrix", "mysql"), minutes=60),
-    Part(name="telegram", command=soak_command("tests/crash/test_telegram_kills.py"), minutes=40),
+    Part(name="platforms", command=soak_command("tests/crash/platforms"), minutes=120),
     Part(name="ledger", command=soak_command("tests/property/database/test_ledger_model.py"), minutes=60),
     Part(name="gateway", command=soak_command("tests/property/gateway/test_gateway_model.py"), minutes=60),
     Part(name="store", command=soak_command("tests/property/store/test_store_model.py"), minutes=90),
@@ -81,7 +81,11 @@ PARTS: Final = (
         ),
         minutes=120,
     ),
-    Part(name="crashes", command=soak_command("tests/crash"), minutes=120),
+    Part(
+        name="crashes",
+        command=(*soak_command("tests/crash"), "--ignore=tests/crash/platforms"),
+        minutes=120,
+    ),
     Part(name="cluster-postgresql", command=("-m", "tests.cluster", "--engine", "postgresql"), minutes=15),
     Part(name="cluster-mysql", command=("-m", "tests.cluster", "--engine", "mysql"), minutes=15),
     Part(name="load", command=soak_command("tests/integration"), minutes=120),

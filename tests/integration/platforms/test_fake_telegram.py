@@ -329,3 +329,20 @@ async def test_python_telegram_bot_talks_to_it_as_well(
         fake.faults.plan(fault, method="sendMessage")
         with pytest.raises(telegram.error.NetworkError):
             await other.send_message(private(fake), "hello")
+
+
+async def test_an_update_is_posted_again_after_an_answer_that_is_none(fake: FakeTelegram, bot: Bot):
+    answers = [b"what?\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"]
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answers.pop(0))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        await bot.set_webhook(f"http://127.0.0.1:{port}/")
+        fake.says("ann", "hello")
+        await fake.wait_until(lambda: not fake.pending)
+    assert answers == []

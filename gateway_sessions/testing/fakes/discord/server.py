@@ -169,7 +169,7 @@ class FakeDiscord(FakePlatformServer):
     def presses(self, person: str, label: str, *, channel: str | None = None) -> FakeInteraction:
         """Let a person press the button of that label, on the last message that has one."""
         place = self.place(person, channel=channel)
-        for message in reversed(place.messages.values()):
+        for message in reversed(list(place.messages.values())):
             for row in message["components"]:
                 for button in row["components"]:
                     if button.get("label") == label and "custom_id" in button:

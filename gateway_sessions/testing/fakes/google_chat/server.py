@@ -152,7 +152,7 @@ class FakeGoogleChat(FakeWebhookPlatform):
 
     def presses(self, person: str, label: str) -> WebhookDelivery:
         """Let a person press the button of that label, on the last message that has one."""
-        for name, message in reversed(self.messages.items()):
+        for name, message in reversed(list(self.messages.items())):
             for button in _buttons_of(message):
                 if button["text"] == label and name.startswith(self.space(person)["name"]):
                     action = button["onClick"]["action"]
@@ -170,7 +170,7 @@ class FakeGoogleChat(FakeWebhookPlatform):
         space = self.space(person, room=room)["name"]
         return [
             _shown_words(message)
-            for name, message in self.messages.items()
+            for name, message in list(self.messages.items())
             if name.startswith(f"{space}/") and thread in (None, message["thread"]["name"])
         ]
 

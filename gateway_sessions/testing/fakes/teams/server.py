@@ -123,7 +123,7 @@ class FakeTeams(FakeWebhookPlatform):
     def presses(self, person: str, label: str, *, group: str | None = None) -> WebhookDelivery:
         """Let a person press the button of that label, on the last message that has one."""
         chat = self.chats.chat_of(person, group=group)
-        for message_id, message in reversed(chat.messages.items()):
+        for message_id, message in reversed(list(chat.messages.items())):
             for attachment in attachments_of(message):
                 for button in buttons_of(attachment):
                     if button["title"] == label:
@@ -160,14 +160,14 @@ class FakeTeams(FakeWebhookPlatform):
         chat = self.chats.chat_of(person, group=group, channel=channel)
         return [
             shown_text(one)
-            for one in chat.messages.values()
+            for one in list(chat.messages.values())
             if one["from"]["id"] == self.chats.bot["id"] and (thread is None or one["thread"] == thread)
         ]
 
     def shown(self, person: str = "", *, group: str | None = None) -> list[dict[str, Any]]:
         """Return the bot's messages as Teams keeps them."""
         chat = self.chats.chat_of(person, group=group)
-        return [one for one in chat.messages.values() if one["from"]["id"] == self.chats.bot["id"]]
+        return [one for one in list(chat.messages.values()) if one["from"]["id"] == self.chats.bot["id"]]
 
     def bot_messages(self) -> Iterator[BotMessage]:
         """Yield all messages of the bot that people see, wherever they stand."""

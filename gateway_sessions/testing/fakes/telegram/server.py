@@ -14,7 +14,7 @@ from typing import Any, Final
 import anyio
 
 from gateway_sessions._process.clock import SystemClock
-from gateway_sessions.adapters._http import NotConnectedError, Url, post
+from gateway_sessions.adapters._http import HttpError, NotConnectedError, Url, post
 from gateway_sessions.ports import Clock
 from gateway_sessions.testing.fakes.faults import (
     CutConnection,
@@ -157,7 +157,7 @@ class FakeTelegram(FakePlatformServer):
     def presses(self, person: str, label: str, *, group: str | None = None) -> int:
         """Let a person press the button of that label, on the last message that has one."""
         chat = self.chat_of(person, group)
-        for message in reversed(chat.messages.values()):
+        for message in reversed(list(chat.messages.values())):
             for row in message.get("reply_markup", {}).get("inline_keyboard", []):
                 for button in row:
                     if button["text"] == label:
@@ -196,7 +196,7 @@ class FakeTelegram(FakePlatformServer):
     def shown(self, person: str = "", *, group: str | None = None) -> list[dict[str, Any]]:
         """Return the bot's messages as Telegram keeps them."""
         chat = self.chat_of(person, group)
-        return [one for one in chat.messages.values() if one["from"]["id"] == self.bot.id]
+        return [one for one in list(chat.messages.values()) if one["from"]["id"] == self.bot.id]
 
     def bot_messages(self) -> Iterator[BotMessage]:
         """Yield all messages of the bot that people see, wherever they stand."""
@@ -432,7 +432,7 @@ def _place(parameters: Mapping[str, Any]) -> str:
 async def _is_taken(url: str, headers: Mapping[str, str], body: bytes) -> bool:
     try:
         answer = await post(Url.parse(url), headers, body, tls=None)
-    except (NotConnectedError, OSError, EOFError):
+    except (NotConnectedError, HttpError, OSError, EOFError):
         return False
     return 200 <= answer.status < 300
 
