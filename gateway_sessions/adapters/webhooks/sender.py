@@ -120,10 +120,11 @@ class ApiSender:
         raise self._error_of(call, outcome)
 
     async def _attempt(self, call: ApiCall) -> tuple[CallOutcome, PlatformAnswer]:
-        authorized = await self.authorized(call)
         wait = await self._limiter.reserve(call.chat, shows=call.shows)
         if wait is not None:
             raise RateLimitedError(self._platform.name, wait)
+        # Only now: a platform's part may count attempts, and a token may end while a call waits for its turn.
+        authorized = await self.authorized(call)
         answer = await self._client.answer_to(authorized)
         return self._platform.outcome(call, answer, self._clock.now()), answer
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -92,7 +93,7 @@ class FakeHttpServer:
     def __init__(self, handle: RequestHandler) -> None:
         self._handle = handle
         self._connections: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
+        self._listener: socket.socket | None = None
         self.port: int = 0
         """The port; 0 before the start: any that is free."""
         self.url: str = ""
@@ -109,15 +110,19 @@ class FakeHttpServer:
 
     async def start(self) -> None:
         """Listen, on the same port as before if there was one."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self._listener.setblocking(False)  # noqa: FBT003 -- the only form there is
+        self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
+        # A server of asyncio leaks a connection that it is just accepting when it is closed.
+        asyncio.get_running_loop().add_reader(self._listener, self._accept, self._listener)
 
     async def stop(self) -> None:
         """Listen no more, and cut every connection."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            self._listener.close()
+            self._listener = None
         self.cut_connections()
         await asyncio.gather(*self._connections, return_exceptions=True)
 
@@ -126,16 +131,24 @@ class FakeHttpServer:
         for task in self._connections:
             task.cancel()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
+    def _accept(self, listener: socket.socket) -> None:
         try:
-            with suppress(ConnectionError, h11.RemoteProtocolError, asyncio.CancelledError):
+            accepted, _ = listener.accept()
+        except (BlockingIOError, ConnectionError):  # whoever knocked has gone
+            return
+        accepted.setblocking(False)  # noqa: FBT003 -- the only form there is
+        task = asyncio.get_running_loop().create_task(self._serve(accepted))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+        task.add_done_callback(lambda _: accepted.close())  # a task that is cancelled first never runs
+
+    async def _serve(self, accepted: socket.socket) -> None:
+        with suppress(ConnectionError, h11.RemoteProtocolError, asyncio.CancelledError):
+            reader, writer = await asyncio.open_connection(sock=accepted)
+            try:
                 await self._answer_requests(_Connection(reader, writer))
-        finally:
-            self._connections.discard(task)
-            writer.transport.abort()
+            finally:
+                writer.transport.abort()
 
     async def _answer_requests(self, connection: _Connection) -> None:
         while (request := await connection.receive()) is not None:

@@ -17,12 +17,13 @@ from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,
     InvalidInputError,
+    RateLimitedError,
     StorageUnavailableError,
 )
 from gateway_sessions.integrations.line import LineAdapter, LineSettings
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.adapter import Inbox
-from gateway_sessions.testing.fakes.faults import CutConnection
+from gateway_sessions.testing.fakes.faults import CutConnection, RateLimit
 from gateway_sessions.testing.fakes.line import FakeLine
 from gateway_sessions.testing.fakes.line.messages import LineRefusalError, check_messages, check_retry_key
 from tests.integration.gateway.gateway_harness import QUICK
@@ -107,6 +108,42 @@ async def test_a_reply_whose_answer_was_lost_is_not_doubled(fake: FakeLine, inbo
             await adapter.send(target, HELLO, idempotency_key="k")
         await adapter.send(target, HELLO, idempotency_key="k")
     assert (calls_of(fake), fake.texts("ann")) == (["reply"], ["hello"])
+
+
+async def test_a_reply_that_was_not_carried_out_is_pushed_if_its_token_was_used_in_an_earlier_life(
+    fake: FakeLine, inbox: Inbox
+):
+    async with connected(fake, inbox) as adapter:
+        delivery = fake.says("ann", "hello")
+        assert await fake.is_taken(delivery)
+        target = ReplyTarget.answering(inbox.messages[0])
+        await adapter.send(target, OutboundMessage(text="wait"), idempotency_key="notice")
+    async with connected(fake, inbox) as adapter:
+        assert await fake.is_taken(fake.again(delivery))
+        fake.faults.plan(RateLimit(0), method="reply")
+        with pytest.raises(RateLimitedError):
+            await adapter.send(target, HELLO, idempotency_key="k")
+        await adapter.send(target, HELLO, idempotency_key="k")
+    assert fake.texts("ann") == ["wait", "hello"]
+
+
+async def test_a_reply_that_had_to_wait_was_not_attempted(fake: FakeLine, inbox: Inbox):
+    async with connected(fake, inbox) as adapter:
+        delivery = fake.says("ann", "hello")
+        assert await fake.is_taken(delivery)
+        target = ReplyTarget.answering(inbox.messages[0])
+        await adapter.send(target, OutboundMessage(text="wait"), idempotency_key="notice")
+    clock = FakeClock(fake.clock.now())
+    async with connected(fake, inbox, clock=clock) as adapter:
+        assert await fake.is_taken(fake.again(delivery))
+        fake.faults.plan(RateLimit(1), method="push")
+        elsewhere = ReplyTarget(platform="line", chat_id=fake.person("bob"))
+        for where, key in ((elsewhere, "other"), (target, "k"), (target, "k")):
+            with pytest.raises(RateLimitedError):
+                await adapter.send(where, HELLO, idempotency_key=key)
+        await clock.advance(timedelta(seconds=2))
+        await adapter.send(target, HELLO, idempotency_key="k")
+    assert fake.texts("ann") == ["wait", "hello"]
 
 
 async def test_a_push_whose_answer_was_lost_is_not_doubled(fake: FakeLine, inbox: Inbox):
