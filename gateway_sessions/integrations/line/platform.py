@@ -170,8 +170,8 @@ class LinePlatform(WebhookPlatform):
     def outcome(self, call: ApiCall, answer: PlatformAnswer, now: datetime) -> CallOutcome:
         """Return what became of a call; a reply whose token is spent is pushed instead."""
         outcome, token = outcome_of(answer, now), _reply_token_of(call)
-        if token in self._attempts and isinstance(outcome, CallLimited | CallUnavailable | CallUnauthorized):
-            self._attempts[token] -= 1  # it was certainly not carried out
+        if token is not None and isinstance(outcome, CallLimited | CallUnavailable | CallUnauthorized):
+            self._attempts[token] = self._attempts.get(token, 1) - 1  # it was certainly not carried out
         if isinstance(outcome, CallSucceeded):
             self._attempts.pop(token or "", None)
             for sent in read_answer(answer).sent_messages:
