@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from contextlib import AsyncExitStack
 
 from gateway_sessions.adapters.webhooks.endpoints import WebhookEndpoint
@@ -25,7 +24,3 @@ async def main(home: str, port: str, platform: str, settings: str) -> None:
             server = WebhookServer(adapter, port=WebhookPort(int(port)))
             await stack.enter_async_context(server.listening())
         await repeat_all(home, adapter)
-
-
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))

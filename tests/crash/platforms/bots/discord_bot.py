@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-
 import discord
 
 from gateway_sessions.integrations.discord_py import DiscordAdapter, GroupTalk
@@ -25,7 +22,3 @@ async def main(home: str, api: str, gateway: str, token: str) -> None:
     client = QuickClient(intents=intents, guild_ready_timeout=0.05)
     with discord_py_pointed_at(api, gateway):
         await repeat_all(home, DiscordAdapter(client, token, groups=GroupTalk.ALL))
-
-
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))

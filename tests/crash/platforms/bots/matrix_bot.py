@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from pathlib import Path
 
 from gateway_sessions.integrations.matrix_nio import DeviceStore, MatrixAdapter, logged_in_client
@@ -16,7 +14,3 @@ async def main(home: str, url: str, user: str, token: str, encrypted: str = "") 
     keys = DeviceStore(Path(home, "keys"), DEVICE, "a passphrase") if encrypted else None
     client = logged_in_client(url, user, token, device=DEVICE, store=keys)
     await repeat_all(home, MatrixAdapter(client))
-
-
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-
 from gateway_sessions.integrations.mattermost import MattermostAdapter
 from tests.crash.platforms.bots.repeating_bot import repeat_all
 
 
 async def main(home: str, url: str, token: str) -> None:
     await repeat_all(home, MattermostAdapter(url, token, look_seconds=0.05))
-
-
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))

@@ -5,9 +5,7 @@ The secrets of the fake Slack come from its module.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import sys
 
 from slack_bolt.async_app import AsyncApp
 from slack_sdk.web.async_client import AsyncWebClient
@@ -25,7 +23,3 @@ async def main(home: str, port: str, api_url: str) -> None:
     app = AsyncApp(client=client, signing_secret=SIGNING_SECRET, logger=quiet)
     by_socket = SlackBoltAdapter(app, app_token=APP_TOKEN)
     await repeat_all(home, by_socket if port == "0" else SlackBoltAdapter(app, port=int(port)))
-
-
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))

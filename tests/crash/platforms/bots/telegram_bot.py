@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-
 from gateway_sessions.adapters import Adapter
 from tests.crash.platforms.bots.repeating_bot import repeat_all
 
@@ -28,7 +25,3 @@ def adapter_of(door: str, url: str, token: str) -> Adapter:
 
 async def main(home: str, door: str, url: str, token: str) -> None:
     await repeat_all(home, adapter_of(door, url, token))
-
-
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))

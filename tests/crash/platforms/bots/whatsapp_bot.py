@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from dataclasses import replace
 from datetime import timedelta
 
@@ -18,7 +16,3 @@ async def main(home: str, port: str, url: str) -> None:
     )
     settings = replace(settings, api_url=url)
     await repeat_all(home, WhatsApp(settings, port=int(port), report_wait=timedelta(seconds=1)))
-
-
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
