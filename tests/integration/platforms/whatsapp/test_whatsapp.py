@@ -417,5 +417,5 @@ async def test_numbers_of_one_app_share_a_webhook_and_each_takes_its_own(fake: F
 def test_only_numbers_of_one_app_share_a_path(fake: FakeWhatsApp, changed: dict[str, str]):
     number = {} if not changed else {"phone_number_id": OTHER_NUMBER}
     one, other = WhatsApp(settings_for(fake)), WhatsApp(settings_for(fake, **number, **changed))
-    with pytest.raises(InvalidInputError, match="only different numbers of one app"):
+    with pytest.raises(InvalidInputError, match="only different numbers of one WhatsApp app"):
         WebhookServer(one, other)
