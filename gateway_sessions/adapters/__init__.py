@@ -4,6 +4,7 @@
 - ``channel_marks``: `ChannelMarks`: the places up to which the messages of channels are taken, kept in an
   adapter's memory.
 - ``console``: `Console`: the adapter for one person at a terminal or a pipe, where each line is a message.
+- ``group_talk``: `GroupRules`: decides for every platform which messages of a group are for the bot.
 - ``memory``: `ProcessMemory`: the memory of an adapter that no gateway has given a durable one.
 - ``protocol``: `Adapter`: the protocol between a gateway and the adapter of one account of a platform.
 - ``set_aside``: `put_aside`: keeps an unreadable update in a file, so that it does not block all others.
@@ -13,6 +14,14 @@
 """
 
 from gateway_sessions._process.background import in_background
+from gateway_sessions.adapters.group_talk import (
+    Address,
+    GroupRules,
+    Groups,
+    GroupTalk,
+    Hearing,
+    without_mention,
+)
 from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.protocol import (
     Adapter,
@@ -41,6 +50,7 @@ __all__ = [
     "Adapter",
     "AdapterCapabilities",
     "AdapterMemory",
+    "Address",
     "AdvisingAdapter",
     "Attachment",
     "AttachmentKind",
@@ -49,6 +59,10 @@ __all__ = [
     "DraftingAdapter",
     "FetchingAdapter",
     "FindingAdapter",
+    "GroupRules",
+    "GroupTalk",
+    "Groups",
+    "Hearing",
     "InboundMessage",
     "LengthUnit",
     "MessageKind",
@@ -62,4 +76,5 @@ __all__ = [
     "TextFormat",
     "in_background",
     "put_aside",
+    "without_mention",
 ]

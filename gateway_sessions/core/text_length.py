@@ -33,6 +33,17 @@ class LengthUnit(StrEnum):
         return len(text.encode("utf-8", "surrogatepass"))
 
 
+def place_of_utf16(text: str, offset: int, length: int) -> tuple[int, int]:
+    """Return the first character, and the one behind the last, of a place told in UTF-16 units."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    first, behind = max(offset, 0), max(offset + length, 0)
+    return _characters(units[: 2 * first]), _characters(units[: 2 * behind])
+
+
+def _characters(units: bytes) -> int:
+    return len(units.decode("utf-16-le", "ignore"))
+
+
 def character_boundary(text: str, start: int, end: int) -> int:
     """Return the last place before *end* that does not tear a visible character apart."""
     for at in range(end, max(start, end - LONGEST_CLUSTER), -1):

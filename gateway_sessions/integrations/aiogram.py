@@ -6,7 +6,7 @@ dispatcher. Do not call `Dispatcher.start_polling` as well: it confirms updates 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -14,11 +14,12 @@ from typing import Any, Final
 
 import anyio
 
+from gateway_sessions.adapters.group_talk import Groups, GroupTalk
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.telegram.adapter import TelegramAdapter
 from gateway_sessions.integrations.telegram.bot_api import BotApiError, NotSentError, Upload
-from gateway_sessions.integrations.telegram.updates import ALLOWED_UPDATES, GroupTalk, Update
+from gateway_sessions.integrations.telegram.updates import ALLOWED_UPDATES, Update
 
 try:
     from aiogram import Bot, Dispatcher, exceptions
@@ -54,7 +55,7 @@ class AiogramAdapter(TelegramAdapter):
         *,
         dispatcher: Dispatcher | None = None,
         name: str = "",
-        groups: GroupTalk | Callable[[Update], bool] = GroupTalk.ADDRESSED,
+        groups: Groups[Update] = GroupTalk.MENTION,
         unreadable: str | Path | None = None,
     ) -> None:
         """With a *dispatcher*, its handlers see each update first."""

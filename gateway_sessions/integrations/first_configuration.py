@@ -89,7 +89,7 @@ PLATFORM_KEYS: Final[Mapping[str, PlatformKeys]] = MappingProxyType(
             ),
             (
                 "signing_secret: ${SLACK_SIGNING_SECRET}    # in place of app_token: Slack calls a webhook",
-                "channels: all    # in channels, answer everything, and not only what is for the bot",
+                "groups: all    # in channels, answer everything, and not only what is for the bot",
                 "command: /helper    # `/helper new` is the command /new, which Slack keeps for itself",
             ),
             to_try="subscribe the app to message.im, and write hello to it in its Messages tab",

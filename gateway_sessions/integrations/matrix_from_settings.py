@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gateway_sessions.adapters.group_talk import GroupTalk
 from gateway_sessions.integrations.configured import AdapterSettings
-from gateway_sessions.integrations.matrix.events import RoomTalk
 from gateway_sessions.integrations.matrix_nio import DeviceStore, MatrixAdapter, logged_in_client
 
 
@@ -13,7 +13,7 @@ def matrix_from_settings(settings: AdapterSettings) -> MatrixAdapter:
     user = settings.required_text("user")
     token = settings.required_text("access_token")
     device = settings.text("device")
-    groups = settings.choice("groups", RoomTalk, RoomTalk.MENTION)
+    groups = settings.choice("groups", GroupTalk, GroupTalk.MENTION)
     join_invites = settings.flag("join_invites")
     unreadable = settings.folder("unreadable")
     keys, passphrase = settings.folder("encryption_store"), settings.text("encryption_key")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
+from gateway_sessions.adapters.group_talk import Groups, GroupTalk
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.matrix.adapter import EDIT_INTERVAL, PATIENCE_SECONDS, HomeserverAdapter
 from gateway_sessions.integrations.matrix.client_api import (
@@ -22,7 +23,7 @@ from gateway_sessions.integrations.matrix.client_api import (
     MatrixApiError,
     result_of,
 )
-from gateway_sessions.integrations.matrix.events import RawEvent, RoomTalk
+from gateway_sessions.integrations.matrix.events import RawEvent
 from gateway_sessions.integrations.matrix.rooms import RoomInvite
 from gateway_sessions.storage.files.private_files import make_private_directory, make_private_file
 
@@ -52,7 +53,7 @@ class MatrixAdapter(HomeserverAdapter):
         client: AsyncClient,
         *,
         name: str = "",
-        groups: RoomTalk | str | Callable[[RawEvent], bool] = RoomTalk.MENTION,
+        groups: Groups[RawEvent] = GroupTalk.MENTION,
         taken: Callable[[RawEvent], bool] | None = None,
         join_invites: bool | Callable[[RoomInvite], bool] = False,
         edit_interval: timedelta = EDIT_INTERVAL,

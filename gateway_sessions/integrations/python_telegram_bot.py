@@ -6,7 +6,7 @@ application. Build it with `.updater(None)`: its updater confirms updates before
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -14,11 +14,12 @@ from typing import Any, Final
 
 import anyio
 
+from gateway_sessions.adapters.group_talk import Groups, GroupTalk
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.telegram.adapter import POLL_SECONDS, TelegramAdapter
 from gateway_sessions.integrations.telegram.bot_api import BotApiError, NotSentError, Upload
-from gateway_sessions.integrations.telegram.updates import GroupTalk, Update
+from gateway_sessions.integrations.telegram.updates import Update
 
 try:
     from httpx import ConnectError, ConnectTimeout, PoolTimeout
@@ -54,7 +55,7 @@ class PtbAdapter(TelegramAdapter):
         application: Application[Any, Any, Any, Any, Any, Any],
         *,
         name: str = "",
-        groups: GroupTalk | Callable[[Update], bool] = GroupTalk.ADDRESSED,
+        groups: Groups[Update] = GroupTalk.MENTION,
         unreadable: str | Path | None = None,
     ) -> None:
         """The handlers of the *application* see each update first."""

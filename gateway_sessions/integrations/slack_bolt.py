@@ -25,6 +25,7 @@ import anyio.lowlevel
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters._http import Request
+from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
 from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.adapters.set_aside import put_aside
 from gateway_sessions.adapters.webhooks.api_calls import ApiCall, PlatformAnswer
@@ -42,7 +43,6 @@ from gateway_sessions.integrations.slack.objects import SlackAnswer
 from gateway_sessions.integrations.slack.platform import SlackPlatform
 from gateway_sessions.integrations.slack.reading import (
     BUTTON,
-    ChannelTalk,
     Payload,
     SlackIdentity,
     SlackRules,
@@ -100,7 +100,7 @@ class SlackBoltAdapter:
         host: str = "127.0.0.1",
         path: str = DEFAULT_PATH,
         name: str = "",
-        channels: ChannelTalk | Callable[[Payload], bool] = ChannelTalk.ADDRESSED,
+        groups: Groups[Payload] = GroupTalk.MENTION,
         threads: ThreadSessions = ThreadSessions.CHANNELS,
         command: str = "",
         unfurl: bool = False,
@@ -120,7 +120,7 @@ class SlackBoltAdapter:
         self._unreadable = unreadable
         self._clock = clock or SystemClock()
         self.name: str = name
-        rules = SlackRules(account=name, channels=channels, threads=threads, command=command)
+        rules = SlackRules(account=name, groups=GroupRules(groups), threads=threads, command=command)
         calls = SlackCalls(app.client.base_url, unfurl=unfurl)
         receives = ReceiveClass.BACKFILLED if catch_up else ReceiveClass.ACKNOWLEDGED
         self._slack = _VerifiedByBolt(app.client.token or "", rules=rules, calls=calls, receives=receives)

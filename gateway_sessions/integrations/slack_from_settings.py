@@ -6,9 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from gateway_sessions.adapters.group_talk import GroupTalk
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.integrations.configured import AdapterSettings
-from gateway_sessions.integrations.slack.reading import ChannelTalk, ThreadSessions
+from gateway_sessions.integrations.slack.reading import ThreadSessions
 from gateway_sessions.integrations.slack.sending import API_URL
 
 CATCH_UP_HOURS: Final = 24
@@ -25,7 +26,7 @@ class SlackOptions(NamedTuple):
     token: str
     api_url: str
     name: str
-    channels: ChannelTalk
+    groups: GroupTalk
     threads: ThreadSessions
     command: str
     unfurl: bool
@@ -39,7 +40,7 @@ def slack_from_settings(settings: AdapterSettings) -> Adapter:
         token=settings.required_text("token"),
         api_url=settings.text("api_url") or API_URL,
         name=settings.name,
-        channels=settings.choice("channels", ChannelTalk, ChannelTalk.ADDRESSED),
+        groups=settings.choice("groups", GroupTalk, GroupTalk.MENTION),
         threads=settings.choice("threads", ThreadSessions, ThreadSessions.CHANNELS),
         command=settings.text("command") or "",
         unfurl=settings.flag("unfurl"),
@@ -69,7 +70,7 @@ def _with_bolt(options: SlackOptions, app_token: str) -> Adapter:
         app_with(options.token, options.api_url),
         app_token=app_token,
         name=options.name,
-        channels=options.channels,
+        groups=options.groups,
         threads=options.threads,
         command=options.command,
         unfurl=options.unfurl,
@@ -85,7 +86,7 @@ def _with_webhook(options: SlackOptions, secrets: tuple[str, ...], path: str | N
         options.token,
         secrets,
         name=options.name,
-        channels=options.channels,
+        groups=options.groups,
         threads=options.threads,
         command=options.command,
         unfurl=options.unfurl,

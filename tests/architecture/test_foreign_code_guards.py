@@ -25,6 +25,7 @@ GUARDS: dict[tuple[str, str], str] = {
         "integrations/matrix/adapter.py",
         "HomeserverAdapter._sync_forever",
     ): "logged; the same sync is asked for again",
+    ("adapters/group_talk.py", "_asked"): "the message is put aside with it",
     ("integrations/matrix/events.py", "_asked"): "the event is put aside with it",
     (
         "integrations/matrix/receiving.py",
@@ -57,7 +58,6 @@ GUARDS: dict[tuple[str, str], str] = {
         "integrations/mattermost/adapter.py",
         "MattermostAdapter._look_forever",
     ): "logged; the posts are fetched again",
-    ("integrations/mattermost/posts.py", "_asked"): "the post is put aside with it",
     ("integrations/telegram/adapter.py", "TelegramAdapter._introduce"): "raised again, as what it means",
     (
         "integrations/telegram/adapter.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -109,15 +110,16 @@ class AdapterCapabilities:
 
     def is_called(self, name: str | None) -> bool:
         """Return whether a command that addresses this name is for this account; None addresses all."""
-        return (
-            not name
-            or not self.names
-            or name.lower() in {one.lower().removeprefix("@") for one in self.names}
-        )
+        return is_called(name, self.names)
 
     def fits(self, text: str) -> bool:
         """Return whether a text can be sent in one message."""
         return self.max_length is None or self.length_unit.length(text) <= self.max_length
+
+
+def is_called(name: str | None, names: Collection[str]) -> bool:
+    """Return whether a command that addresses this name is for an account with those names."""
+    return not name or not names or name.lower() in {one.lower().removeprefix("@") for one in names}
 
 
 def describe_attachment(attachment: Attachment) -> str:

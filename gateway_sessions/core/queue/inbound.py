@@ -195,18 +195,12 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     @property
     def command(self) -> str | None:
         """The name behind a leading slash, in lower case; None for a path, or without a slash."""
-        if self.kind is not MessageKind.NEW or not self.text.startswith("/"):
-            return None
-        word = self.text.split(maxsplit=1)[0].removeprefix("/")
-        name = word.partition("@")[0].lower()
-        return name if name and "/" not in word else None
+        return command_of(self.text) if self.kind is MessageKind.NEW else None
 
     @property
     def addressee(self) -> str | None:
         """The account that a command is for, if it names one: of `/stop@the_bot`, `the_bot`."""
-        if self.command is None:
-            return None
-        return self.text.split(maxsplit=1)[0].partition("@")[2] or None
+        return addressee_of(self.text) if self.kind is MessageKind.NEW else None
 
     @property
     def arguments(self) -> str:
@@ -234,6 +228,22 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         text = self.text.strip()
         # Most texts begin with a visible character; testing it first spares the search through a long text.
         return not self.attachments and not (text and (visible_text(text[0]) or visible_text(text)))
+
+
+def command_of(text: str) -> str | None:
+    """Return the name behind a leading slash, in lower case; None for a path, or without a slash."""
+    if not text.startswith("/"):
+        return None
+    word = text.split(maxsplit=1)[0].removeprefix("/")
+    name = word.partition("@")[0].lower()
+    return name if name and "/" not in word else None
+
+
+def addressee_of(text: str) -> str | None:
+    """Return the account that a command names: of `/stop@the_bot`, `the_bot`; None if it names none."""
+    if command_of(text) is None:
+        return None
+    return text.split(maxsplit=1)[0].partition("@")[2] or None
 
 
 def turn_text(messages: Sequence[InboundMessage]) -> str:

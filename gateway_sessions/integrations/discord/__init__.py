@@ -24,7 +24,6 @@ from gateway_sessions.integrations.discord.api import (
     DiscordUpload,
 )
 from gateway_sessions.integrations.discord.objects import DiscordMessage
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 
 __all__ = [
     "DiscordApi",
@@ -33,5 +32,4 @@ __all__ = [
     "DiscordNotSentError",
     "DiscordRequest",
     "DiscordUpload",
-    "GroupTalk",
 ]

@@ -6,11 +6,12 @@ Nothing here waits or asks anybody. What cannot be read raises `UnreadableDiscor
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from gateway_sessions.adapters.group_talk import MENTIONS, Address, GroupRules, Hearing, without_mention
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.queue.inbound import (
     Attachment,
@@ -28,7 +29,6 @@ from gateway_sessions.integrations.discord.objects import (
     UnreadableDiscordObjectError,
     milliseconds_of,
 )
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 
 WRITTEN: Final = frozenset({0, 19})
 """The types of messages that somebody wrote: plain ones and answers. Others tell who joined or pinned."""
@@ -39,7 +39,6 @@ VOICE: Final = 1 << 13
 STICKER_URL: Final = "https://media.discordapp.net/stickers/{}.png"
 
 _MENTION: Final = re.compile(r"<@(!|&)?(\d+)>")
-_AT_BEGINNING: Final = " ,:\n"
 _KINDS: Final = {
     "image": AttachmentKind.PHOTO,
     "video": AttachmentKind.VIDEO,
@@ -53,9 +52,11 @@ class DiscordRules:
 
     bot_id: str
     bot_name: str = ""
+    """The bot's name as people see it."""
+    username: str = ""
+    """The bot's name as Discord knows it."""
     account: str = ""
-    groups: GroupTalk | Callable[[DiscordMessage], bool] = GroupTalk.ADDRESSED
-    """Which messages of guilds are for the bot; a function decides for each."""
+    groups: GroupRules[DiscordMessage] = MENTIONS
     bots: bool = False
     """Whether other bots and webhooks are heard: two bots that answer each other never end."""
     own_roles: frozenset[str] = frozenset()
@@ -69,8 +70,11 @@ def read_message(
 ) -> InboundMessage | None:
     """Return what a message or its edit brings; None if it brings nothing, or is for somebody else."""
     try:
-        if not _is_for(message, place, rules) or (edited and message.edited_timestamp is None):
+        if not _is_read(message, rules) or (edited and message.edited_timestamp is None):
             return None  # an edit without a time only adds the preview of a link
+        address = _address_of(message, place, rules, edited=edited)
+        if rules.groups.hearing(address, message) is not Hearing.FOR_BOT:
+            return None
         text, attachments = _text_of(message), tuple(_attachments_of(message))
         if not text and not attachments:
             return None
@@ -129,27 +133,32 @@ def _revision_of(message: DiscordMessage) -> int:
 # For whom
 
 
-def _is_for(message: DiscordMessage, place: DiscordPlace, rules: DiscordRules) -> bool:
-    """Return whether a message is for this bot."""
-    if message.type not in WRITTEN or message.author.id == rules.bot_id:
-        return False
-    if (message.author.bot or message.webhook_id is not None) and not rules.bots:
-        return False
-    if place.guild_id is None:
-        return True
-    if not isinstance(rules.groups, GroupTalk):
-        return rules.groups(message)
-    return rules.groups is GroupTalk.ALL or _addresses(message, rules)
+def _is_read(message: DiscordMessage, rules: DiscordRules) -> bool:
+    """Return whether somebody wrote a message who is heard."""
+    is_by_bot = message.author.bot or message.webhook_id is not None
+    return message.type in WRITTEN and (rules.bots or not is_by_bot)
 
 
-def _addresses(message: DiscordMessage, rules: DiscordRules) -> bool:
-    """Return whether a message mentions the bot or its role, or answers it."""
+def _address_of(
+    message: DiscordMessage, place: DiscordPlace, rules: DiscordRules, *, edited: bool
+) -> Address:
     answered = message.referenced_message
-    if answered is not None and answered.author.id == rules.bot_id:
-        return True
-    if not rules.own_roles.isdisjoint(message.mention_roles):
-        return True
-    return any(one.id == rules.bot_id for one in message.mentions)
+    return Address(
+        text=_without_address(message.content, rules),
+        private=place.guild_id is None,
+        own=message.author.id == rules.bot_id,
+        changes=edited,
+        mentions=_mentions(message, rules),
+        answers=answered is not None and answered.author.id == rules.bot_id,
+        names={rules.bot_name, rules.username} - {""},
+    )
+
+
+def _mentions(message: DiscordMessage, rules: DiscordRules) -> bool:
+    """Return whether a message mentions the bot or its role."""
+    return not rules.own_roles.isdisjoint(message.mention_roles) or any(
+        one.id == rules.bot_id for one in message.mentions
+    )
 
 
 # What
@@ -184,13 +193,7 @@ def with_names(text: str, message: DiscordMessage, rules: DiscordRules) -> str:
 
 
 def _without_address(text: str, rules: DiscordRules) -> str:
-    found = _MENTION.match(text)
-    if found is not None and _is_own(found, rules):
-        return text[found.end() :].lstrip(_AT_BEGINNING)
-    for found in _MENTION.finditer(text):
-        if found.end() == len(text) and _is_own(found, rules):
-            return text[: found.start()].rstrip()
-    return text
+    return without_mention(text, (one.span() for one in _MENTION.finditer(text) if _is_own(one, rules)))
 
 
 def _is_own(found: re.Match[str], rules: DiscordRules) -> bool:

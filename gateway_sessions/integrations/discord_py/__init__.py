@@ -21,6 +21,5 @@ except ModuleNotFoundError as _error:
     raise InvalidInputError(_problem) from _error
 
 from gateway_sessions.integrations.discord_py.adapter import DiscordAdapter
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 
-__all__ = ["DiscordAdapter", "GroupTalk"]
+__all__ = ["DiscordAdapter"]

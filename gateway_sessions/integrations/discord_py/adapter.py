@@ -6,7 +6,7 @@ Its own events, commands and views work as before: the adapter only listens as w
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -22,6 +22,7 @@ from discord.gateway import KeepAliveHandler
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
+from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
 from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
@@ -45,7 +46,6 @@ from gateway_sessions.integrations.discord_py.listening import (
     HandleMessage,
     ListeningOptions,
 )
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 from gateway_sessions.ports import Clock
 
 CONNECT_SECONDS: Final = 60.0
@@ -65,7 +65,7 @@ class DiscordAdapter:
         token: str | None = None,
         *,
         name: str = "",
-        groups: GroupTalk | Callable[[DiscordMessage], bool] = GroupTalk.ADDRESSED,
+        groups: Groups[DiscordMessage] = GroupTalk.MENTION,
         bots: bool = False,
         handle: HandleMessage | None = None,
         tree: app_commands.CommandTree[Any] | None = None,
@@ -87,7 +87,7 @@ class DiscordAdapter:
         self._client = client
         self._token = token
         self._options = ListeningOptions(
-            groups=groups, bots=bots, handle=handle, catch_up=catch_up, unreadable=unreadable
+            groups=GroupRules(groups), bots=bots, handle=handle, catch_up=catch_up, unreadable=unreadable
         )
         if tree is None and isinstance(client, bot_commands.Bot | bot_commands.AutoShardedBot):
             tree = client.tree

@@ -7,11 +7,11 @@ from typing import Final
 
 import discord
 
+from gateway_sessions.adapters.group_talk import GroupTalk
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.discord_py.adapter import DiscordAdapter
 from gateway_sessions.integrations.discord_py.server_address import use_server
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 
 CATCH_UP_HOURS: Final = 24
 MOST_HOURS: Final = 24 * 365
@@ -20,7 +20,7 @@ MOST_HOURS: Final = 24 * 365
 def discord_from_settings(settings: AdapterSettings) -> DiscordAdapter:
     """Make the adapter of one bot from `token`, and maybe `groups`, `message_content` and more."""
     token = settings.required_text("token")
-    groups = settings.choice("groups", GroupTalk, GroupTalk.ADDRESSED)
+    groups = settings.choice("groups", GroupTalk, GroupTalk.MENTION)
     reads_all = settings.flag("message_content", default=True)
     bots = settings.flag("bots")
     catch_up = settings.number("catch_up_hours", CATCH_UP_HOURS, most=MOST_HOURS)

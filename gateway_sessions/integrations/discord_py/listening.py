@@ -16,6 +16,7 @@ import msgspec
 from anyio.abc import TaskGroup
 from discord.ext import commands
 
+from gateway_sessions.adapters.group_talk import GroupRules
 from gateway_sessions.adapters.protocol import Adapter, AdapterMemory, Submit
 from gateway_sessions.adapters.set_aside import put_aside
 from gateway_sessions.core.queue.inbound import InboundMessage
@@ -41,7 +42,6 @@ from gateway_sessions.integrations.discord.receiving import (
 from gateway_sessions.integrations.discord.sender import DiscordSender
 from gateway_sessions.integrations.discord.sending import OWN_DIGEST, OWN_VALUE
 from gateway_sessions.integrations.discord_py.conversion import interaction_of, message_of, place_of, user_of
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 from gateway_sessions.ports import Clock
 
 logger: Final = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ EventListener: TypeAlias = Callable[..., Coroutine[Any, Any, None]]
 class ListeningOptions:
     """The settings that say what an adapter hears, and for whom."""
 
-    groups: GroupTalk | Callable[[DiscordMessage], bool]
+    groups: GroupRules[DiscordMessage]
     bots: bool
     handle: HandleMessage | None
     catch_up: timedelta
@@ -123,6 +123,7 @@ class ClientListener:
         return DiscordRules(
             bot_id=str(user.id),
             bot_name=user.display_name,
+            username=user.name,
             account=self._adapter.name,
             groups=self._options.groups,
             bots=self._options.bots,
@@ -159,7 +160,7 @@ class ClientListener:
         self.receiver.catch_up_with(newest)
 
     def _check_intents(self) -> None:
-        if self._options.groups is not GroupTalk.ADDRESSED and not self._client.intents.message_content:
+        if self._options.groups.hear_all and not self._client.intents.message_content:
             logger.warning(
                 "the bot reads only messages that mention it: switch Message Content Intent on at "
                 "https://discord.com/developers, and set intents.message_content = True",

@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
+from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
 from gateway_sessions.adapters.webhooks import ApiCall, DeliveryStatus, WebhookPort
 from gateway_sessions.adapters.webhooks.adapter import WebhookAdapter
 from gateway_sessions.core.queue.inbound import Attachment
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.line.events import CONTENT, LineReadingRules
+from gateway_sessions.integrations.line.objects import LineEvent
 from gateway_sessions.integrations.line.platform import LinePlatform, LineSettings
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 from gateway_sessions.ports import Clock
 
 MOST_CONTENT_BYTES: Final = 20 << 20
@@ -27,7 +28,7 @@ class LineAdapter(WebhookAdapter):
         settings: LineSettings,
         *,
         name: str = "",
-        groups: GroupTalk = GroupTalk.ADDRESSED,
+        groups: Groups[LineEvent] = GroupTalk.MENTION,
         path: str | None = None,
         port: WebhookPort | int | None = None,
         unreadable: str | Path | None = None,
@@ -37,7 +38,7 @@ class LineAdapter(WebhookAdapter):
         """*groups* says which messages of groups are for the account; the rest is `WebhookAdapter`'s."""
         self._settings = settings
         super().__init__(
-            LinePlatform(settings, LineReadingRules(name, groups)),
+            LinePlatform(settings, LineReadingRules(name, GroupRules(groups))),
             name=name,
             path=path,
             port=port,

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from gateway_sessions.adapters.group_talk import MENTIONS, Address, GroupRules, Hearing, without_mention
 from gateway_sessions.adapters.webhooks import PassedOver, UnreadableEvent, WebhookEvent
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import (
@@ -21,6 +22,7 @@ from gateway_sessions.core.queue.inbound import (
     MessageKind,
     ReplyTo,
 )
+from gateway_sessions.core.text_length import place_of_utf16
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.line.objects import (
     LineBatch,
@@ -29,7 +31,6 @@ from gateway_sessions.integrations.line.objects import (
     LineMessage,
     LineSource,
 )
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 
 PLATFORM: Final = "line"
 CONTENT: Final = "line:"
@@ -60,7 +61,7 @@ class LineReadingRules:
     """Which events an adapter reads, and for which account."""
 
     account: str = ""
-    groups: GroupTalk = GroupTalk.ADDRESSED
+    groups: GroupRules[LineEvent] = MENTIONS
     own_messages: Container[str] = field(default_factory=frozenset[str])
     """The ids of what the account has sent; an answer to one of these is for it."""
 
@@ -81,7 +82,8 @@ def _read_event(raw: msgspec.Raw, rules: LineReadingRules) -> WebhookEvent:
         if head.type not in _READ or head.mode != "active":
             return PassedOver(f"{head.type}, {head.mode}")
         event = msgspec.json.decode(raw, type=LineEvent)
-        message = _inbound(event, rules) if _is_for(event, rules) else None
+        hearing = rules.groups.hearing(_address_of(event, rules), event)
+        message = _inbound(event, rules) if hearing is Hearing.FOR_BOT else None
     except _UNREADABLE as error:
         problem = f"an event of LINE cannot be read ({type(error).__name__}: {error})"
         return UnreadableEvent(bytes(raw).decode("utf-8", "replace"), problem)
@@ -140,14 +142,17 @@ def _source_of(source: LineSource, account: str) -> SessionSource:
     )
 
 
-def _is_for(event: LineEvent, rules: LineReadingRules) -> bool:
-    """Return whether an event is for this account."""
+def _address_of(event: LineEvent, rules: LineReadingRules) -> Address:
     message = event.message
-    # Buttons and what is taken back belong to an earlier message.
-    if event.source.type == "user" or rules.groups is GroupTalk.ALL or message is None:
-        return True
-    mentioned = message.mention is not None and any(one.is_self for one in message.mention.mentionees)
-    return mentioned or (message.quoted_message_id or "") in rules.own_messages
+    if message is None:
+        # A button belongs to a message of the account, and what is taken back to whoever took it.
+        return Address(private=event.source.type == "user", answers=True, changes=event.unsend is not None)
+    return Address(
+        text=without_mention(message.text or "", _mentions_in(message)),
+        private=event.source.type == "user",
+        mentions=bool(_mentions_in(message)),
+        answers=(message.quoted_message_id or "") in rules.own_messages,
+    )
 
 
 def _reply_of(message: LineMessage, rules: LineReadingRules) -> ReplyTo | None:
@@ -162,7 +167,7 @@ def _text_of(message: LineMessage) -> str:
     """Return the text without a mention of the account, or the words for what has no file."""
     match message.type:
         case "text":
-            return _without_mention(message)
+            return without_mention(message.text or "", _mentions_in(message))
         case "location":
             return " ".join(filter(None, (message.title, message.address)))
         case "sticker":
@@ -172,16 +177,10 @@ def _text_of(message: LineMessage) -> str:
             return ""
 
 
-def _without_mention(message: LineMessage) -> str:
-    units = (message.text or "").encode("utf-16-le", "surrogatepass")
-    mentions = message.mention.mentionees if message.mention else []
-    found = False
-    for one in sorted(mentions, key=lambda one: -one.index):
-        if one.is_self and min(one.index, one.length) >= 0:
-            found = True
-            units = units[: 2 * one.index] + units[2 * (one.index + one.length) :]
-    text = units.decode("utf-16-le", "replace")
-    return text.strip(" ,:\n") if found else text
+def _mentions_in(message: LineMessage) -> list[tuple[int, int]]:
+    """Return the places of the account's mentions in a text."""
+    mentioned = message.mention.mentionees if message.mention else []
+    return [place_of_utf16(message.text or "", one.index, one.length) for one in mentioned if one.is_self]
 
 
 def _attachments_of(message: LineMessage) -> Iterator[Attachment]:

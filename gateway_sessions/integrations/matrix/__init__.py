@@ -21,7 +21,6 @@ from gateway_sessions.integrations.matrix.client_api import (
     MatrixApi,
     MatrixApiError,
 )
-from gateway_sessions.integrations.matrix.events import RoomTalk
 from gateway_sessions.integrations.matrix.rooms import RoomInvite
 
 __all__ = [
@@ -30,5 +29,4 @@ __all__ = [
     "MatrixApi",
     "MatrixApiError",
     "RoomInvite",
-    "RoomTalk",
 ]

@@ -19,6 +19,7 @@ import msgspec
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
+from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
 from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
@@ -43,7 +44,7 @@ from gateway_sessions.integrations.matrix.client_api import (
 )
 from gateway_sessions.integrations.matrix.directory import RoomDirectory
 from gateway_sessions.integrations.matrix.encryption import key_in
-from gateway_sessions.integrations.matrix.events import MatrixIdentity, RawEvent, RoomRules, RoomTalk
+from gateway_sessions.integrations.matrix.events import MatrixIdentity, RawEvent, RoomRules
 from gateway_sessions.integrations.matrix.objects import MessagesPage, Profile, SyncAnswer, WhoAmI
 from gateway_sessions.integrations.matrix.receiving import PAGE, ReceivingOptions, SyncReceiver
 from gateway_sessions.integrations.matrix.rooms import RoomInvite, room_event
@@ -95,7 +96,7 @@ class HomeserverAdapter:
         api: MatrixApi,
         *,
         name: str = "",
-        groups: RoomTalk | str | Callable[[RawEvent], bool] = RoomTalk.MENTION,
+        groups: Groups[RawEvent] = GroupTalk.MENTION,
         taken: Callable[[RawEvent], bool] | None = None,
         join_invites: bool | Callable[[RoomInvite], bool] = False,
         edit_interval: timedelta = EDIT_INTERVAL,
@@ -122,7 +123,7 @@ class HomeserverAdapter:
         self.bot: MatrixIdentity | None = None
         """The account, once the homeserver has told who it is."""
         self._api = api
-        self._groups = RoomTalk(groups) if isinstance(groups, str) else groups
+        self._groups = GroupRules(groups)
         self._taken = taken
         self._join_invites = join_invites
         self._unreadable = unreadable

@@ -10,12 +10,12 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any, Final, TypeAlias, cast
 from urllib.parse import unquote
 
 import msgspec
 
+from gateway_sessions.adapters.group_talk import MENTIONS, Address, GroupRules, Hearing, without_mention
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.queue.inbound import (
     Attachment,
@@ -53,13 +53,6 @@ _REPLY_FALLBACK: Final = re.compile(r"> (?:\* )?<@[^\n]*\n(?:>[^\n]*\n)*\n?")
 _LINK: Final = re.compile(r"https?://matrix\.to/#/([^\"'?\s<>]+)")
 
 
-class RoomTalk(StrEnum):
-    """The messages of rooms with several people that are for the bot."""
-
-    MENTION = "mention"  # those that mention it, answer it, or are commands
-    ALL = "all"
-
-
 @dataclass(frozen=True, slots=True)
 class MatrixIdentity:
     """The account of the bot."""
@@ -81,8 +74,7 @@ class RoomRules:
 
     bot: MatrixIdentity
     account: str = ""
-    groups: RoomTalk | Callable[[RawEvent], bool] = RoomTalk.MENTION
-    """Which messages of rooms with several people are for the bot; a function decides for each event."""
+    groups: GroupRules[RawEvent] = MENTIONS
     taken: Callable[[RawEvent], bool] | None = None
     """Whether the program's own callbacks answer an event, so that the gateway does not; None: never."""
 
@@ -169,12 +161,15 @@ def _if_addressed(
     text: str,
     attachments: tuple[Attachment, ...],
 ) -> InboundMessage | None:
-    if not (text or attachments) or not _is_for(raw, event.content, text, place, related):
+    if not (text or attachments):
+        return None
+    address = _address_of(event.content, text, place, related)
+    if place.rules.groups.hearing(address, raw) is not Hearing.FOR_BOT:
         return None
     relation = _relation(event.content)
     return InboundMessage(
         source=_source_of(event, place, _thread_id(relation)),
-        text=without_mention(text, place.rules.bot, is_named=_is_named(event.content, place.rules.bot)),
+        text=_without_mention(text, event.content, place.rules.bot),
         message_id=event.event_id,
         account=place.rules.account,
         sent_at=_time_of(event),
@@ -193,7 +188,7 @@ def _edited(event: RoomEvent, place: _EventPlace, original: SeenMessage | None) 
     text, attachments = _what_is_said(event, content, place)
     return InboundMessage(
         source=_source_of(event, place, original.thread_id),
-        text=without_mention(text, place.rules.bot, is_named=_is_named(content, place.rules.bot)),
+        text=_without_mention(text, content, place.rules.bot),
         message_id=message_id,
         account=place.rules.account,
         kind=MessageKind.EDIT,
@@ -244,19 +239,17 @@ def _source_of(event: RoomEvent, place: _EventPlace, thread_id: str | None) -> S
 # For whom
 
 
-def _is_for(
-    raw: RawEvent, content: Mapping[str, Any], text: str, place: _EventPlace, related: SeenMessage | None
-) -> bool:
-    rules = place.rules
-    if place.room.is_private:
-        return True
-    if not isinstance(rules.groups, RoomTalk):
-        return _asked(rules.groups, raw)
-    if rules.groups is RoomTalk.ALL or text.startswith("/"):
-        return True
-    if related is not None and related.sender == rules.bot.user_id:
-        return True
-    return _mentions(content, text, rules.bot)
+def _address_of(
+    content: Mapping[str, Any], text: str, place: _EventPlace, related: SeenMessage | None
+) -> Address:
+    bot = place.rules.bot
+    return Address(
+        text=text,
+        private=place.room.is_private,
+        mentions=_mentions(content, text, bot),
+        answers=related is not None and related.sender == bot.user_id,
+        names=bot.names,
+    )
 
 
 def _asked(decide: Callable[[RawEvent], bool], raw: RawEvent) -> bool:
@@ -287,23 +280,31 @@ def _called(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w@]){re.escape(name)}(?![\w:]\w|\w)", re.IGNORECASE)
 
 
-def without_mention(text: str, bot: MatrixIdentity, *, is_named: bool = False) -> str:
-    """Return a text without a mention of the bot at its ends: that tells only for whom it is.
+def mentions_in(text: str, bot: MatrixIdentity, *, is_named: bool = False) -> list[tuple[int, int]]:
+    """Return the places in a text that name the bot and may be left out.
 
     A name without @ may be a word like any other, unless the person's client says that the bot *is named*.
     """
-    for name in bot.names:
-        spelled = rf"(?:\[{re.escape(name)}\]\({_LINK.pattern}\)|{re.escape(name)})"
-        is_clear = is_named or name.startswith("@")
-        behind = r"(?:[,:]|\s|$)" if is_clear else "[,:]"
-        if (found := re.match(rf"{spelled}(?={behind})", text, re.IGNORECASE)) is not None:
-            return text[found.end() :].lstrip(" ,:\n")
-        if is_clear and (found := re.search(rf"\s{spelled}$", text, re.IGNORECASE)) is not None:
-            return text[: found.start()].rstrip()
-    return text
+    clear = [one for one in bot.names if is_named or one.startswith("@")]
+    unclear = [one for one in bot.names if one not in clear]
+    places = list[tuple[int, int]]()
+    if clear:
+        places += [one.span() for one in _spelled(clear, r"(?<!\S)", r"(?=[,:]|\s|$)").finditer(text)]
+    if unclear:
+        places += [one.span() for one in _spelled(unclear, r"\A", "(?=[,:])").finditer(text)]
+    return places
+
+
+def _spelled(names: Sequence[str], before: str, behind: str) -> re.Pattern[str]:
+    words = "|".join(map(re.escape, names))
+    return re.compile(rf"{before}(?:\[(?:{words})\]\({_LINK.pattern}\)|(?:{words})){behind}", re.IGNORECASE)
 
 
 # What
+
+
+def _without_mention(text: str, content: Mapping[str, Any], bot: MatrixIdentity) -> str:
+    return without_mention(text, mentions_in(text, bot, is_named=_is_named(content, bot)))
 
 
 def _what_is_said(

@@ -12,6 +12,5 @@
 """
 
 from gateway_sessions.integrations.mattermost.adapter import MattermostAdapter
-from gateway_sessions.integrations.mattermost.posts import PostTalk
 
-__all__ = ["MattermostAdapter", "PostTalk"]
+__all__ = ["MattermostAdapter"]

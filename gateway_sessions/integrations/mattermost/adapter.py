@@ -7,7 +7,7 @@ news, and fetches what is new in them: nothing can be missed, and people wait fo
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -18,6 +18,7 @@ import msgspec
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
+from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
 from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.adapters.webhooks.api_calls import FileToSend
@@ -40,7 +41,6 @@ from gateway_sessions.integrations.mattermost.posts import (
     FILE,
     MattermostIdentity,
     PostRules,
-    PostTalk,
     RawPost,
 )
 from gateway_sessions.integrations.mattermost.sending import (
@@ -74,7 +74,7 @@ class MattermostAdapter:
         token: str,
         *,
         name: str = "",
-        groups: PostTalk | str | Callable[[RawPost], bool] = PostTalk.MENTION,
+        groups: Groups[RawPost] = GroupTalk.MENTION,
         threads: bool = True,
         look_seconds: float = LOOK_SECONDS,
         unreadable: str | Path | None = None,
@@ -100,7 +100,7 @@ class MattermostAdapter:
         self.bot: MattermostIdentity | None = None
         """The bot, once the server has told who it is."""
         self._api = MattermostApi(url, token)
-        self._groups = PostTalk(groups) if isinstance(groups, str) else groups
+        self._groups = GroupRules(groups)
         self._threads = threads
         self._look_seconds = look_seconds
         self._unreadable = unreadable

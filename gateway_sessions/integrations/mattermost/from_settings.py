@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from gateway_sessions.adapters.group_talk import GroupTalk
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.mattermost.adapter import MattermostAdapter
-from gateway_sessions.integrations.mattermost.posts import PostTalk
 
 
 def mattermost_from_settings(settings: AdapterSettings) -> MattermostAdapter:
     """Make the adapter of one bot from `url` and `token`, and maybe `groups`, `threads` and `unreadable`."""
     url, token = settings.required_text("url"), settings.required_text("token")
-    groups = settings.choice("groups", PostTalk, PostTalk.MENTION)
+    groups = settings.choice("groups", GroupTalk, GroupTalk.MENTION)
     threads, unreadable = settings.flag("threads", default=True), settings.folder("unreadable")
     settings.check()
     try:

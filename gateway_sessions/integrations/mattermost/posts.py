@@ -6,7 +6,7 @@ Nothing here waits or asks anybody. A post that cannot be read raises `Unreadabl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from gateway_sessions.adapters.group_talk import MENTIONS, Address, GroupRules, Hearing, without_mention
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
 from gateway_sessions.errors import InvalidInputError
@@ -41,13 +42,6 @@ class UnreadablePostError(InvalidInputError):
     """A post does not have the form that Mattermost describes."""
 
 
-class PostTalk(StrEnum):
-    """The posts of channels that are for the bot."""
-
-    MENTION = "mention"  # those that mention it, commands, and all in a thread that it takes part in
-    ALL = "all"
-
-
 class PostChange(StrEnum):
     """What happened to a post since a time."""
 
@@ -70,8 +64,7 @@ class PostRules:
 
     bot: MattermostIdentity
     account: str = ""
-    groups: PostTalk | Callable[[RawPost], bool] = PostTalk.MENTION
-    """Which posts of channels are for the bot; a function decides for each post."""
+    groups: GroupRules[RawPost] = MENTIONS
     threads: bool = True
     """Whether a post in a channel begins a thread that is a conversation of its own."""
 
@@ -126,7 +119,9 @@ def read_post(raw: RawPost, change: PostChange, place: PostPlace, rules: PostRul
         if change is PostChange.DELETED:
             return _message(post, change, place, rules, text="")
         text, attachments = _text_of(post, place, rules.bot), tuple(map(_attachment, _files_of(post)))
-        if not (text or attachments) or not _is_for(raw, post, place, rules):
+        if not (text or attachments):
+            return None
+        if rules.groups.hearing(_address_of(post, change, place, rules), raw) is not Hearing.FOR_BOT:
             return None
         return _message(post, change, place, rules, text=text, attachments=attachments)
     except (msgspec.ValidationError, InvalidInputError, ValueError, OverflowError, OSError) as error:
@@ -184,24 +179,16 @@ def thread_of(post: MattermostPost, channel: MattermostChannel, rules: PostRules
 # For whom
 
 
-def _is_for(raw: RawPost, post: MattermostPost, place: PostPlace, rules: PostRules) -> bool:
-    mentioned = _mention(rules.bot).search(post.message) is not None
-    if post.is_by_bot:  # two bots that hear everything would never end
-        return mentioned
-    if place.channel.type == DIRECT:
-        return True
-    if not isinstance(rules.groups, PostTalk):
-        return _asked(rules.groups, raw)
-    is_command = post.message.lstrip().startswith("/")
-    return rules.groups is PostTalk.ALL or mentioned or is_command or place.takes_part
-
-
-def _asked(decide: Callable[[RawPost], bool], raw: RawPost) -> bool:
-    try:
-        return decide(raw)
-    except Exception as error:
-        problem = f"a function of the program failed with it ({type(error).__name__}: {error})"
-        raise UnreadablePostError(problem) from error
+def _address_of(post: MattermostPost, change: PostChange, place: PostPlace, rules: PostRules) -> Address:
+    return Address(
+        text=post.message,
+        private=place.channel.type == DIRECT,
+        by_bot=post.is_by_bot,
+        changes=change is not PostChange.CREATED,
+        mentions=_mention(rules.bot).search(post.message) is not None,
+        takes_part=place.takes_part,
+        names=(rules.bot.username,),
+    )
 
 
 def _mention(bot: MattermostIdentity) -> re.Pattern[str]:
@@ -215,12 +202,8 @@ def _mention(bot: MattermostIdentity) -> re.Pattern[str]:
 def _text_of(post: MattermostPost, place: PostPlace, bot: MattermostIdentity) -> str:
     """Return the text without a mention of the bot at its ends: that tells only for whom it is."""
     # A blank in front keeps clients from taking a slash for a command of theirs.
-    text = post.message.strip()
-    pattern = _mention(bot)
-    if (found := pattern.match(text)) is not None:
-        text = text[found.end() :].lstrip(" ,:\n")
-    elif (found := next((one for one in pattern.finditer(text) if one.end() == len(text)), None)) is not None:
-        text = text[: found.start()].rstrip()
+    written = post.message.strip()
+    text = without_mention(written, (one.span() for one in _mention(bot).finditer(written)))
     return f"* {place.author or post.user_id} {text.strip('*')}" if post.type == "me" else text
 
 

@@ -15,6 +15,6 @@
   are.
 """
 
-from gateway_sessions.integrations.slack.reading import ChannelTalk, ThreadSessions
+from gateway_sessions.integrations.slack.reading import ThreadSessions
 
-__all__ = ["ChannelTalk", "ThreadSessions"]
+__all__ = ["ThreadSessions"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -12,6 +12,7 @@ from pathlib import Path
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters._http import Request
+from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
 from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.adapters.webhooks.adapter import WebhookAdapter
 from gateway_sessions.adapters.webhooks.api_calls import ApiCall
@@ -24,7 +25,6 @@ from gateway_sessions.integrations.slack.backfill import CATCH_UP, SlackBackfill
 from gateway_sessions.integrations.slack.conversations import MOST_BYTES, SlackConversations
 from gateway_sessions.integrations.slack.platform import SlackPlatform, payload_of
 from gateway_sessions.integrations.slack.reading import (
-    ChannelTalk,
     Payload,
     SlackIdentity,
     SlackRules,
@@ -43,7 +43,7 @@ class SlackAdapter(WebhookAdapter):
         signing_secret: str | Sequence[str],
         *,
         name: str = "",
-        channels: ChannelTalk | Callable[[Payload], bool] = ChannelTalk.ADDRESSED,
+        groups: Groups[Payload] = GroupTalk.MENTION,
         threads: ThreadSessions = ThreadSessions.CHANNELS,
         command: str = "",
         unfurl: bool = False,
@@ -61,7 +61,7 @@ class SlackAdapter(WebhookAdapter):
         *unfurl* lets Slack show what the links of an answer lead to. What Slack does not deliver any more is
         read from the channels if it is no older than *catch_up*.
         """
-        rules = SlackRules(account=name, channels=channels, threads=threads, command=command)
+        rules = SlackRules(account=name, groups=GroupRules(groups), threads=threads, command=command)
         calls = SlackCalls(api_url, unfurl=unfurl)
         secrets = [signing_secret] if isinstance(signing_secret, str) else signing_secret
         receives = ReceiveClass.BACKFILLED if catch_up else ReceiveClass.ACKNOWLEDGED

@@ -23,6 +23,7 @@ from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.core.queue.inbound import (
     Attachment,
     InboundMessage,
+    MessageKind,
     Receipt,
     Rejected,
     RejectReason,
@@ -130,7 +131,8 @@ class SlackConversations:
         thread = undecided or source.thread_id or facts.get(THREAD) or message.message_id or ""
         if undecided is not None and not await self._takes_part(source.chat_id, str(undecided)):
             return None
-        self._threads[source.chat_id, str(thread)] = True
+        if message.kind is MessageKind.NEW:
+            self._threads[source.chat_id, str(thread)] = True
         mentioned = dict.fromkeys(_MENTION.findall(message.text))
         users = [one for one in (source.user_id, *list(mentioned)[:MOST_MENTIONS]) if one]
         channels = [source.chat_id] if source.chat_type != "dm" else []

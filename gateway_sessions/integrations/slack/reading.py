@@ -6,7 +6,7 @@ Nothing here waits or asks anybody. What cannot be read raises `UnreadableSlackE
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
+from gateway_sessions.adapters.group_talk import MENTIONS, Address, GroupRules, Hearing, without_mention
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
 from gateway_sessions.errors import InvalidInputError
@@ -50,13 +51,6 @@ class UnreadableSlackError(InvalidInputError):
     """What came does not have the form that Slack describes."""
 
 
-class ChannelTalk(StrEnum):
-    """The messages of channels that are for the bot."""
-
-    ADDRESSED = "addressed"  # those that mention it, and all in a thread that it takes part in
-    ALL = "all"
-
-
 class ThreadSessions(StrEnum):
     """The places in which each thread is a session of its own."""
 
@@ -80,8 +74,7 @@ class SlackRules:
     """Which messages an adapter reads, and how."""
 
     account: str = ""
-    channels: ChannelTalk | Callable[[Payload], bool] = ChannelTalk.ADDRESSED
-    """Which messages of channels are for the bot; a function decides for each event."""
+    groups: GroupRules[Payload] = MENTIONS
     threads: ThreadSessions = ThreadSessions.CHANNELS
     command: str = ""
     """The app's own command, whose text is a command of the gateway: `/helper new` is `/new`."""
@@ -162,49 +155,52 @@ class _Reading:
 
     def _said(self, said: SlackMessage) -> InboundMessage | None:
         text, attachments = said.text or "", tuple(_attachment(file) for file in said.files or [])
-        undecided = self._is_for_somebody_else(said, text)
-        if undecided is None or not (text or attachments):
+        hearing = self._hearing(said, text)
+        if not (text or attachments):
             return None
-        return self._inbound(said, text=text, attachments=attachments, undecided=undecided)
+        return self._inbound(said, hearing, text=text, attachments=attachments)
 
     def _changed(self, now: SlackMessage, before: SlackMessage | None) -> InboundMessage | None:
         # Slack also reports what it has added by itself: what a link leads to, the number of answers.
         if now.edited is None or (before is not None and before.edited == now.edited):
             return None
-        undecided = self._is_for_somebody_else(now, f"{now.text} {before.text if before else ''}")
-        if undecided is None:
-            return None
         return self._inbound(
             now,
+            self._hearing(now, changes=True),
             text=now.text or "",
             attachments=tuple(_attachment(file) for file in now.files or []),
             kind=MessageKind.EDIT,
             revision=int(_timestamp(self.event.event_ts or self.event.ts).replace(".", "")),
-            undecided=undecided,
         )
 
     def _deleted(self, ts: str, before: SlackMessage | None) -> InboundMessage | None:
         if before is None:
             return None  # then nobody knows who wrote it, and where it stood
-        undecided = self._is_for_somebody_else(before, before.text or "")
-        if undecided is None:
-            return None
         gone = msgspec.structs.replace(before, ts=ts)
-        return self._inbound(gone, kind=MessageKind.DELETE, undecided=undecided)
+        return self._inbound(gone, self._hearing(before, changes=True), kind=MessageKind.DELETE)
 
-    def _is_for_somebody_else(self, message: SlackMessage, text: str) -> bool | None:
-        """Return None if a message is not for the bot, False if it is, True if its thread decides that."""
+    def _hearing(self, message: SlackMessage, text: str = "", *, changes: bool = False) -> Hearing:
         own = self.bot.user_id, _SLACKBOT, None, ""
-        if message.user in own or message.bot_id:
-            return None  # ourselves, or another bot: two bots that answer each other never end
-        if self._is_direct:
-            return False
-        if not isinstance(self.rules.channels, ChannelTalk):
-            return False if self.rules.channels(self.payload) else None
-        named = self.event.type == "app_mention" or f"<@{self.bot.user_id}" in text
-        if named or self.rules.channels is ChannelTalk.ALL or message.parent_user_id == self.bot.user_id:
-            return False
-        return True if message.thread_ts not in (None, message.ts) else None
+        places = self._mentions_in(text)
+        address = Address(
+            text=without_mention(text, places),
+            private=self._is_direct,
+            # What other bots say counts as said by ourselves: two bots that answer each other never end.
+            own=message.user in own or bool(message.bot_id),
+            changes=changes,
+            mentions=self.event.type == "app_mention" or bool(places),
+            answers=message.parent_user_id == self.bot.user_id,
+            takes_part=None if message.thread_ts not in (None, message.ts) else False,
+            names=(self.bot.name,) if self.bot.name else (),
+        )
+        return self.rules.groups.hearing(address, self.payload)
+
+    def _mentions_in(self, text: str) -> list[tuple[int, int]]:
+        """Return the places of the bot's mentions in a text."""
+        if not self.bot.user_id:
+            return []
+        mention = re.compile(rf"<@{re.escape(self.bot.user_id)}(?:\|[^<>]*)?>")
+        return [found.span() for found in mention.finditer(text)]
 
     @property
     def _is_direct(self) -> bool:
@@ -214,20 +210,22 @@ class _Reading:
     def _inbound(
         self,
         said: SlackMessage,
+        hearing: Hearing,
         *,
         text: str = "",
         attachments: tuple[Attachment, ...] = (),
         kind: MessageKind = MessageKind.NEW,
         revision: int = 0,
-        undecided: bool = False,
-    ) -> InboundMessage:
+    ) -> InboundMessage | None:
+        if hearing not in (Hearing.FOR_BOT, Hearing.UNDECIDED):
+            return None
         ts = _timestamp(said.ts)
         lane, metadata = _lane_of(self.event.channel, ts, said.thread_ts, self.rules.threads)
-        if undecided:
+        if hearing is Hearing.UNDECIDED:
             metadata[UNDECIDED] = said.thread_ts
         return InboundMessage(
             source=_source(self.event.channel, lane, said.user or "", self.team, self.rules.account),
-            text=_with_slash_first(typed_text(_without_mention(text, self.bot))),
+            text=_with_slash_first(typed_text(without_mention(text, self._mentions_in(text)))),
             message_id=ts,
             account=self.rules.account,
             kind=kind,
@@ -315,18 +313,6 @@ def _timestamp(text: str) -> str:
 
 
 # What
-
-
-def _without_mention(text: str, bot: SlackIdentity) -> str:
-    """Return a text without a mention of the bot at its ends: that tells only for whom it is."""
-    if not bot.user_id:
-        return text
-    mention = re.compile(rf"<@{re.escape(bot.user_id)}(?:\|[^<>]*)?>")
-    if (found := mention.match(text.lstrip())) is not None:
-        behind = text.lstrip()[found.end() :]
-        return behind.lstrip(" ,:\n\t")
-    ends = [found.start() for found in mention.finditer(text) if not text[found.end() :].strip()]
-    return text[: ends[0]].rstrip() if ends else text
 
 
 def _with_slash_first(text: str) -> str:

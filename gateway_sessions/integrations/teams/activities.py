@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from gateway_sessions.adapters.group_talk import MENTIONS, Address, GroupRules, Hearing, without_mention
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import (
     Attachment,
@@ -33,7 +34,6 @@ from gateway_sessions.integrations.teams.objects import (
     TeamsFile,
 )
 from gateway_sessions.integrations.teams.settings import CHANNEL, TeamsSettings
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 from gateway_sessions.integrations.tokens.signed_tokens import CheckedToken, TokenRefusedError
 
 PLATFORM: Final = "teams"
@@ -94,7 +94,7 @@ class TeamsReadingRules:
     """Which activities an adapter reads, and for which bot."""
 
     account: str = ""
-    groups: GroupTalk = GroupTalk.ADDRESSED
+    groups: GroupRules[TeamsActivity] = MENTIONS
     """Which messages of chats and channels are for the bot, if Teams sends all of them."""
 
 
@@ -136,7 +136,8 @@ def read_activity(raw: bytes, rules: TeamsReadingRules) -> InboundMessage | None
         activity = msgspec.json.decode(raw, type=TeamsActivity)
         if activity.type == "invoke" and activity.name != PRESSED:
             return None
-        return _inbound(activity, rules) if _is_for(activity, rules) else None
+        hearing = rules.groups.hearing(_address_of(activity), activity)
+        return _inbound(activity, rules) if hearing is Hearing.FOR_BOT else None
     except (msgspec.MsgspecError, InvalidInputError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise _unreadable(error) from error
 
@@ -214,18 +215,17 @@ def _is_bot(sender: TeamsAccount) -> bool:
     return sender.role == "bot" or sender.id.startswith("28:")
 
 
-def _is_for(activity: TeamsActivity, rules: TeamsReadingRules) -> bool:
-    """Return whether an activity is for this bot."""
-    if activity.sender.id == activity.recipient.id:
-        return False
-    # What changes an earlier message is for whoever took that one, whatever the new words are.
-    if chat_type_of(activity) == "dm" or rules.groups is GroupTalk.ALL or activity.type != "message":
-        return True
+def _address_of(activity: TeamsActivity) -> Address:
     answered = _reply_of(activity)
-    return (
-        activity.value is not None
-        or (answered is not None and answered.own)
-        or any(_mentions(one, activity.recipient) for one in activity.entities or ())
+    return Address(
+        text=_text_of(activity),
+        private=chat_type_of(activity) == "dm",
+        own=activity.sender.id == activity.recipient.id,
+        changes=_KINDS.get(activity.type, MessageKind.NEW) is not MessageKind.NEW,
+        mentions=any(_mentions(one, activity.recipient) for one in activity.entities or ()),
+        answers=activity.type == "invoke"
+        or activity.value is not None
+        or (answered is not None and answered.own),
     )
 
 
@@ -247,30 +247,16 @@ def _milliseconds(instant: datetime | None) -> int:
 
 def _text_of(activity: TeamsActivity) -> str:
     """Return the text without a mention of the bot, and with other mentions as people read them."""
-    text = activity.text or ""
+    text, places = activity.text or "", list[tuple[int, int]]()
     for entity in activity.entities or ():
-        if entity.type != "mention" or not entity.text:
-            continue
-        if _mentions(entity, activity.recipient):
-            text = _without(text, entity.text)
-        else:
+        if entity.type == "mention" and entity.text and _mentions(entity, activity.recipient):
+            places += [one.span() for one in re.finditer(re.escape(entity.text), text)]
+    text = without_mention(text, places)
+    for entity in activity.entities or ():
+        if entity.type == "mention" and entity.text:
             name = (entity.mentioned and entity.mentioned.name) or plain_of(entity.text)
             text = text.replace(entity.text, f"@{name}")
     return plain_of(text) if activity.text_format == "xml" else text
-
-
-def _without(text: str, mention: str) -> str:
-    """Return a text without a mention, and without the blanks that it leaves at the ends."""
-    before, found, behind = text.partition(mention)
-    if not found:
-        return text
-    if not before.strip():
-        return behind.lstrip(" ,:\n\r\t\xa0")
-    return (
-        f"{before}{behind}".rstrip()
-        if not behind.strip()
-        else before.rstrip(" \xa0") + " " + behind.lstrip(" \xa0")
-    )
 
 
 def plain_of(markup: str) -> str:

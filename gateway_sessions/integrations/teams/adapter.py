@@ -6,14 +6,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
+from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
 from gateway_sessions.adapters.webhooks import ApiCall, DeliveryStatus, WebhookPort
 from gateway_sessions.adapters.webhooks.adapter import WebhookAdapter
 from gateway_sessions.core.queue.inbound import Attachment
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.teams.activities import TeamsReadingRules
+from gateway_sessions.integrations.teams.objects import TeamsActivity
 from gateway_sessions.integrations.teams.platform import TeamsPlatform
 from gateway_sessions.integrations.teams.settings import TeamsSettings
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 from gateway_sessions.ports import Clock
 
 MOST_FILE_BYTES: Final = 20 << 20
@@ -28,7 +29,7 @@ class TeamsAdapter(WebhookAdapter):
         settings: TeamsSettings,
         *,
         name: str = "",
-        groups: GroupTalk = GroupTalk.ADDRESSED,
+        groups: Groups[TeamsActivity] = GroupTalk.MENTION,
         path: str | None = None,
         port: WebhookPort | int | None = None,
         unreadable: str | Path | None = None,
@@ -37,7 +38,7 @@ class TeamsAdapter(WebhookAdapter):
     ) -> None:
         """*groups* says which messages are for the bot if Teams sends all; the rest is `WebhookAdapter`'s."""
         self._settings = settings
-        rules = TeamsPlatform(settings, TeamsReadingRules(name, groups))
+        rules = TeamsPlatform(settings, TeamsReadingRules(name, GroupRules(groups)))
         super().__init__(
             rules,
             name=name,

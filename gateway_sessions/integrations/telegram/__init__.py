@@ -12,9 +12,9 @@
 - ``webhook``: `TelegramWebhook`: one bot to which Telegram posts its updates, instead of being polled.
 """
 
+from gateway_sessions.adapters.group_talk import GroupTalk
 from gateway_sessions.integrations.telegram.adapter import TelegramAdapter
 from gateway_sessions.integrations.telegram.bot_api import BotApi, BotApiError, NotSentError, Upload
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 from gateway_sessions.integrations.telegram.webhook import TelegramWebhook
 
 __all__ = [

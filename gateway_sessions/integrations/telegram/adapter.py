@@ -19,6 +19,7 @@ import msgspec
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
+from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.adapters.set_aside import put_aside
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
@@ -52,7 +53,6 @@ from gateway_sessions.integrations.telegram.updates import (
     FILE,
     PRESS,
     BotIdentity,
-    GroupTalk,
     ReadingRules,
     Update,
     read_update,
@@ -82,7 +82,7 @@ class TelegramAdapter:
         api: BotApi,
         *,
         name: str = "",
-        groups: GroupTalk | Callable[[Update], bool] = GroupTalk.ADDRESSED,
+        groups: Groups[Update] = GroupTalk.MENTION,
         handle: HandleUpdate | None = None,
         updates: Sequence[str] = ALLOWED_UPDATES,
         unreadable: str | Path | None = None,
@@ -108,7 +108,7 @@ class TelegramAdapter:
         self.bot: BotIdentity | None = None
         """The bot, once Telegram has told who it is."""
         self._api = api
-        self._groups = groups
+        self._groups = GroupRules(groups)
         self._handle_first = handle
         self.updates: Sequence[str] = updates
         self._unreadable = unreadable

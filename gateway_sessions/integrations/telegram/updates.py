@@ -5,14 +5,14 @@ Nothing here waits or asks anybody. An update that cannot be read raises `Unread
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from gateway_sessions.adapters.group_talk import MENTIONS, Address, GroupRules, Hearing, without_mention
 from gateway_sessions.core.identity.source import Platform, SessionSource
 from gateway_sessions.core.queue.inbound import (
     Attachment,
@@ -21,6 +21,7 @@ from gateway_sessions.core.queue.inbound import (
     MessageKind,
     ReplyTo,
 )
+from gateway_sessions.core.text_length import place_of_utf16
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.telegram.objects import (
     ApiChat,
@@ -58,13 +59,6 @@ class UnreadableUpdateError(InvalidInputError):
     """An update does not have the form that Telegram describes."""
 
 
-class GroupTalk(StrEnum):
-    """The messages of groups that are for the bot."""
-
-    ADDRESSED = "addressed"  # those that mention it, answer it, or are commands
-    ALL = "all"
-
-
 @dataclass(frozen=True, slots=True)
 class BotIdentity:
     """The bot, as `getMe` tells it."""
@@ -79,8 +73,7 @@ class ReadingRules:
 
     bot: BotIdentity
     account: str = ""
-    groups: GroupTalk | Callable[[Update], bool] = GroupTalk.ADDRESSED
-    """Which messages of groups are for the bot; a function decides for each update."""
+    groups: GroupRules[Update] = MENTIONS
 
 
 def read_update(update: Update, rules: ReadingRules) -> InboundMessage | None:
@@ -90,9 +83,10 @@ def read_update(update: Update, rules: ReadingRules) -> InboundMessage | None:
         if read.callback_query is not None:
             return _pressed(read.callback_query, rules)
         message = read.message or read.edited_message
-        if message is None or not _is_for(update, message, rules):
+        if message is None:
             return None
-        return _inbound(read, message, rules)
+        hearing = rules.groups.hearing(_address_of(read, message, rules.bot), update)
+        return _inbound(read, message, rules) if hearing is Hearing.FOR_BOT else None
     except (
         msgspec.ValidationError,
         InvalidInputError,
@@ -112,7 +106,7 @@ def _inbound(update: ApiUpdate, message: ApiMessage, rules: ReadingRules) -> Inb
     is_edit = update.message is None
     return InboundMessage(
         source=_source_of(message, rules.account),
-        text=_without_mention(text, message, rules.bot),
+        text=without_mention(text, _mentions_in(message, rules.bot)),
         message_id=str(message.message_id),
         account=rules.account,
         kind=MessageKind.EDIT if is_edit else MessageKind.NEW,
@@ -177,37 +171,26 @@ def name_of(somebody: ApiUser | ApiChat | ApiContact) -> str:
 # For whom
 
 
-def _is_for(update: Update, message: ApiMessage, rules: ReadingRules) -> bool:
-    """Return whether a message is for this bot."""
-    if message.sender is not None and message.sender.id == rules.bot.id:
-        return False
-    command = _command_addressee(message)
-    if command is not None and command.lower() not in ("", rules.bot.username.lower()):
-        return False
-    if message.chat.type == "private":
-        return True
-    if not isinstance(rules.groups, GroupTalk):
-        return rules.groups(update)
-    return rules.groups is GroupTalk.ALL or command is not None or _addresses(message, rules.bot)
-
-
-def _command_addressee(message: ApiMessage) -> str | None:
-    """Return the name behind a command at the beginning of a message, "" without one; None: no command."""
-    for entity, text in _entities_of(message):
-        if entity.type == "bot_command" and entity.offset == 0:
-            return text.partition("@")[2]
-    return None
-
-
-def _addresses(message: ApiMessage, bot: BotIdentity) -> bool:
+def _address_of(update: ApiUpdate, message: ApiMessage, bot: BotIdentity) -> Address:
     answered = message.reply_to_message
-    if answered is not None and not message.opens_topic and _wrote(answered, bot):
-        return True
-    return any(_mentions(entity, text, bot) for entity, text in _entities_of(message))
+    return Address(
+        text=message.text or message.caption or "",
+        private=message.chat.type == "private",
+        own=message.sender is not None and message.sender.id == bot.id,
+        changes=update.message is None,
+        mentions=bool(_mentions_in(message, bot)),
+        answers=answered is not None and not message.opens_topic and _wrote(answered, bot),
+        names=(bot.username,),
+    )
 
 
 def _wrote(message: ApiMessage, bot: BotIdentity) -> bool:
     return message.author is not None and message.author.id == bot.id
+
+
+def _mentions_in(message: ApiMessage, bot: BotIdentity) -> list[tuple[int, int]]:
+    """Return the places of the bot's mentions in the text of a message."""
+    return [place for entity, text, place in _entities_of(message) if _mentions(entity, text, bot)]
 
 
 def _mentions(entity: ApiEntity, text: str, bot: BotIdentity) -> bool:
@@ -235,23 +218,12 @@ def _text_of(message: ApiMessage) -> str:
             return ""
 
 
-def _without_mention(text: str, message: ApiMessage, bot: BotIdentity) -> str:
-    """Return a text without a mention of the bot at its ends: that tells only for whom it is."""
-    for entity, name in _entities_of(message):
-        if _mentions(entity, name, bot):
-            if text.startswith(name):
-                return text[len(name) :].lstrip(" ,:\n")
-            if text.endswith(name):
-                return text[: -len(name)].rstrip()
-    return text
-
-
-def _entities_of(message: ApiMessage) -> Iterator[tuple[ApiEntity, str]]:
-    """Yield each entity and the text that it marks."""
-    units = (message.text or message.caption or "").encode("utf-16-le", "surrogatepass")
+def _entities_of(message: ApiMessage) -> Iterator[tuple[ApiEntity, str, tuple[int, int]]]:
+    """Yield each entity, the text that it marks, and where that text stands."""
+    text = message.text or message.caption or ""
     for entity in message.entities or message.caption_entities:
-        marked = units[2 * entity.offset : 2 * (entity.offset + entity.length)]
-        yield entity, marked.decode("utf-16-le", "replace")
+        place = place_of_utf16(text, entity.offset, entity.length)
+        yield entity, text[slice(*place)], place
 
 
 def _attachments_of(message: ApiMessage) -> Iterator[Attachment]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from gateway_sessions.adapters._http import Request, Response
+from gateway_sessions.adapters.group_talk import Groups, GroupTalk
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.adapters.webhooks.api_calls import ApiCall, PlatformAnswer
 from gateway_sessions.adapters.webhooks.endpoints import checked_path
@@ -39,7 +40,6 @@ from gateway_sessions.integrations.telegram.adapter import HandleUpdate, Telegra
 from gateway_sessions.integrations.telegram.bot_api import BotApi
 from gateway_sessions.integrations.telegram.updates import (
     ALLOWED_UPDATES,
-    GroupTalk,
     ReadingRules,
     Update,
     read_update,
@@ -101,7 +101,7 @@ class TelegramWebhook(TelegramAdapter):
         port: WebhookPort | int | None = None,
         connections: int = 1,
         name: str = "",
-        groups: GroupTalk | Callable[[Update], bool] = GroupTalk.ADDRESSED,
+        groups: Groups[Update] = GroupTalk.MENTION,
         handle: HandleUpdate | None = None,
         updates: Sequence[str] = ALLOWED_UPDATES,
         unreadable: str | Path | None = None,

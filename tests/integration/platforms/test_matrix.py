@@ -32,7 +32,7 @@ from gateway_sessions.errors import (
     RateLimitedError,
     StorageUnavailableError,
 )
-from gateway_sessions.integrations.matrix import RoomInvite, RoomTalk
+from gateway_sessions.integrations.matrix import RoomInvite
 from gateway_sessions.integrations.matrix_nio import MatrixAdapter, NioApi
 from gateway_sessions.testing.contract.adapter import Inbox
 from gateway_sessions.testing.fakes.faults import ALWAYS, CutConnection, RateLimit, RefusedCall, ServerFault
@@ -223,7 +223,7 @@ async def test_what_is_answered_may_be_older_than_the_process(fake: FakeMatrix):
         async with adapter.connect(inbox):
             await inbox.wait_for(60)
         fresh = Inbox()
-        async with door(fake, groups=RoomTalk.ALL) as another, another.connect(fresh):
+        async with door(fake, groups="all") as another, another.connect(fresh):
             await fake.wait_until(lambda: fake.syncs)
             fake.says("bob", "about that", room="team", reply_to=old)
             fake.edits(old, "an old message, edited")

@@ -34,7 +34,7 @@ from gateway_sessions.errors import (
     RateLimitedError,
     StorageUnavailableError,
 )
-from gateway_sessions.integrations.slack import ChannelTalk, ThreadSessions
+from gateway_sessions.integrations.slack import ThreadSessions
 from gateway_sessions.integrations.slack.adapter import SlackAdapter
 from gateway_sessions.integrations.slack_bolt import SlackBoltAdapter
 from gateway_sessions.testing import FakeClock
@@ -382,7 +382,7 @@ async def test_an_answer_to_a_button_is_looked_for_behind_its_message(
 
 async def test_a_channel_may_be_heard_whole_or_as_one_session(slack: FakeSlack):
     inbox = Inbox()
-    options = {"channels": ChannelTalk.ALL, "threads": ThreadSessions.NOWHERE}
+    options = {"groups": "all", "threads": ThreadSessions.NOWHERE}
     async with events_door(slack, **options) as adapter, adapter.connect(inbox):
         root = slack.people.says("ann", "no mention", channel="team")
         slack.people.says("bob", "in a thread", channel="team", thread=root)

@@ -20,6 +20,7 @@ from gateway_sessions.adapters import (
     OutboundMessage,
     ReplyTo,
 )
+from gateway_sessions.adapters.group_talk import GroupRules
 from gateway_sessions.core.queue.inbound import encode_message
 from gateway_sessions.errors import (
     AdapterUnavailableError,
@@ -61,11 +62,10 @@ from gateway_sessions.integrations.discord.sending import (
     rows_of_buttons,
     values_to_remember,
 )
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 
 BOT = DiscordUser("7", "helper", bot=True)
 RULES = DiscordRules(bot_id="7", bot_name="helper", own_roles=frozenset({"70"}))
-ALL = replace(RULES, groups=GroupTalk.ALL)
+ALL = replace(RULES, groups=GroupRules("all"))
 PRIVATE = DiscordPlace("100")
 CHANNEL = DiscordPlace("200", "300", "general")
 THREAD = DiscordPlace("201", "300", "general", "200")
@@ -138,7 +138,7 @@ def test_in_guilds_only_what_addresses_the_bot_is_for_it(more: dict[str, Any], h
 
 
 def test_a_program_may_say_otherwise():
-    only_ann = replace(RULES, groups=lambda one: one.author.username == "ann")
+    only_ann = replace(RULES, groups=GroupRules(lambda one: one.author.username == "ann"))
     assert read_message(message(), CHANNEL, only_ann) is not None
     assert read_message(message(author={"id": "9"}), CHANNEL, only_ann) is None
     loud = replace(ALL, bots=True)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk, without_mention
 from gateway_sessions.core.queue.inbound import (
     Attachment,
     AttachmentKind,
@@ -20,12 +21,11 @@ from gateway_sessions.core.queue.inbound import (
 from gateway_sessions.integrations.matrix.events import (
     MatrixIdentity,
     RoomRules,
-    RoomTalk,
     UnreadableEventError,
+    mentions_in,
     read_event,
     related_id,
     seen_message,
-    without_mention,
 )
 from gateway_sessions.integrations.matrix.objects import RoomEvent
 from gateway_sessions.integrations.matrix.rooms import (
@@ -76,9 +76,13 @@ def edit(body: str = "hello!", **new: Any) -> dict[str, Any]:
 
 
 def read(
-    raw: dict[str, Any], room: KnownRoom = PRIVATE, related: SeenMessage | None = None, **rules: Any
+    raw: dict[str, Any],
+    room: KnownRoom = PRIVATE,
+    related: SeenMessage | None = None,
+    groups: Any = "mention",
+    **rules: Any,
 ) -> InboundMessage | None:
-    return read_event(raw, room, RoomRules(BOT, **rules), related=related)
+    return read_event(raw, room, RoomRules(BOT, groups=GroupRules(groups), **rules), related=related)
 
 
 def heard(raw: dict[str, Any], room: KnownRoom = PRIVATE, **more: Any) -> InboundMessage:
@@ -100,10 +104,10 @@ def test_a_private_message_says_all_that_matrix_tells():
 
 
 def test_a_room_with_several_people_is_a_group_with_its_name():
-    source = heard(said(), GROUP, groups=RoomTalk.ALL).source
+    source = heard(said(), GROUP, groups=GroupTalk.ALL).source
     assert (source.chat_type, source.chat_name) == ("group", "Team")
     alias = KnownRoom("!a:e.org", alias="#team:e.org")
-    assert heard(said(), alias, groups=RoomTalk.ALL).source.chat_name == "#team:e.org"
+    assert heard(said(), alias, groups=GroupTalk.ALL).source.chat_name == "#team:e.org"
 
 
 def test_an_upgraded_room_has_the_name_of_its_conversation():
@@ -199,7 +203,7 @@ def test_in_groups_only_what_addresses_the_bot_is_heard(
 
 
 def test_a_group_may_be_heard_whole_or_as_a_function_says():
-    assert read(said(), GROUP, groups=RoomTalk.ALL) is not None
+    assert read(said(), GROUP, groups=GroupTalk.ALL) is not None
     rule = {"groups": lambda raw: "!" in raw["content"]["body"]}
     assert read(said("hello!"), GROUP, **rule) is not None
     assert read(said(), GROUP, **rule) is None
@@ -236,7 +240,7 @@ def test_a_function_that_fails_makes_the_event_unreadable(rule: str):
     ],
 )
 def test_a_mention_at_an_end_is_no_part_of_the_text(text: str, is_named: bool, left: str):
-    assert without_mention(text, BOT, is_named=is_named) == left
+    assert without_mention(text, mentions_in(text, BOT, is_named=is_named)) == left
 
 
 # What
@@ -441,7 +445,7 @@ def test_no_change_of_an_event_raises_anything_else():
         for _ in range(draw.randint(1, 3)):
             mutate(raw, draw)
         try:
-            rules = {"groups": draw.choice([*RoomTalk])}
+            rules = {"groups": draw.choice([*GroupTalk])}
             found = read(raw, draw.choice([GROUP, PRIVATE]), draw.choice([None, OWN, ANNS]), **rules)
         except UnreadableEventError:
             outcomes["unreadable"] += 1

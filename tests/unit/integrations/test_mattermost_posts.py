@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions.adapters import Attachment, AttachmentKind, InboundMessage, MessageKind
+from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk
 from gateway_sessions.core.markdown.dialects import MATTERMOST
 from gateway_sessions.core.markdown.rendering import render_markdown
 from gateway_sessions.integrations.mattermost.objects import MattermostChannel, MattermostUser
@@ -18,7 +19,6 @@ from gateway_sessions.integrations.mattermost.posts import (
     PostChange,
     PostPlace,
     PostRules,
-    PostTalk,
     UnreadablePostError,
     changes_since,
     joins,
@@ -44,9 +44,12 @@ def read(
     channel: MattermostChannel = DIRECT,
     change: PostChange = PostChange.CREATED,
     takes_part: bool = False,
+    groups: Any = "mention",
     **rules: Any,
 ) -> InboundMessage | None:
-    return read_post(raw, change, PostPlace(channel, "Ann", takes_part), PostRules(BOT, **rules))
+    return read_post(
+        raw, change, PostPlace(channel, "Ann", takes_part), PostRules(BOT, groups=GroupRules(groups), **rules)
+    )
 
 
 def heard(raw: dict[str, Any], *more: Any, **rules: Any) -> InboundMessage:
@@ -122,13 +125,13 @@ def test_in_channels_only_what_addresses_the_bot_is_heard(
 def test_bots_are_heard_only_where_they_mention_the_bot():
     by_bot = {"props": {"from_bot": "true"}}
     assert read(post(**by_bot), DIRECT) is None
-    assert read(post(**by_bot), TEAM, groups=PostTalk.ALL) is None
+    assert read(post(**by_bot), TEAM, groups=GroupTalk.ALL) is None
     assert heard(post("@helper look", **by_bot), TEAM).source.is_bot
     assert read(post(props={"from_webhook": "true"}), DIRECT) is None
 
 
 def test_a_channel_may_be_heard_whole_or_as_a_function_says():
-    assert read(post(), TEAM, groups=PostTalk.ALL) is not None
+    assert read(post(), TEAM, groups=GroupTalk.ALL) is not None
     assert read(post("hi!"), TEAM, groups=lambda raw: "!" in raw["message"]) is not None
     assert read(post(), TEAM, groups=lambda raw: "!" in raw["message"]) is None
     with pytest.raises(UnreadablePostError, match="a function of the program failed"):

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from gateway_sessions._process.installed_packages import installed_adapters
+from gateway_sessions.adapters.group_talk import GroupTalk
 from gateway_sessions.config.kinds import AdapterConfig
 from gateway_sessions.errors import ConfigError, InvalidInputError
 from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.first_configuration import first_configuration, variables_to_set
 from gateway_sessions.integrations.registry import known_platforms, make_adapters
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 from gateway_sessions.testing.fakes.telegram.server import TOKEN
 
 PIGEONS = """
@@ -135,7 +135,7 @@ class TestSettings:
             (None, lambda one: one.flag("key"), False),
             (5, lambda one: one.number("key"), 5),
             (None, lambda one: one.number("key", 3), 3),
-            ("all", lambda one: one.choice("key", GroupTalk, GroupTalk.ADDRESSED), GroupTalk.ALL),
+            ("all", lambda one: one.choice("key", GroupTalk, GroupTalk.MENTION), GroupTalk.ALL),
             (["a", "b"], lambda one: one.texts("key"), ("a", "b")),
             ("a", lambda one: one.texts("key"), ("a",)),
             (None, lambda one: one.texts("key"), ()),
@@ -156,11 +156,11 @@ class TestSettings:
             ("yes", lambda one: one.flag("key"), "must be true or false"),
             (True, lambda one: one.number("key"), "must be a whole number from 0 to"),
             (10, lambda one: one.number("key", most=9), "must be a whole number from 0 to 9"),
-            ("al", lambda one: one.choice("key", GroupTalk, GroupTalk.ADDRESSED), "did you mean 'all'"),
+            ("al", lambda one: one.choice("key", GroupTalk, GroupTalk.MENTION), "did you mean 'all'"),
             (
                 7,
-                lambda one: one.choice("key", GroupTalk, GroupTalk.ADDRESSED),
-                "must be one of addressed, all",
+                lambda one: one.choice("key", GroupTalk, GroupTalk.MENTION),
+                "must be one of mention, all",
             ),
             ([1], lambda one: one.texts("key"), "must be a list of texts"),
             (7, lambda one: one.texts("key"), "must be a list of texts"),

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from gateway_sessions.adapters import AttachmentKind, InboundMessage, MessageKind
+from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk
 from gateway_sessions.adapters.webhooks import (
     ApiCall,
     CallLimited,
@@ -25,7 +26,7 @@ from gateway_sessions.adapters.webhooks import (
 )
 from gateway_sessions.adapters.webhooks.signatures import hmac_hex
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.integrations.slack import ChannelTalk, ThreadSessions
+from gateway_sessions.integrations.slack import ThreadSessions
 from gateway_sessions.integrations.slack.platform import SlackPlatform
 from gateway_sessions.integrations.slack.reading import (
     SlackIdentity,
@@ -53,8 +54,8 @@ def event(**changes: Any) -> dict[str, Any]:
     return {"type": "event_callback", "team_id": "T1", "event_id": "Ev1", "event": content}
 
 
-def read(payload: dict[str, Any], **rules: Any) -> InboundMessage | None:
-    return read_payload(payload, SlackRules(**rules), BOT)
+def read(payload: dict[str, Any], groups: Any = "mention", **rules: Any) -> InboundMessage | None:
+    return read_payload(payload, SlackRules(groups=GroupRules(groups), **rules), BOT)
 
 
 def heard(payload: dict[str, Any], **rules: Any) -> InboundMessage:
@@ -93,9 +94,9 @@ def test_only_what_is_for_the_bot_is_heard(changes: dict[str, Any], is_heard: bo
 def test_what_is_said_in_a_thread_is_decided_by_the_thread():
     message = heard(event(channel="C1", thread_ts="1.1", parent_user_id="U2"))
     assert message.metadata == {"undecided": "1.1"}
-    assert read(event(channel="C1"), channels=ChannelTalk.ALL) is not None
-    assert heard(event(channel="C1", thread_ts="1.1"), channels=lambda _: True).metadata == {}
-    assert read(event(channel="C1", text="<@U0BOT>"), channels=lambda _: False) is None
+    assert read(event(channel="C1"), groups=GroupTalk.ALL) is not None
+    assert heard(event(channel="C1", thread_ts="1.1"), groups=lambda _: True).metadata == {}
+    assert read(event(channel="C1", text="<@U0BOT>"), groups=lambda _: False) is None
 
 
 # Where
@@ -117,7 +118,7 @@ def test_what_is_said_in_a_thread_is_decided_by_the_thread():
 def test_a_thread_is_a_session_where_the_app_wants_it(
     threads: ThreadSessions, channel: str, thread: str | None, lane: str | None, answered_in: str | None
 ):
-    message = heard(event(channel=channel, thread_ts=thread), threads=threads, channels=ChannelTalk.ALL)
+    message = heard(event(channel=channel, thread_ts=thread), threads=threads, groups=GroupTalk.ALL)
     assert (message.source.thread_id, message.metadata.get("thread_ts")) == (lane, answered_in)
     assert (message.source.chat_type, message.source.guild_id) == (
         "dm" if channel == "D1" else "channel",
@@ -222,7 +223,6 @@ def test_what_slack_adds_by_itself_is_no_edit():
     assert read(changed({"attachments": [{}]}, SAID)) is None
     assert read(changed({"edited": EDITED, "attachments": [{}]}, {**SAID, "edited": EDITED})) is None
     assert read(changed({"user": "U0BOT", "edited": EDITED}, SAID)) is None
-    assert read(event(channel="C1", subtype="message_changed", message={**SAID, "edited": EDITED})) is None
 
 
 def test_a_deletion_names_its_message_and_who_wrote_it():
@@ -235,7 +235,12 @@ def test_a_deletion_names_its_message_and_who_wrote_it():
     assert read(event(subtype="message_deleted", deleted_ts="1.1")) is None
     assert read(event(subtype="message_deleted")) is None
     elsewhere = {**gone["event"], "channel": "C1"}
-    assert read({**gone, "event": elsewhere}) is None
+    assert heard({**gone, "event": elsewhere}).kind is MessageKind.DELETE
+
+
+def test_a_change_is_for_whoever_took_the_message():
+    talk = event(channel="C1", subtype="message_changed", message={**SAID, "edited": EDITED})
+    assert heard(talk).kind is MessageKind.EDIT
 
 
 # Buttons and commands

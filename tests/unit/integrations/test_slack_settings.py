@@ -49,7 +49,7 @@ async def test_an_app_is_made_of_its_settings(mode: str, tmp_path: Path):
             own = {"signing_secret": slack.signing_secret}
         own |= {"threads": "nowhere", "unreadable": "odd", "command": "/helper", "unfurl": True}
         own |= {"catch_up_hours": 0}
-        own |= {"token": slack.token, "api_url": slack.api_url, "channels": "all"}
+        own |= {"token": slack.token, "api_url": slack.api_url, "groups": "all"}
         adapter = await asyncio.to_thread(made, tmp_path, **own)
         assert isinstance(adapter, SlackBoltAdapter if mode == "app_token" else SlackAdapter)
         assert adapter.capabilities.receives is ReceiveClass.ACKNOWLEDGED
@@ -72,7 +72,7 @@ async def test_an_app_is_made_of_its_settings(mode: str, tmp_path: Path):
             {"token": "xoxb-1", "app_token": "x", "signing_secret": "y"},
             "and not both of them",
         ),
-        ({"token": "xoxb-1", "app_token": "x", "channels": "some"}, "must be one of addressed, all"),
+        ({"token": "xoxb-1", "app_token": "x", "groups": "some"}, "must be one of mention, all"),
         ({"token": "xoxb-1", "app_token": "xapp-1", "port": 3000}, "is not a key of slack"),
         ({"token": "xoxb-1", "app_token": "x", "thread": "nowhere"}, "is not a key of slack"),
         ({"token": "xoxb-1", "signing_secret": "s", "unfurl": "yes"}, "must be true or false"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk
 from gateway_sessions.core.queue.inbound import (
     Attachment,
     AttachmentKind,
@@ -19,7 +20,6 @@ from gateway_sessions.core.queue.inbound import (
 )
 from gateway_sessions.integrations.telegram.updates import (
     BotIdentity,
-    GroupTalk,
     ReadingRules,
     UnreadableUpdateError,
     read_update,
@@ -38,8 +38,12 @@ def message(text: str | None = None, **more: Any) -> dict[str, Any]:
     return {"message_id": 5, "from": ANN, "chat": PRIVATE, "date": 1_700_000_000, **said, **more}
 
 
-def read(content: dict[str, Any], *, kind: str = "message", **rules: Any) -> InboundMessage | None:
-    return read_update({"update_id": 99, kind: content}, ReadingRules(BOT, **rules))
+def read(
+    content: dict[str, Any], *, kind: str = "message", groups: Any = "mention", **rules: Any
+) -> InboundMessage | None:
+    return read_update(
+        {"update_id": 99, kind: content}, ReadingRules(BOT, groups=GroupRules(groups), **rules)
+    )
 
 
 def heard(content: dict[str, Any], **more: Any) -> InboundMessage:
@@ -282,7 +286,7 @@ def test_no_change_of_an_update_raises_anything_else():
             mutate(content, draw)
         update = {"update_id": 1, draw.choice(["message", "edited_message"]): content}
         try:
-            found = read_update(update, ReadingRules(BOT, groups=GroupTalk.ALL))
+            found = read_update(update, ReadingRules(BOT, groups=GroupRules("all")))
         except UnreadableUpdateError:
             outcomes["unreadable"] += 1
         else:

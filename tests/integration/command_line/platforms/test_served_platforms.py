@@ -74,7 +74,7 @@ async def test_two_accounts_of_a_platform_are_told_apart(tmp_path: Path):
             "{platform: telegram, token: '1:a', group: all}",
             "is not a key of telegram (did you mean 'groups'?)",
         ),
-        ("{platform: telegram, token: '1:a', groups: some}", "must be one of addressed, all"),
+        ("{platform: telegram, token: '1:a', groups: some}", "must be one of mention, all"),
         ("{platform: telegram, token: [1]}", "must be text"),
         ("{platform: telegramm, token: '1:a'}", "no adapter for 'telegramm' is installed"),
         ("{token: '1:a'}", "needs a platform, such as `platform: telegram`"),

@@ -40,7 +40,7 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.integrations.discord import DiscordMessage
 from gateway_sessions.integrations.discord.objects import read_as
-from gateway_sessions.integrations.discord_py import DiscordAdapter, GroupTalk
+from gateway_sessions.integrations.discord_py import DiscordAdapter
 from gateway_sessions.integrations.discord_py.conversion import message_of
 from gateway_sessions.testing.contract.adapter import Inbox
 from gateway_sessions.testing.fakes.discord import FakeDiscord, discord_py_on
@@ -157,7 +157,7 @@ async def test_a_long_answer_in_markdown_comes_in_parts_that_fit(fake: FakeDisco
 async def test_what_a_lost_session_missed_is_fetched_in_its_order(fake: FakeDiscord):
     inbox = Inbox()
     fake.guilds.channel("quiet")
-    async with adapter_of(fake, groups=GroupTalk.ALL).connect(inbox):
+    async with adapter_of(fake, groups="all").connect(inbox):
         fake.says("ann", "one")
         fake.says("bob", "uno", channel="general")
         await inbox.wait_for(2)
@@ -263,7 +263,7 @@ async def test_more_than_waits_in_memory_is_fetched(fake: FakeDiscord, monkeypat
 async def test_a_channel_that_is_closed_to_the_bot_is_forgotten(fake: FakeDiscord):
     inbox, memory = Inbox(), ProcessMemory()
     place = fake.guilds.channel("general")
-    first = adapter_of(fake, groups=GroupTalk.ALL)
+    first = adapter_of(fake, groups="all")
     first.remember_in(memory)
     async with first.connect(inbox):
         fake.says("ann", "hello", channel="general")
@@ -449,7 +449,7 @@ async def test_the_role_of_the_bot_addresses_it_as_well(fake: FakeDiscord):
 async def test_a_bot_that_cannot_read_says_so(fake: FakeDiscord, caplog: pytest.LogCaptureFixture):
     fake.gateway.allowed_intents = 0
     client = client_of(intents=discord.Intents.default())
-    async with adapter_of(fake, client=client, groups=GroupTalk.ALL).connect(Inbox()):
+    async with adapter_of(fake, client=client, groups="all").connect(Inbox()):
         await fake.wait_until(lambda: "intents.message_content = True" in caplog.text, seconds=PATIENCE)
 
 

@@ -16,6 +16,7 @@ from gateway_sessions.adapters import (
     OutboundMessage,
     ReplyTarget,
 )
+from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk
 from gateway_sessions.adapters.webhooks import (
     CallLimited,
     CallRefused,
@@ -35,7 +36,6 @@ from gateway_sessions.errors import DeliveryRefusedError, InvalidInputError
 from gateway_sessions.integrations.line.events import LineReadingRules, read_batch
 from gateway_sessions.integrations.line.platform import TOKEN_LIFE, LinePlatform, LineSettings
 from gateway_sessions.integrations.line.sending import LONGEST_TEXT, messages_of, outcome_of, retry_key
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 from tests.unit.adapters.webhooks.fuzz import assert_forgeries_fail, assert_survives
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -61,9 +61,12 @@ def text(words: str = "hello", **members: Any) -> dict[str, Any]:
     return {"id": "444", "type": "text", "text": words, "quoteToken": "q", **members}
 
 
-def read(*events: dict[str, Any], **rules: Any) -> list[Any]:
+def read(*events: dict[str, Any], groups: Any = "mention", **rules: Any) -> list[Any]:
     return list(
-        read_batch(json.dumps({"destination": "U", "events": events}).encode(), LineReadingRules(**rules))
+        read_batch(
+            json.dumps({"destination": "U", "events": events}).encode(),
+            LineReadingRules(groups=GroupRules(groups), **rules),
+        )
     )
 
 
@@ -118,7 +121,7 @@ def test_in_a_group_only_what_addresses_the_account_is_for_it():
     addressed = message_of(
         {**talk, "message": text("😀😀 @Helper hi", mention={"mentionees": [{**me, "index": 5}]})}
     )
-    assert addressed.text == "😀😀  hi"
+    assert addressed.text == "😀😀 @Helper hi"
     assert (
         message_of(
             {**talk, "message": text("@Helper, hi", mention={"mentionees": [{**me, "index": 0}]})}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions.adapters import AttachmentKind, InboundMessage, MessageKind, ReplyTarget
+from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk
 from gateway_sessions.adapters.webhooks import PassedOver, PlatformAnswer, Request, Verdict
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.teams.activities import (
@@ -27,7 +28,6 @@ from gateway_sessions.integrations.teams.settings import (
     TeamsSettings,
     origin_of,
 )
-from gateway_sessions.integrations.telegram.updates import GroupTalk
 from gateway_sessions.testing.fakes.token_issuer import FakeIssuer
 from tests.unit.adapters.webhooks.fuzz import NOW, assert_survives
 
@@ -68,8 +68,8 @@ def in_channel(**changes: Any) -> dict[str, Any]:
     return activity(**{"conversation": place, "channelData": data, "entities": [MENTION], **changes})
 
 
-def read(update: dict[str, Any], **rules: Any) -> InboundMessage | None:
-    return read_activity(json.dumps(update).encode(), TeamsReadingRules(**rules))
+def read(update: dict[str, Any], groups: Any = "mention", **rules: Any) -> InboundMessage | None:
+    return read_activity(json.dumps(update).encode(), TeamsReadingRules(groups=GroupRules(groups), **rules))
 
 
 def message_of(update: dict[str, Any], **rules: Any) -> InboundMessage:
@@ -149,7 +149,7 @@ def test_what_the_bot_says_itself_is_not_for_it():
         ("<at>Helper</at>\xa0hello", "hello"),
         ("<at>Helper</at>, hello", "hello"),
         ("hello <at>Helper</at>", "hello"),
-        ("hello <at>Helper</at> you", "hello you"),
+        ("hello <at>Helper</at> you", "hello @Helper you"),
         ("ask <at>Jane</at> <at>Helper</at>", "ask @Jane Doe"),
         ("<at>Nobody</at> hello", "<at>Nobody</at> hello"),
         ("a <b>&amp;</b> b", "a <b>&amp;</b> b"),
