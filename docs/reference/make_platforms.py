@@ -28,6 +28,7 @@ RULES: Final[Mapping[str, str]] = {
     "growing_replies": "a reply is shown while it is made",
     "commands": "the platform's own commands reach the gateway's",
     "groups": "in groups, what is for the bot is told from all other talk",
+    "observed_talk": "what people say to each other is kept for the next turn, if that is wanted",
     "example": "there is a whole bot to copy",
     "configuration": "`gsess serve` runs it from a configuration",
 }

@@ -30,10 +30,6 @@ class GroupTalk(StrEnum):
     ALL = "all"
 
 
-Groups: TypeAlias = GroupTalk | str | Callable[[Raw], bool]
-"""Which messages of groups are for the bot: `"mention"`, `"all"`, or a function that decides for each."""
-
-
 class Hearing(StrEnum):
     """For whom a message is."""
 
@@ -71,18 +67,31 @@ class Address:
 class GroupRules(Generic[Raw]):
     """Which messages of groups are for the bot."""
 
-    groups: Groups[Raw] = GroupTalk.MENTION
+    groups: GroupTalk | str | Callable[[Raw], bool] = GroupTalk.MENTION
     """`"mention"`, `"all"`, or a function that decides for each message."""
+    observe: bool = False
+    """Whether the agent is told at its next turn what people say to each other."""
 
     def __post_init__(self) -> None:
         if isinstance(self.groups, str) and self.groups not in set(GroupTalk):
             problem = f"groups = {str(self.groups)!r}: must be 'mention', 'all', or a function of the message"
             raise InvalidInputError(problem)
 
+    @classmethod
+    def of(cls, groups: Groups[Raw]) -> GroupRules[Raw]:
+        """Return the rules that an adapter was given, in whichever form."""
+        return groups if isinstance(groups, GroupRules) else cls(groups)
+
     @property
     def hear_all(self) -> bool:
         """Whether messages are heard that do not name the bot: the platform has to show them."""
-        return self.groups != GroupTalk.MENTION
+        return self.groups != GroupTalk.MENTION or self.observe
+
+    def keeps(self, hearing: Hearing) -> bool:
+        """Return whether a message is handed over; what is `Hearing.OVERHEARD` is handed over as observed."""
+        if hearing is Hearing.OVERHEARD:
+            return self.observe
+        return hearing is not Hearing.IGNORED
 
     def hearing(self, address: Address, raw: Raw) -> Hearing:
         """Return for whom a message is; *raw* is what a function of the program decides by."""
@@ -98,6 +107,9 @@ class GroupRules(Generic[Raw]):
             return Hearing.FOR_BOT
         return hearing_in_thread(takes_part=address.takes_part)
 
+
+Groups: TypeAlias = GroupRules[Raw] | GroupTalk | str | Callable[[Raw], bool]
+"""Which messages of groups are for the bot, as an adapter is told."""
 
 MENTIONS: Final[GroupRules[Any]] = GroupRules()
 """The rules if nobody says otherwise."""

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
+from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.config.kinds import AdapterConfig
 from gateway_sessions.errors import ConfigError, ConfigProblem
@@ -84,6 +85,11 @@ class AdapterSettings:
             return choices(found)
         self.refuse(key, f"must be one of {', '.join(choices)}", _closest(str(found), [*map(str, choices)]))
         return default
+
+    def group_rules(self) -> GroupRules[Any]:
+        """Return which messages of groups are for the bot, and whether the others are observed."""
+        groups = self.choice("groups", GroupTalk, GroupTalk.MENTION)
+        return GroupRules(groups, observe=self.flag("observe"))
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of texts; one text alone is a list as well."""

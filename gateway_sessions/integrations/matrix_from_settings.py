@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gateway_sessions.adapters.group_talk import GroupTalk
 from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.matrix_nio import DeviceStore, MatrixAdapter, logged_in_client
 
@@ -13,7 +12,7 @@ def matrix_from_settings(settings: AdapterSettings) -> MatrixAdapter:
     user = settings.required_text("user")
     token = settings.required_text("access_token")
     device = settings.text("device")
-    groups = settings.choice("groups", GroupTalk, GroupTalk.MENTION)
+    groups = settings.group_rules()
     join_invites = settings.flag("join_invites")
     unreadable = settings.folder("unreadable")
     keys, passphrase = settings.folder("encryption_store"), settings.text("encryption_key")
@@ -30,5 +29,9 @@ def matrix_from_settings(settings: AdapterSettings) -> MatrixAdapter:
     client = logged_in_client(homeserver, user, token, device=device, store=store)
     settings.on_close(client.close)
     return MatrixAdapter(
-        client, name=settings.name, groups=groups, join_invites=join_invites, unreadable=unreadable
+        client,
+        name=settings.name,
+        groups=groups,
+        join_invites=join_invites,
+        unreadable=unreadable,
     )

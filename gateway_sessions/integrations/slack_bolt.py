@@ -120,7 +120,7 @@ class SlackBoltAdapter:
         self._unreadable = unreadable
         self._clock = clock or SystemClock()
         self.name: str = name
-        rules = SlackRules(account=name, groups=GroupRules(groups), threads=threads, command=command)
+        rules = SlackRules(account=name, groups=GroupRules.of(groups), threads=threads, command=command)
         calls = SlackCalls(app.client.base_url, unfurl=unfurl)
         receives = ReceiveClass.BACKFILLED if catch_up else ReceiveClass.ACKNOWLEDGED
         self._slack = _VerifiedByBolt(app.client.token or "", rules=rules, calls=calls, receives=receives)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from gateway_sessions.adapters.group_talk import GroupTalk
+from gateway_sessions.adapters.group_talk import GroupRules
 from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.slack.reading import ThreadSessions
@@ -26,7 +26,7 @@ class SlackOptions(NamedTuple):
     token: str
     api_url: str
     name: str
-    groups: GroupTalk
+    groups: GroupRules[Any]
     threads: ThreadSessions
     command: str
     unfurl: bool
@@ -40,7 +40,7 @@ def slack_from_settings(settings: AdapterSettings) -> Adapter:
         token=settings.required_text("token"),
         api_url=settings.text("api_url") or API_URL,
         name=settings.name,
-        groups=settings.choice("groups", GroupTalk, GroupTalk.MENTION),
+        groups=settings.group_rules(),
         threads=settings.choice("threads", ThreadSessions, ThreadSessions.CHANNELS),
         command=settings.text("command") or "",
         unfurl=settings.flag("unfurl"),

@@ -127,6 +127,8 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     reply_to: ReplyTo | None = None
     internal: bool = False
     """Whether the program, and no person, says this: the message keeps no session alive."""
+    observed: bool = False
+    """Whether the message is said to others in a room: it is kept for the next turn, and begins none."""
     metadata: Mapping[str, Any] = NO_EXTRA
     """Facts of the adapter that the turn gives back to the adapter unchanged."""
     speaker: str | None = None
@@ -292,6 +294,7 @@ def make_user_row(
         content,
         sent_at=first.sent_at,
         platform_message_id=ids[0] if ids else None,
+        observed=first.observed,
         api_content=_content_for_model(messages, content, shared=shared),
         platform_messages=messages_to_keep(list(map(_platform_message, messages)))
         if len(messages) > 1 or first.revision
@@ -382,6 +385,7 @@ class Disposition(StrEnum):
     STEERS = "steers"  # it was given to the running turn
     INTERRUPTS = "interrupts"  # the running turn ends for it
     ROLLS_BACK = "rolls_back"  # the running turn is taken back for it
+    OBSERVED = "observed"  # it was kept for the next turn, and begins none
     APPLIED = "applied"  # an edit or a deletion was carried out
     COMMAND = "command"  # it was a command
 
@@ -403,7 +407,10 @@ class RejectReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The receipt of a message that is stored durably and will be answered, or kept as a dead letter."""
+    """The receipt of a message that is stored durably and will be answered, or kept as a dead letter.
+
+    A message that was only observed is stored in the transcript, and not answered.
+    """
 
     seq: int
     """The place of the message among all that its lane ever accepted, without gaps."""

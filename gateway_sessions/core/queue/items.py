@@ -21,6 +21,7 @@ class Outcome(StrEnum):
     DEAD = "dead"  # its turn failed for good; it is kept, and can be tried again
     APPLIED = "applied"  # an edit or a deletion, carried out
     COMMAND = "command"  # a command, carried out
+    OBSERVED = "observed"  # it was said to others in the room, and kept for the next turn
 
 
 class ItemKind(StrEnum):

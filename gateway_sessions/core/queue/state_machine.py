@@ -50,6 +50,7 @@ class ItemState(StrEnum):
     DROPPED = "dropped"  # it made room for another one
     APPLIED = "applied"  # the change of a message was carried out
     COMMAND = "command"  # a command was carried out
+    OBSERVED = "observed"  # it was said to others in the room, and is kept for the next turn
     FORGOTTEN = "forgotten"  # nothing is left of it
 
 
@@ -74,6 +75,7 @@ class ItemEvent(StrEnum):
     NOTED = "noted"  # a command or a change is about to be carried out
     APPLIED = "applied"  # a change was carried out
     COMMANDED = "commanded"  # a command was carried out
+    OBSERVED = "observed"  # it was said to others in the room
     ABANDONED = "abandoned"  # a command or a change was not carried out, or its end is unknown
     FORGOTTEN = "forgotten"  # it was settled longer ago than settled items are kept
     ERASED = "erased"  # its sender was erased
@@ -144,7 +146,7 @@ RUNS: Final = frozenset({_S.RUNNING, _S.RUNNING_MERGED, _S.STEERED})
 GIVEN_UP: Final = frozenset({_S.DEAD, _S.DEAD_MERGED})
 """The states of dead letters."""
 SETTLED: Final = frozenset(
-    {_S.TURNED, _S.INTERRUPTED, _S.ROLLED_BACK, _S.CANCELLED, _S.DROPPED, _S.APPLIED, _S.COMMAND}
+    {_S.TURNED, _S.INTERRUPTED, _S.ROLLED_BACK, _S.CANCELLED, _S.DROPPED, _S.APPLIED, _S.COMMAND, _S.OBSERVED}
 )
 """The states of settled items: the row remains for a while, so that a repeated delivery is recognised."""
 NO_ROW: Final = frozenset({_S.NEW, _S.FORGOTTEN})
@@ -156,6 +158,7 @@ ITEM_MOVES: Final = MappingProxyType(
         (_S.NEW, _E.BEGUN): _S.RUNNING,
         (_S.NEW, _E.NOTED): _S.NOTED,
         (_S.NEW, _E.APPLIED): _S.APPLIED,
+        (_S.NEW, _E.OBSERVED): _S.OBSERVED,
         (_S.WAITING, _E.BEGUN): _S.RUNNING,
         (_S.WAITING, _E.STEERED): _S.STEERED,
         (_S.WAITING, _E.GIVEN_UP): _S.DEAD,
@@ -212,6 +215,7 @@ ITEM_CAUSES: Final = MappingProxyType(
         _E.NOTED: (Cause.PERSON,),
         _E.APPLIED: (Cause.PERSON, Cause.RECOVERY),
         _E.COMMANDED: (Cause.GATEWAY,),
+        _E.OBSERVED: (Cause.PERSON,),
         _E.ABANDONED: (Cause.GATEWAY, Cause.RECOVERY),
         _E.FORGOTTEN: (Cause.CLEANUP,),
         _E.ERASED: (Cause.OPERATOR,),

@@ -73,7 +73,8 @@ def read_message(
         if not _is_read(message, rules) or (edited and message.edited_timestamp is None):
             return None  # an edit without a time only adds the preview of a link
         address = _address_of(message, place, rules, edited=edited)
-        if rules.groups.hearing(address, message) is not Hearing.FOR_BOT:
+        hearing = rules.groups.hearing(address, message)
+        if not rules.groups.keeps(hearing):
             return None
         text, attachments = _text_of(message), tuple(_attachments_of(message))
         if not text and not attachments:
@@ -88,6 +89,7 @@ def read_message(
             sent_at=datetime.fromtimestamp(milliseconds_of(message.id) / 1000, UTC),
             attachments=attachments,
             reply_to=_reply_of(message, rules),
+            observed=hearing is Hearing.OVERHEARD,
         )
     except (InvalidInputError, ValueError, OverflowError, OSError) as error:
         problem = f"a message of Discord cannot be read ({type(error).__name__}: {error})"

@@ -87,7 +87,11 @@ class DiscordAdapter:
         self._client = client
         self._token = token
         self._options = ListeningOptions(
-            groups=GroupRules(groups), bots=bots, handle=handle, catch_up=catch_up, unreadable=unreadable
+            groups=GroupRules.of(groups),
+            bots=bots,
+            handle=handle,
+            catch_up=catch_up,
+            unreadable=unreadable,
         )
         if tree is None and isinstance(client, bot_commands.Bot | bot_commands.AutoShardedBot):
             tree = client.tree

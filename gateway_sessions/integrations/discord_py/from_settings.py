@@ -7,7 +7,6 @@ from typing import Final
 
 import discord
 
-from gateway_sessions.adapters.group_talk import GroupTalk
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.discord_py.adapter import DiscordAdapter
@@ -20,7 +19,7 @@ MOST_HOURS: Final = 24 * 365
 def discord_from_settings(settings: AdapterSettings) -> DiscordAdapter:
     """Make the adapter of one bot from `token`, and maybe `groups`, `message_content` and more."""
     token = settings.required_text("token")
-    groups = settings.choice("groups", GroupTalk, GroupTalk.MENTION)
+    groups = settings.group_rules()
     reads_all = settings.flag("message_content", default=True)
     bots = settings.flag("bots")
     catch_up = settings.number("catch_up_hours", CATCH_UP_HOURS, most=MOST_HOURS)
@@ -28,9 +27,10 @@ def discord_from_settings(settings: AdapterSettings) -> DiscordAdapter:
     api_url, gateway_url = settings.text("api_url"), settings.text("gateway_url")
     if (api_url is None) is not (gateway_url is None):
         settings.refuse("gateway_url", "must be set together with api_url: discord.py asks no server for it")
-    if groups is GroupTalk.ALL and not reads_all:
+    if groups.hear_all and not reads_all:
         settings.refuse(
-            "message_content", "must be true with groups: all, else Discord hides what people say"
+            "message_content",
+            "must be true with groups: all and with observe: true, else Discord hides what people say",
         )
     settings.check()
     if api_url is not None and gateway_url is not None:

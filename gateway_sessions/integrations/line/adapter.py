@@ -38,7 +38,7 @@ class LineAdapter(WebhookAdapter):
         """*groups* says which messages of groups are for the account; the rest is `WebhookAdapter`'s."""
         self._settings = settings
         super().__init__(
-            LinePlatform(settings, LineReadingRules(name, GroupRules(groups))),
+            LinePlatform(settings, LineReadingRules(name, GroupRules.of(groups))),
             name=name,
             path=path,
             port=port,

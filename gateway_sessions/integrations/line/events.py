@@ -83,14 +83,14 @@ def _read_event(raw: msgspec.Raw, rules: LineReadingRules) -> WebhookEvent:
             return PassedOver(f"{head.type}, {head.mode}")
         event = msgspec.json.decode(raw, type=LineEvent)
         hearing = rules.groups.hearing(_address_of(event, rules), event)
-        message = _inbound(event, rules) if hearing is Hearing.FOR_BOT else None
+        message = _inbound(event, rules, hearing) if rules.groups.keeps(hearing) else None
     except _UNREADABLE as error:
         problem = f"an event of LINE cannot be read ({type(error).__name__}: {error})"
         return UnreadableEvent(bytes(raw).decode("utf-8", "replace"), problem)
     return message or PassedOver(f"{head.type} for nobody")
 
 
-def _inbound(event: LineEvent, rules: LineReadingRules) -> InboundMessage | None:
+def _inbound(event: LineEvent, rules: LineReadingRules, hearing: Hearing) -> InboundMessage | None:
     source = _source_of(event.source, rules.account)
     sent_at = datetime.fromtimestamp(event.timestamp / 1000, UTC)
     metadata = {REPLY_TOKEN: event.reply_token} if event.reply_token else {}
@@ -121,6 +121,7 @@ def _inbound(event: LineEvent, rules: LineReadingRules) -> InboundMessage | None
         attachments=attachments,
         group_id=message.image_set.id if message.image_set else None,
         reply_to=_reply_of(message, rules),
+        observed=hearing is Hearing.OVERHEARD,
         metadata=metadata,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gateway_sessions.adapters.group_talk import GroupTalk
 from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.line.adapter import LineAdapter
 from gateway_sessions.integrations.line.platform import API_URL, DATA_URL, LineSettings
@@ -15,7 +14,7 @@ def line_from_settings(settings: AdapterSettings) -> LineAdapter:
     use_reply_tokens = settings.flag("use_reply_tokens", default=True)
     api_url = settings.text("api_url", API_URL) or ""
     data_url = settings.text("data_url", DATA_URL) or ""
-    groups = settings.choice("groups", GroupTalk, GroupTalk.MENTION)
+    groups = settings.group_rules()
     path = settings.text("path")
     unreadable = settings.folder("unreadable")
     settings.check()

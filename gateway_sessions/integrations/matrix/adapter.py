@@ -123,7 +123,7 @@ class HomeserverAdapter:
         self.bot: MatrixIdentity | None = None
         """The account, once the homeserver has told who it is."""
         self._api = api
-        self._groups = GroupRules(groups)
+        self._groups = GroupRules.of(groups)
         self._taken = taken
         self._join_invites = join_invites
         self._unreadable = unreadable

@@ -110,7 +110,7 @@ def read_event(
             case "m.room.redaction":
                 return _taken_back(event, place, related)
             case kind if kind in _POLLS:
-                return _if_addressed(raw, event, place, related, _poll_text(event.content), ())
+                return _if_kept(raw, event, place, related, _poll_text(event.content), ())
             case _:
                 return None
     except (msgspec.ValidationError, InvalidInputError, ValueError, OverflowError, OSError) as error:
@@ -150,10 +150,10 @@ def _said(
     if content.msgtype in _NOT_FOR_BOTS:
         return None
     text, attachments = _what_is_said(event, event.content, place)
-    return _if_addressed(raw, event, place, related, text, attachments)
+    return _if_kept(raw, event, place, related, text, attachments)
 
 
-def _if_addressed(
+def _if_kept(
     raw: RawEvent,
     event: RoomEvent,
     place: _EventPlace,
@@ -164,7 +164,8 @@ def _if_addressed(
     if not (text or attachments):
         return None
     address = _address_of(event.content, text, place, related)
-    if place.rules.groups.hearing(address, raw) is not Hearing.FOR_BOT:
+    hearing = place.rules.groups.hearing(address, raw)
+    if not place.rules.groups.keeps(hearing):
         return None
     relation = _relation(event.content)
     return InboundMessage(
@@ -175,6 +176,7 @@ def _if_addressed(
         sent_at=_time_of(event),
         attachments=attachments,
         reply_to=_reply_of(relation, place, related),
+        observed=hearing is Hearing.OVERHEARD,
     )
 
 

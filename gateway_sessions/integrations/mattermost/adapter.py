@@ -100,7 +100,7 @@ class MattermostAdapter:
         self.bot: MattermostIdentity | None = None
         """The bot, once the server has told who it is."""
         self._api = MattermostApi(url, token)
-        self._groups = GroupRules(groups)
+        self._groups = GroupRules.of(groups)
         self._threads = threads
         self._look_seconds = look_seconds
         self._unreadable = unreadable

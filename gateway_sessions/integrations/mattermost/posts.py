@@ -121,9 +121,11 @@ def read_post(raw: RawPost, change: PostChange, place: PostPlace, rules: PostRul
         text, attachments = _text_of(post, place, rules.bot), tuple(map(_attachment, _files_of(post)))
         if not (text or attachments):
             return None
-        if rules.groups.hearing(_address_of(post, change, place, rules), raw) is not Hearing.FOR_BOT:
+        hearing = rules.groups.hearing(_address_of(post, change, place, rules), raw)
+        if not rules.groups.keeps(hearing):
             return None
-        return _message(post, change, place, rules, text=text, attachments=attachments)
+        observed = hearing is Hearing.OVERHEARD
+        return _message(post, change, place, rules, text=text, attachments=attachments, observed=observed)
     except (msgspec.ValidationError, InvalidInputError, ValueError, OverflowError, OSError) as error:
         problem = f"a post of Mattermost cannot be read ({type(error).__name__}: {error})"
         raise UnreadablePostError(problem) from error
@@ -137,6 +139,7 @@ def _message(
     *,
     text: str,
     attachments: tuple[Attachment, ...] = (),
+    observed: bool = False,
 ) -> InboundMessage:
     kinds = {
         PostChange.CREATED: MessageKind.NEW,
@@ -166,6 +169,7 @@ def _message(
         revision=post.edit_at if change is PostChange.EDITED else 0,
         sent_at=datetime.fromtimestamp(post.create_at / 1000, UTC),
         attachments=attachments,
+        observed=observed,
     )
 
 

@@ -61,7 +61,7 @@ class SlackAdapter(WebhookAdapter):
         *unfurl* lets Slack show what the links of an answer lead to. What Slack does not deliver any more is
         read from the channels if it is no older than *catch_up*.
         """
-        rules = SlackRules(account=name, groups=GroupRules(groups), threads=threads, command=command)
+        rules = SlackRules(account=name, groups=GroupRules.of(groups), threads=threads, command=command)
         calls = SlackCalls(api_url, unfurl=unfurl)
         secrets = [signing_secret] if isinstance(signing_secret, str) else signing_secret
         receives = ReceiveClass.BACKFILLED if catch_up else ReceiveClass.ACKNOWLEDGED

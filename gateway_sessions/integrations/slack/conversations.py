@@ -16,6 +16,7 @@ import anyio
 import msgspec
 from cachetools import LRUCache
 
+from gateway_sessions.adapters.group_talk import Hearing, hearing_in_thread
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.adapters.webhooks.api_calls import ApiCall, PlatformAnswer
 from gateway_sessions.core.delivery.outbound_messages import ReplyTarget
@@ -124,14 +125,18 @@ class SlackConversations:
             return await submit(completed)
 
     async def _completed(self, message: InboundMessage) -> InboundMessage | None:
-        """Return a message with names; None if its thread is not the bot's."""
+        """Return a message with names; None if its thread is not the bot's, and nothing is observed."""
         facts = dict(message.metadata)
         undecided = facts.pop(UNDECIDED, None)
         source = message.source
         thread = undecided or source.thread_id or facts.get(THREAD) or message.message_id or ""
-        if undecided is not None and not await self._takes_part(source.chat_id, str(undecided)):
-            return None
-        if message.kind is MessageKind.NEW:
+        if undecided is not None:
+            takes_part = await self._takes_part(source.chat_id, str(undecided))
+            hearing = hearing_in_thread(takes_part=takes_part)
+            if not self._platform.groups.keeps(hearing):
+                return None
+            message = msgspec.structs.replace(message, observed=hearing is Hearing.OVERHEARD)
+        if message.kind is MessageKind.NEW and not message.observed:
             self._threads[source.chat_id, str(thread)] = True
         mentioned = dict.fromkeys(_MENTION.findall(message.text))
         users = [one for one in (source.user_id, *list(mentioned)[:MOST_MENTIONS]) if one]

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from gateway_sessions.adapters._http import Request, Response
+from gateway_sessions.adapters.group_talk import GroupRules
 from gateway_sessions.adapters.webhooks.api_calls import (
     ApiCall,
     CallLimited,
@@ -96,6 +97,11 @@ class SlackPlatform(WebhookPlatform):
         self.calls: SlackCalls = calls or SlackCalls()
         self.bot: SlackIdentity = SlackIdentity("")
         """The app's bot, once Slack has told who it is."""
+
+    @property
+    def groups(self) -> GroupRules[Payload]:
+        """Which messages of channels are for the bot."""
+        return self._rules.groups
 
     @property
     def capabilities(self) -> AdapterCapabilities:

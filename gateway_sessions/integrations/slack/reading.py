@@ -217,7 +217,7 @@ class _Reading:
         kind: MessageKind = MessageKind.NEW,
         revision: int = 0,
     ) -> InboundMessage | None:
-        if hearing not in (Hearing.FOR_BOT, Hearing.UNDECIDED):
+        if not self.rules.groups.keeps(hearing):
             return None
         ts = _timestamp(said.ts)
         lane, metadata = _lane_of(self.event.channel, ts, said.thread_ts, self.rules.threads)
@@ -232,6 +232,7 @@ class _Reading:
             revision=revision,
             sent_at=datetime.fromtimestamp(float(ts), UTC),
             attachments=attachments,
+            observed=hearing is Hearing.OVERHEARD,
             metadata=metadata,
         )
 

@@ -137,7 +137,7 @@ def read_activity(raw: bytes, rules: TeamsReadingRules) -> InboundMessage | None
         if activity.type == "invoke" and activity.name != PRESSED:
             return None
         hearing = rules.groups.hearing(_address_of(activity), activity)
-        return _inbound(activity, rules) if hearing is Hearing.FOR_BOT else None
+        return _inbound(activity, rules, hearing) if rules.groups.keeps(hearing) else None
     except (msgspec.MsgspecError, InvalidInputError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise _unreadable(error) from error
 
@@ -157,7 +157,7 @@ def _unreadable(error: Exception) -> UnreadableActivityError:
     return UnreadableActivityError(f"an activity of Teams cannot be read ({type(error).__name__}: {error})")
 
 
-def _inbound(activity: TeamsActivity, rules: TeamsReadingRules) -> InboundMessage | None:
+def _inbound(activity: TeamsActivity, rules: TeamsReadingRules, hearing: Hearing) -> InboundMessage | None:
     kind = _KINDS.get(activity.type, MessageKind.NEW)
     action, text = _pressed(activity) if kind is MessageKind.NEW else (None, None)
     attachments = tuple(_attachments_of(activity))
@@ -177,6 +177,7 @@ def _inbound(activity: TeamsActivity, rules: TeamsReadingRules) -> InboundMessag
         attachments=attachments,
         reply_to=_reply_of(activity),
         action=action,
+        observed=hearing is Hearing.OVERHEARD,
         metadata={SERVICE_URL: activity.service_url},
     )
 

@@ -38,7 +38,7 @@ class TeamsAdapter(WebhookAdapter):
     ) -> None:
         """*groups* says which messages are for the bot if Teams sends all; the rest is `WebhookAdapter`'s."""
         self._settings = settings
-        rules = TeamsPlatform(settings, TeamsReadingRules(name, GroupRules(groups)))
+        rules = TeamsPlatform(settings, TeamsReadingRules(name, GroupRules.of(groups)))
         super().__init__(
             rules,
             name=name,

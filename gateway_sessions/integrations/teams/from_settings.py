@@ -6,7 +6,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from gateway_sessions.adapters.group_talk import GroupTalk
 from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.teams.adapter import TeamsAdapter
 from gateway_sessions.integrations.teams.settings import (
@@ -36,7 +35,7 @@ def teams_from_settings(settings: AdapterSettings) -> TeamsAdapter:
     tenant_id = settings.required_text("tenant_id")
     cloud = CLOUDS[settings.choice("cloud", TeamsCloudName, TeamsCloudName.PUBLIC)]
     api_url = settings.text("api_url")
-    groups = settings.choice("groups", GroupTalk, GroupTalk.MENTION)
+    groups = settings.group_rules()
     path = settings.text("path")
     unreadable = settings.folder("unreadable")
     settings.check()

@@ -108,7 +108,7 @@ class TelegramAdapter:
         self.bot: BotIdentity | None = None
         """The bot, once Telegram has told who it is."""
         self._api = api
-        self._groups = GroupRules(groups)
+        self._groups = GroupRules.of(groups)
         self._handle_first = handle
         self.updates: Sequence[str] = updates
         self._unreadable = unreadable

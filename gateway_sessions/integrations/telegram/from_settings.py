@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gateway_sessions.adapters.group_talk import GroupTalk
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.configured import AdapterSettings
 from gateway_sessions.integrations.telegram.adapter import TelegramAdapter
@@ -14,7 +13,7 @@ def telegram_from_settings(settings: AdapterSettings) -> TelegramAdapter:
     """Make the adapter of one bot from `token`; with a `webhook_url`, Telegram calls it."""
     token = settings.required_text("token")
     api_url = settings.text("api_url", API_URL) or API_URL
-    groups = settings.choice("groups", GroupTalk, GroupTalk.MENTION)
+    groups = settings.group_rules()
     unreadable = settings.folder("unreadable")
     webhook_url, secret, path = settings.text("webhook_url"), settings.text("secret"), settings.text("path")
     for key, value in (("secret", secret), ("path", path)):

@@ -86,7 +86,7 @@ def read_update(update: Update, rules: ReadingRules) -> InboundMessage | None:
         if message is None:
             return None
         hearing = rules.groups.hearing(_address_of(read, message, rules.bot), update)
-        return _inbound(read, message, rules) if hearing is Hearing.FOR_BOT else None
+        return _inbound(read, message, rules, hearing) if rules.groups.keeps(hearing) else None
     except (
         msgspec.ValidationError,
         InvalidInputError,
@@ -99,7 +99,9 @@ def read_update(update: Update, rules: ReadingRules) -> InboundMessage | None:
         raise UnreadableUpdateError(problem) from error
 
 
-def _inbound(update: ApiUpdate, message: ApiMessage, rules: ReadingRules) -> InboundMessage | None:
+def _inbound(
+    update: ApiUpdate, message: ApiMessage, rules: ReadingRules, hearing: Hearing
+) -> InboundMessage | None:
     text, attachments = _text_of(message), tuple(_attachments_of(message))
     if not text and not attachments:
         return None  # somebody joined, a title changed …
@@ -116,6 +118,7 @@ def _inbound(update: ApiUpdate, message: ApiMessage, rules: ReadingRules) -> Inb
         attachments=attachments,
         reply_to=_reply_of(message, rules.bot),
         group_id=message.media_group_id,
+        observed=hearing is Hearing.OVERHEARD,
         metadata=_payload_of(text),
     )
 

@@ -145,7 +145,7 @@ class ReceiptNotices:
         return True
 
     def _start_sending_notice(self, message: InboundMessage, text: str) -> None:
-        if message.internal:  # nobody has written it, so nobody waits for it
+        if message.internal or message.observed:  # nobody waits for an answer
             return
         delivery = self._deliveries.get((message.source.platform, message.account))
         if delivery is not None and self._under_way < AT_ONCE:

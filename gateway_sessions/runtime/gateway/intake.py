@@ -81,7 +81,7 @@ class MessageIntake:
             return await self._edits.carry_out(
                 self._command_set.edit_without_command(message), self._edit_listener
             )
-        if message.command is not None:
+        if message.command is not None and not message.observed:
             if self._is_for_another_account(message):
                 return make_rejection(RejectReason.NOT_ADDRESSED, None, None)
             if self._command_set.is_command(message):

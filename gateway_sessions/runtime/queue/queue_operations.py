@@ -46,6 +46,7 @@ from gateway_sessions.runtime.queue.admission import (
     find_unfitness,
     make_rejection,
 )
+from gateway_sessions.runtime.queue.observed import ObservedTalk
 from gateway_sessions.runtime.queue.routing import MAX_TRIES, RoutedMessage, Routing
 from gateway_sessions.runtime.queue.turn import GatewayTurn
 from gateway_sessions.runtime.queue.waiting import WaitingTurns
@@ -146,6 +147,7 @@ class QueueOperations(WaitingTurns):
         self._tries = tries
         self._on_turned = on_turned
         self._speakers = speakers
+        self._observed = ObservedTalk(self, routing, limits, speakers)
         self._admissions = Admissions(self, routing, limits, context.clock)
         self._given: WeakValueDictionary[tuple[str, int], GatewayTurn] = WeakValueDictionary()
         """The turns that somebody has, by lane and token."""
@@ -168,6 +170,8 @@ class QueueOperations(WaitingTurns):
 
         If its turn may begin *here*, it begins in the same commit, unless it has to wait.
         """
+        if message.observed:
+            return await self._observe(message), None
         if (refused := find_unfitness(message, self._limits)) is not None:
             return await self.answer_refusal(message, refused), None
         given, rules = rules is not None, rules or self._rules_for(message)
@@ -185,6 +189,13 @@ class QueueOperations(WaitingTurns):
         if isinstance(receipt, Rejected):
             return await self.answer_refusal(message, receipt), None
         return receipt, turn
+
+    async def _observe(self, message: InboundMessage) -> Receipt:
+        receipt = await self._observed.keep(message)
+        if isinstance(receipt, Rejected):
+            return await self.answer_refusal(message, receipt)
+        await self._refresh_files(receipt.session_key, None)
+        return receipt
 
     async def _admit_entered(
         self, wish: AdmissionRequest, entered: EnteredMessage

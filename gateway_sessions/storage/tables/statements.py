@@ -25,7 +25,14 @@ _ENDS: Final = frozenset({ItemEvent.ANSWERED, ItemEvent.STOPPED, ItemEvent.TAKEN
 MOVES: Final[Mapping[str, frozenset[Move]]] = MappingProxyType(
     {
         "add_item": frozenset(
-            {ItemEvent.QUEUED, ItemEvent.JOINED, ItemEvent.BEGUN, ItemEvent.NOTED, ItemEvent.APPLIED}
+            {
+                ItemEvent.QUEUED,
+                ItemEvent.JOINED,
+                ItemEvent.BEGUN,
+                ItemEvent.NOTED,
+                ItemEvent.APPLIED,
+                ItemEvent.OBSERVED,
+            }
         ),
         "take_item": frozenset({ItemEvent.BEGUN}),
         "steer_item": frozenset({ItemEvent.STEERED}),

@@ -154,3 +154,21 @@ def test_nothing_but_mentions_and_what_stands_between_them_is_taken_away(parts: 
         assert left.count(word) == text.count(word)
     if places and not text[: places[0][0]].strip(BEHIND_MENTION):
         assert not left.startswith("@me")
+
+
+# What is kept
+
+
+@pytest.mark.parametrize("observe", [NO, YES])
+def test_what_people_say_to_each_other_is_kept_only_if_that_is_wanted(observe: bool):
+    rules = GroupRules[Any]("mention", observe=observe)
+    kept = [hearing for hearing in Hearing if rules.keeps(hearing)]
+    assert kept == [Hearing.FOR_BOT, Hearing.UNDECIDED, *([Hearing.OVERHEARD] if observe else [])]
+    assert rules.hear_all is observe
+
+
+def test_an_adapter_takes_a_word_a_function_or_rules():
+    rules = GroupRules[Any]("all", observe=YES)
+    assert GroupRules.of(rules) is rules
+    assert GroupRules.of("all") == GroupRules("all")
+    assert GroupRules.of(GroupTalk.MENTION) == GroupRules()

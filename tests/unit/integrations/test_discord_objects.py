@@ -137,6 +137,19 @@ def test_in_guilds_only_what_addresses_the_bot_is_for_it(more: dict[str, Any], h
         assert read_message(one, PRIVATE, RULES) is not None
 
 
+def test_what_people_say_to_each_other_is_observed_if_that_is_wanted():
+    observing = replace(RULES, groups=GroupRules("mention", observe=True))
+    talk = read_message(message(), CHANNEL, observing)
+    assert talk is not None
+    assert talk.observed
+    assert read_message(message(), CHANNEL, RULES) is None
+    for one, place in ((message(mentions=[{"id": "7"}]), CHANNEL), (message(), PRIVATE)):
+        found = read_message(one, place, observing)
+        assert found is not None
+        assert not found.observed
+    assert read_message(message(author={**ANN, "bot": True}), CHANNEL, observing) is None
+
+
 def test_a_program_may_say_otherwise():
     only_ann = replace(RULES, groups=GroupRules(lambda one: one.author.username == "ann"))
     assert read_message(message(), CHANNEL, only_ann) is not None

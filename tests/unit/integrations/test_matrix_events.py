@@ -82,7 +82,7 @@ def read(
     groups: Any = "mention",
     **rules: Any,
 ) -> InboundMessage | None:
-    return read_event(raw, room, RoomRules(BOT, groups=GroupRules(groups), **rules), related=related)
+    return read_event(raw, room, RoomRules(BOT, groups=GroupRules.of(groups), **rules), related=related)
 
 
 def heard(raw: dict[str, Any], room: KnownRoom = PRIVATE, **more: Any) -> InboundMessage:
@@ -200,6 +200,16 @@ def test_in_groups_only_what_addresses_the_bot_is_heard(
 ):
     assert (read(raw, GROUP, related) is not None) is is_heard
     assert read(raw, PRIVATE, related) is not None
+
+
+def test_what_people_say_to_each_other_is_observed_if_that_is_wanted():
+    observing = GroupRules("mention", observe=True)
+    talk = heard(said(), GROUP, groups=observing)
+    assert (talk.observed, talk.source.user_id) == (True, "@ann:e.org")
+    assert read(said(), GROUP) is None
+    assert not heard(said("@helper hi"), GROUP, groups=observing).observed
+    assert not heard(said(), PRIVATE, groups=observing).observed
+    assert read(said("/stop@other"), GROUP, groups=observing) is None
 
 
 def test_a_group_may_be_heard_whole_or_as_a_function_says():

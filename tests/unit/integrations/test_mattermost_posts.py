@@ -48,7 +48,10 @@ def read(
     **rules: Any,
 ) -> InboundMessage | None:
     return read_post(
-        raw, change, PostPlace(channel, "Ann", takes_part), PostRules(BOT, groups=GroupRules(groups), **rules)
+        raw,
+        change,
+        PostPlace(channel, "Ann", takes_part),
+        PostRules(BOT, groups=GroupRules.of(groups), **rules),
     )
 
 
@@ -120,6 +123,18 @@ def test_in_channels_only_what_addresses_the_bot_is_heard(
 ):
     assert (read(raw, TEAM, takes_part=takes_part) is not None) is is_heard
     assert read(raw, DIRECT) is not None
+
+
+def test_what_people_say_to_each_other_is_observed_if_that_is_wanted():
+    observing = GroupRules("mention", observe=True)
+    talk = heard(post(), TEAM, groups=observing)
+    assert (talk.observed, talk.source.user_name) == (True, "Ann")
+    assert read(post(), TEAM) is None
+    assert not heard(post("@helper hi"), TEAM, groups=observing).observed
+    assert not heard(post(), DIRECT, groups=observing).observed
+    assert not heard(post(), TEAM, takes_part=True, groups=observing).observed
+    assert heard(post(props={"from_bot": "true"}), TEAM, groups=observing).observed
+    assert read(post(" /stop@other"), TEAM, groups=observing) is None
 
 
 def test_bots_are_heard_only_where_they_mention_the_bot():

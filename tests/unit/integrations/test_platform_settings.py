@@ -50,10 +50,11 @@ KEYS: dict[str, dict[str, Any]] = {
 }
 """The keys that each platform needs."""
 MORE: dict[str, dict[str, Any]] = {
-    "discord": {"groups": "all", "bots": True, "catch_up_hours": 2, "message_content": True},
+    "discord": {"groups": "all", "observe": True, "bots": True, "catch_up_hours": 2, "message_content": True},
     "google_chat": {"path": "/chat", "api_url": "http://x", "keys_url": "http://x"},
     "line": {
         "groups": "all",
+        "observe": True,
         "use_reply_tokens": False,
         "path": "/line",
         "api_url": "http://x",
@@ -61,6 +62,7 @@ MORE: dict[str, dict[str, Any]] = {
     },
     "matrix": {
         "groups": "all",
+        "observe": True,
         "device": "BOT",
         "join_invites": True,
         "encryption_store": "keys",
@@ -68,15 +70,22 @@ MORE: dict[str, dict[str, Any]] = {
     },
     "slack": {
         "groups": "all",
+        "observe": True,
         "threads": "nowhere",
         "command": "/ask",
         "unfurl": True,
         "catch_up_hours": 2,
         "api_url": "http://x",
     },
-    "mattermost": {"groups": "all", "threads": False},
-    "teams": {"groups": "all", "cloud": "us-government", "path": "/teams", "api_url": "http://x"},
-    "telegram": {"groups": "all", "api_url": "http://x"},
+    "mattermost": {"groups": "all", "observe": True, "threads": False},
+    "teams": {
+        "groups": "all",
+        "observe": True,
+        "cloud": "us-government",
+        "path": "/teams",
+        "api_url": "http://x",
+    },
+    "telegram": {"groups": "all", "observe": True, "api_url": "http://x"},
     "twilio": {"media": False, "path": "/sms", "api_url": "http://x"},
     "whatsapp": {"path": "/meta", "api_url": "http://x", "api_version": "v25.0"},
 }
@@ -200,6 +209,7 @@ def test_a_missing_library_is_told_with_the_command_that_installs_it(platform: s
     ("platform", "wrong", "told"),
     [
         ("discord", {"groups": "all", "message_content": False}, "must be true with groups: all"),
+        ("discord", {"observe": True, "message_content": False}, "and with observe: true"),
         ("discord", {"catch_up_hours": -1}, "must be a whole number from 0 to"),
         ("slack", {"catch_up_hours": "long"}, "must be a whole number from 0 to"),
         ("discord", {"groups": "some"}, "must be one of mention, all"),

@@ -55,7 +55,7 @@ def event(**changes: Any) -> dict[str, Any]:
 
 
 def read(payload: dict[str, Any], groups: Any = "mention", **rules: Any) -> InboundMessage | None:
-    return read_payload(payload, SlackRules(groups=GroupRules(groups), **rules), BOT)
+    return read_payload(payload, SlackRules(groups=GroupRules.of(groups), **rules), BOT)
 
 
 def heard(payload: dict[str, Any], **rules: Any) -> InboundMessage:
@@ -97,6 +97,18 @@ def test_what_is_said_in_a_thread_is_decided_by_the_thread():
     assert read(event(channel="C1"), groups=GroupTalk.ALL) is not None
     assert heard(event(channel="C1", thread_ts="1.1"), groups=lambda _: True).metadata == {}
     assert read(event(channel="C1", text="<@U0BOT>"), groups=lambda _: False) is None
+
+
+def test_what_people_say_to_each_other_is_observed_if_that_is_wanted():
+    observing = GroupRules("mention", observe=True)
+    talk = heard(event(channel="C1"), groups=observing)
+    assert (talk.observed, talk.metadata) == (True, {})
+    assert read(event(channel="C1")) is None
+    assert not heard(event(channel="C1", text="hi <@U0BOT>"), groups=observing).observed
+    assert not heard(event(), groups=observing).observed
+    in_thread = heard(event(channel="C1", thread_ts="1.1"), groups=observing)
+    assert (in_thread.observed, in_thread.metadata) == (False, {"undecided": "1.1"})
+    assert read(event(channel="C1", user="U0BOT"), groups=observing) is None
 
 
 # Where

@@ -42,7 +42,7 @@ def read(
     content: dict[str, Any], *, kind: str = "message", groups: Any = "mention", **rules: Any
 ) -> InboundMessage | None:
     return read_update(
-        {"update_id": 99, kind: content}, ReadingRules(BOT, groups=GroupRules(groups), **rules)
+        {"update_id": 99, kind: content}, ReadingRules(BOT, groups=GroupRules.of(groups), **rules)
     )
 
 
@@ -142,6 +142,21 @@ def test_an_edit_is_numbered_by_its_update():
 )
 def test_in_groups_only_what_addresses_the_bot_is_heard(content: dict[str, Any], is_heard: bool):
     assert (read(content) is not None) is is_heard
+
+
+def test_what_people_say_to_each_other_is_observed_if_that_is_wanted():
+    observing = GroupRules("mention", observe=True)
+    talk = read(message("hello", chat=GROUP), groups=observing)
+    assert talk is not None
+    assert (talk.observed, talk.text, talk.source.user_name) == (True, "hello", "Ann Lee")
+    assert read(message("hello", chat=GROUP)) is None
+    addressed = read(message("hello @helper_bot", chat=GROUP), groups=observing)
+    assert addressed is not None
+    assert (addressed.observed, addressed.text) == (False, "hello")
+    assert read(message("/stop@other_bot", chat=GROUP), groups=observing) is None
+    private = read(message("hello"), groups=observing)
+    assert private is not None
+    assert not private.observed
 
 
 def test_a_group_may_be_heard_whole_or_as_a_function_says():

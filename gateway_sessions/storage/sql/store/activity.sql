@@ -6,4 +6,4 @@ WHERE session_key > ? AND last_active >= ? ORDER BY session_key LIMIT ?
 -- name: moments_on_lane
 -- The instants at which people wrote on a lane since then, in their order.
 SELECT sent_at FROM sessions JOIN messages USING (session_id)
-WHERE session_key = ? AND sent_at >= ? AND role = 'user' ORDER BY sent_at
+WHERE session_key = ? AND sent_at >= ? AND role = 'user' AND observed = 0 ORDER BY sent_at

@@ -133,7 +133,7 @@ SELECT item_id FROM inbox WHERE NOT (
         OR (kind IN ('command', 'change') AND token IS NULL AND merged_into IS NULL)))
     OR (outcome IS NOT NULL AND settled_at IS NOT NULL AND (
         (kind IN ('message', 'internal')
-            AND outcome IN ('turned', 'interrupted', 'rolled_back', 'cancelled', 'dropped', 'dead'))
+            AND outcome IN ('turned', 'interrupted', 'rolled_back', 'cancelled', 'dropped', 'dead', 'observed'))
         OR (kind IN ('command', 'change') AND outcome IN ('applied', 'command', 'cancelled')))))
 
 -- name: mend_item

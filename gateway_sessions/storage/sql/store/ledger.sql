@@ -105,7 +105,7 @@ WHERE inbox.session_key = ? AND inbox.outcome IS NULL AND inbox.token = ? AND me
 -- name: spoken_behind
 -- Whether a person's message stands behind a message in its session, apart from the listed ones.
 SELECT 1 FROM messages AS own JOIN messages AS later ON later.session_id = own.session_id AND later.seq > own.seq
-WHERE own.message_id = ? AND later.role = 'user' AND later.hidden_because IS NULL
+WHERE own.message_id = ? AND later.role = 'user' AND later.observed = 0 AND later.hidden_because IS NULL
     AND later.message_id NOT IN ({each_number_of}) LIMIT 1
 
 -- name: message_that_stands

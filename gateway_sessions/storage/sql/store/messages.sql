@@ -88,13 +88,14 @@ SELECT seq, substr(content, 1, ?) FROM messages
 WHERE session_id = ? AND seq > ? AND role = 'user' AND hidden_because IS NULL AND {filled:content} ORDER BY seq LIMIT ?
 
 -- name: active_messages_from
--- The messages of the conversation from a place on, and the number of calls of each.
+-- The messages of the conversation from a place on, with or without what was only observed, and the calls of each.
 SELECT message_id, {number_of_calls} AS calls, {flag:role = 'user' AND observed = 0} AS begins_turn FROM messages
-WHERE session_id = ? AND seq >= ? AND hidden_because IS NULL
+WHERE session_id = ? AND seq >= ? AND observed <= ? AND hidden_because IS NULL
 
 -- name: hide_messages_from
--- Hide the messages of the conversation from a place on.
-UPDATE messages SET hidden_because = ?, hidden_by = ? WHERE session_id = ? AND seq >= ? AND hidden_because IS NULL
+-- Hide the messages of the conversation from a place on, with or without what was only observed.
+UPDATE messages SET hidden_because = ?, hidden_by = ?
+WHERE session_id = ? AND seq >= ? AND observed <= ? AND hidden_because IS NULL
 
 -- name: last_active_message
 -- The last message of the conversation.

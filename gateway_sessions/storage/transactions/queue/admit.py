@@ -8,7 +8,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from gateway_sessions.core.identity.keys import canonical_participant, person_owner, without_account
+from gateway_sessions.core.identity.keys import (
+    author_on_lane,
+    canonical_participant,
+    person_owner,
+    without_account,
+)
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.busy_modes import (
     Arrival,
@@ -23,7 +28,7 @@ from gateway_sessions.core.queue.inbound import Accepted, Duplicate, InboundMess
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.queue.state_machine import NOTED_ENDS, ItemEvent, ItemState, outcome_after
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.errors import GatewaySessionsError
+from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError
 from gateway_sessions.ports import Statement, Transaction, together
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.change import Change
@@ -61,6 +66,12 @@ from gateway_sessions.storage.transactions.queue.lane_and_queue_lookup import (
     reload_head,
 )
 from gateway_sessions.storage.transactions.queue.outbox import owe_unfinished_notices
+from gateway_sessions.storage.transactions.queue.turn_transcript import (
+    MessageAuthor,
+    TurnLease,
+    append_turn_rows,
+    row_of_messages,
+)
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     ActiveWorkUnknown,
     AliasesUnknown,
@@ -72,6 +83,8 @@ from gateway_sessions.storage.transactions.sessions.find_or_create import (
     only_touches_session,
     touch_statement,
 )
+from gateway_sessions.storage.transactions.transcripts import messages as transcripts
+from gateway_sessions.storage.transactions.transcripts.rewind import adjust_totals
 
 _CALM: Final = LaneLoad()
 """The load of a lane on which no turn runs or waits."""
@@ -352,6 +365,72 @@ def settle_noted_statement(
     """Settle a command, or the change of a message, that was written down before."""
     outcome = str(outcome_after(ItemState.NOTED, event))
     return move_statement("settle_noted", event, params=(outcome, to_micros(now), by, problem, item_id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedMessage:
+    """A message that is in the transcript and not in the queue, because it is said to others in the room."""
+
+    seq: int
+    entry: SessionEntry
+    lane: LaneRow
+
+
+def observe(
+    message: InboundMessage, request: SessionRequest, change: Change
+) -> Transaction[ObservedMessage | Duplicate | ActiveWorkUnknown | AliasesUnknown | SessionIdTaken]:
+    """Append a message to the transcript of the session that would answer it, and begin no turn."""
+    if (known := (yield from find_duplicate(message.idempotency_key, request.key))) is not None:
+        return known
+    granted = yield from find_or_create_session(request, change, alone=False)
+    if not isinstance(granted, GrantedSession):
+        return granted
+    entry, sender = granted.entry, canonical_sender(message, request)
+    yield from refuse_erased_sender(message, request, entry.owner, entry.session_id)
+    lane = yield from load_lane(entry.session_key, locked=True)
+    if lane.running:
+        yield from _append_running_turn(lane, entry, change)
+    speaker = MessageAuthor(entry.session_key, entry.owner, author_on_lane(entry.owner, sender))
+    row = row_of_messages([message], speaker, change.now)
+    yield from transcripts.append_messages(entry.session_id, [row], change.now, change.ids, copied=True)
+    seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
+    now = to_micros(change.now)
+    item = NewQueuedItem(
+        item_id=next(change.ids),
+        session_key=entry.session_key,
+        seq=seq,
+        place=place_of_seq(seq),
+        event=message.idempotency_key,
+        owner=entry.owner,
+        sender=sender,
+        kind=item_kind(message),
+        solo=1,
+        media=0,
+        merged_into=None,
+        messages=1,
+        characters=0,
+        last_at=now,
+        admitted_at=now,
+        ready_at=now,
+        outcome=str(Outcome.OBSERVED),
+        settled_at=now,
+        settled_by="person",
+    )
+    yield move_statement("add_item", ItemEvent.OBSERVED, params=item)
+    yield from put_lane(lane)
+    return ObservedMessage(seq=seq, entry=entry, lane=lane)
+
+
+def _append_running_turn(lane: LaneRow, entry: SessionEntry, change: Change) -> Transaction[None]:
+    """Append the messages of the running turn, which were said before what is appended next."""
+    held = TurnLease(session_key=lane.session_key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
+    try:
+        yield from append_turn_rows(held, entry.session_id, (), change)
+    except StorageCorruptError:
+        # A message that cannot be read must not keep what others say from being stored.
+        return
+    # The agent of the running turn has not seen what comes: it must read the conversation anew.
+    yield from adjust_totals(entry.session_id, edits=1)
 
 
 def remove_waiting_turn(

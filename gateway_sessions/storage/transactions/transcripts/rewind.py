@@ -73,14 +73,18 @@ def restore_rewound(session_id: str) -> Transaction[int]:
 def hide_from(
     session_id: str, seq: int, because: Hidden, ids: Iterator[int]
 ) -> Transaction[list[ActiveMessage]]:
-    """Hide all messages of the conversation from a place on; return the rows that were hidden."""
-    rows = yield Statement("active_messages_from", (session_id, seq))
+    """Hide the messages of the conversation from a place on; return the rows that were hidden.
+
+    What was only observed belongs to no turn: it stays when turns are taken back, and goes into a summary.
+    """
+    which = (session_id, seq, int(because is not Hidden.REWOUND))
+    rows = yield Statement("active_messages_from", which)
     if rows:
         # Ids rise with time, but the clock may have been set back: `restore` must find this one as the last.
         change_id = next(ids)
         for last, _ in (yield Statement("last_rewind", (session_id,))):
             change_id = max(change_id, last + 1)
-        yield Statement("hide_messages_from", (str(because), change_id, session_id, seq))
+        yield Statement("hide_messages_from", (str(because), change_id, *which))
     return [ActiveMessage._make(row) for row in rows]
 
 

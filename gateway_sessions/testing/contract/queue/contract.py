@@ -9,6 +9,7 @@ from gateway_sessions.testing.contract.queue.bursts import BurstContract
 from gateway_sessions.testing.contract.queue.edits import ChangedContract
 from gateway_sessions.testing.contract.queue.endings import EndingsContract, SteeringContract
 from gateway_sessions.testing.contract.queue.growing_replies import GrowingContract
+from gateway_sessions.testing.contract.queue.observed import ObservedContract
 from gateway_sessions.testing.contract.queue.restarts import ErasedLanesContract, LedgerRestartsContract
 from gateway_sessions.testing.contract.queue.schedules import AnswersContract, SchedulesContract
 from gateway_sessions.testing.contract.queue.turns import TriesContract, TurnsContract
@@ -23,6 +24,7 @@ class LedgerContract(
     WaitingContract,
     ChangedContract,
     BurstContract,
+    ObservedContract,
     GrowingContract,
     KnownLanesContract,
     ErasedLanesContract,

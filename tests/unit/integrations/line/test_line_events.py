@@ -65,7 +65,7 @@ def read(*events: dict[str, Any], groups: Any = "mention", **rules: Any) -> list
     return list(
         read_batch(
             json.dumps({"destination": "U", "events": events}).encode(),
-            LineReadingRules(groups=GroupRules(groups), **rules),
+            LineReadingRules(groups=GroupRules.of(groups), **rules),
         )
     )
 
@@ -111,6 +111,15 @@ def test_groups_and_rooms_are_groups(source: dict[str, str], chat: str):
         "group",
         source.get("userId"),
     )
+
+
+def test_what_people_say_to_each_other_is_observed_if_that_is_wanted():
+    observing = GroupRules("mention", observe=True)
+    talk = message_of(event(message=text(), source=GROUP), groups=observing)
+    assert (talk.observed, talk.source.user_id) == (True, "Uann")
+    assert read(event(message=text(), source=GROUP)) == [PassedOver("message for nobody")]
+    assert not message_of(event(message=text("/new"), source=GROUP), groups=observing).observed
+    assert not message_of(event(message=text()), groups=observing).observed
 
 
 def test_in_a_group_only_what_addresses_the_account_is_for_it():

@@ -69,7 +69,9 @@ def in_channel(**changes: Any) -> dict[str, Any]:
 
 
 def read(update: dict[str, Any], groups: Any = "mention", **rules: Any) -> InboundMessage | None:
-    return read_activity(json.dumps(update).encode(), TeamsReadingRules(groups=GroupRules(groups), **rules))
+    return read_activity(
+        json.dumps(update).encode(), TeamsReadingRules(groups=GroupRules.of(groups), **rules)
+    )
 
 
 def message_of(update: dict[str, Any], **rules: Any) -> InboundMessage:
@@ -133,6 +135,17 @@ def test_in_a_group_only_what_addresses_the_bot_is_for_it():
     assert read({**talk, "text": None, "value": {"action": "go"}}) is not None
     assert read({**talk, "type": "messageUpdate"}) is not None
     assert read(talk, groups=GroupTalk.ALL) is not None
+
+
+def test_what_people_say_to_each_other_is_observed_if_that_is_wanted():
+    observing = GroupRules("mention", observe=True)
+    group = {"id": "19:g@thread.v2", "conversationType": "groupChat"}
+    talk = activity(conversation=group, text="talk")
+    assert message_of(talk, groups=observing).observed
+    assert read(talk) is None
+    assert not message_of({**talk, "entities": [MENTION]}, groups=observing).observed
+    assert not message_of({**talk, "type": "messageUpdate"}, groups=observing).observed
+    assert not message_of(activity(text="talk"), groups=observing).observed
 
 
 def test_what_the_bot_says_itself_is_not_for_it():
