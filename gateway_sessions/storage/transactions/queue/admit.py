@@ -394,6 +394,15 @@ def observe(
     row = row_of_messages([message], speaker, change.now)
     yield from transcripts.append_messages(entry.session_id, [row], change.now, change.ids, copied=True)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
+    yield _observed_statement(message, entry, sender, seq, change)
+    yield from put_lane(lane)
+    return ObservedMessage(seq=seq, entry=entry, lane=lane)
+
+
+def _observed_statement(
+    message: InboundMessage, entry: SessionEntry, sender: str, seq: int, change: Change
+) -> Statement:
+    """Return the statement that writes down an observed message, so that a second delivery of it is known."""
     now = to_micros(change.now)
     item = NewQueuedItem(
         item_id=next(change.ids),
@@ -416,9 +425,7 @@ def observe(
         settled_at=now,
         settled_by="person",
     )
-    yield move_statement("add_item", ItemEvent.OBSERVED, params=item)
-    yield from put_lane(lane)
-    return ObservedMessage(seq=seq, entry=entry, lane=lane)
+    return move_statement("add_item", ItemEvent.OBSERVED, params=item)
 
 
 def _append_running_turn(lane: LaneRow, entry: SessionEntry, change: Change) -> Transaction[None]:

@@ -9,6 +9,8 @@
 - ``edits``: Contract tests of edits and deletions after the turn of a message has begun.
 - ``endings``: Contract tests of turns that fail, are stopped, rolled back, released or steered.
 - ``growing_replies``: Contract tests of growing replies across tries of a turn.
+- ``observed``: Contract tests of observed talk: what people say to each other in a room is kept for the next
+  turn.
 - ``restarts``: Contract tests of recovery after a restart, and of the erasure of queued messages.
 - ``schedules``: Contract tests of schedules and unprompted messages: once for each name and time,
   remembered, forgotten.

@@ -382,6 +382,7 @@ class TestAcknowledgements:
             Disposition.MERGED,
             Disposition.APPLIED,
             Disposition.COMMAND,
+            Disposition.OBSERVED,
         }
         assert len(set(texts.values())) == len(texts) - len(silent) + 1
 
