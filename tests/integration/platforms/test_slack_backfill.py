@@ -13,7 +13,6 @@ from gateway_sessions import Gateway, Reply, SessionStore, TurnContext
 from gateway_sessions.adapters import ProcessMemory, ReceiveClass
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import StorageUnavailableError
-from gateway_sessions.integrations.slack import ChannelTalk
 from gateway_sessions.testing.contract.adapter import Inbox
 from gateway_sessions.testing.fakes.faults import ALWAYS, RateLimit, ServerFault
 from gateway_sessions.testing.fakes.slack import FakeSlack, SlackTiming
@@ -168,7 +167,7 @@ async def test_listeners_of_the_app_come_first_for_what_is_read_as_well(slack: F
 
 async def test_what_was_said_before_the_bot_came_in_is_not_for_it(slack: FakeSlack):
     inbox = Inbox()
-    async with events_door(slack, channels=ChannelTalk.ALL) as adapter:
+    async with events_door(slack, groups="all") as adapter:
         async with adapter.connect(inbox):
             assert await slack.is_taken(slack.people.says("ann", "hello"))
         team = slack.workspace.channel("team")
