@@ -20,6 +20,7 @@ from gateway_sessions.adapters.group_talk import (
     Groups,
     GroupTalk,
     Hearing,
+    as_group_rules,
     without_mention,
 )
 from gateway_sessions.adapters.memory import ProcessMemory
@@ -74,6 +75,7 @@ __all__ = [
     "ReplyTo",
     "Submit",
     "TextFormat",
+    "as_group_rules",
     "in_background",
     "put_aside",
     "without_mention",

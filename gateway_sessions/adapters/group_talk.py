@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 from gateway_sessions.core.delivery.adapter_capabilities import is_called
 from gateway_sessions.core.queue.inbound import addressee_of, command_of
@@ -63,6 +63,7 @@ class Address:
     """The names by which a command may call the bot; without any, each name may be its own."""
 
 
+@final
 @dataclass(frozen=True)  # without slots: `GroupRules[Raw](…)` marks what it makes
 class GroupRules(Generic[Raw]):
     """Which messages of groups are for the bot."""
@@ -76,11 +77,6 @@ class GroupRules(Generic[Raw]):
         if isinstance(self.groups, str) and self.groups not in set(GroupTalk):
             problem = f"groups = {str(self.groups)!r}: must be 'mention', 'all', or a function of the message"
             raise InvalidInputError(problem)
-
-    @classmethod
-    def of(cls, groups: Groups[Raw]) -> GroupRules[Raw]:
-        """Return the rules that an adapter was given, in whichever form."""
-        return groups if isinstance(groups, GroupRules) else cls(groups)
 
     @property
     def hear_all(self) -> bool:
@@ -110,6 +106,12 @@ class GroupRules(Generic[Raw]):
 
 Groups: TypeAlias = GroupRules[Raw] | GroupTalk | str | Callable[[Raw], bool]
 """Which messages of groups are for the bot, as an adapter is told."""
+
+
+def as_group_rules(groups: Groups[Raw]) -> GroupRules[Raw]:
+    """Return the rules that an adapter was given, in whichever form."""
+    return GroupRules(groups) if isinstance(groups, str) or callable(groups) else groups
+
 
 MENTIONS: Final[GroupRules[Any]] = GroupRules()
 """The rules if nobody says otherwise."""

@@ -25,7 +25,7 @@ import anyio.lowlevel
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters._http import Request
-from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
+from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
 from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.adapters.set_aside import put_aside
 from gateway_sessions.adapters.webhooks.api_calls import ApiCall, PlatformAnswer
@@ -120,7 +120,7 @@ class SlackBoltAdapter:
         self._unreadable = unreadable
         self._clock = clock or SystemClock()
         self.name: str = name
-        rules = SlackRules(account=name, groups=GroupRules.of(groups), threads=threads, command=command)
+        rules = SlackRules(account=name, groups=as_group_rules(groups), threads=threads, command=command)
         calls = SlackCalls(app.client.base_url, unfurl=unfurl)
         receives = ReceiveClass.BACKFILLED if catch_up else ReceiveClass.ACKNOWLEDGED
         self._slack = _VerifiedByBolt(app.client.token or "", rules=rules, calls=calls, receives=receives)

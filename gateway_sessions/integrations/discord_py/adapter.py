@@ -22,7 +22,7 @@ from discord.gateway import KeepAliveHandler
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
-from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
+from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
 from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities
@@ -87,7 +87,7 @@ class DiscordAdapter:
         self._client = client
         self._token = token
         self._options = ListeningOptions(
-            groups=GroupRules.of(groups),
+            groups=as_group_rules(groups),
             bots=bots,
             handle=handle,
             catch_up=catch_up,

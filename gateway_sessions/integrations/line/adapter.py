@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
+from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
 from gateway_sessions.adapters.webhooks import ApiCall, DeliveryStatus, WebhookPort
 from gateway_sessions.adapters.webhooks.adapter import WebhookAdapter
 from gateway_sessions.core.queue.inbound import Attachment
@@ -38,7 +38,7 @@ class LineAdapter(WebhookAdapter):
         """*groups* says which messages of groups are for the account; the rest is `WebhookAdapter`'s."""
         self._settings = settings
         super().__init__(
-            LinePlatform(settings, LineReadingRules(name, GroupRules.of(groups))),
+            LinePlatform(settings, LineReadingRules(name, as_group_rules(groups))),
             name=name,
             path=path,
             port=port,

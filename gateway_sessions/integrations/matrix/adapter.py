@@ -19,7 +19,7 @@ import msgspec
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
-from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
+from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
 from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
@@ -123,7 +123,7 @@ class HomeserverAdapter:
         self.bot: MatrixIdentity | None = None
         """The account, once the homeserver has told who it is."""
         self._api = api
-        self._groups = GroupRules.of(groups)
+        self._groups = as_group_rules(groups)
         self._taken = taken
         self._join_invites = join_invites
         self._unreadable = unreadable

@@ -18,7 +18,7 @@ import msgspec
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
-from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
+from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
 from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.adapters.webhooks.api_calls import FileToSend
@@ -100,7 +100,7 @@ class MattermostAdapter:
         self.bot: MattermostIdentity | None = None
         """The bot, once the server has told who it is."""
         self._api = MattermostApi(url, token)
-        self._groups = GroupRules.of(groups)
+        self._groups = as_group_rules(groups)
         self._threads = threads
         self._look_seconds = look_seconds
         self._unreadable = unreadable

@@ -12,7 +12,7 @@ from pathlib import Path
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters._http import Request
-from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
+from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
 from gateway_sessions.adapters.protocol import AdapterMemory, Submit
 from gateway_sessions.adapters.webhooks.adapter import WebhookAdapter
 from gateway_sessions.adapters.webhooks.api_calls import ApiCall
@@ -61,7 +61,7 @@ class SlackAdapter(WebhookAdapter):
         *unfurl* lets Slack show what the links of an answer lead to. What Slack does not deliver any more is
         read from the channels if it is no older than *catch_up*.
         """
-        rules = SlackRules(account=name, groups=GroupRules.of(groups), threads=threads, command=command)
+        rules = SlackRules(account=name, groups=as_group_rules(groups), threads=threads, command=command)
         calls = SlackCalls(api_url, unfurl=unfurl)
         secrets = [signing_secret] if isinstance(signing_secret, str) else signing_secret
         receives = ReceiveClass.BACKFILLED if catch_up else ReceiveClass.ACKNOWLEDGED

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
+from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
 from gateway_sessions.adapters.webhooks import ApiCall, DeliveryStatus, WebhookPort
 from gateway_sessions.adapters.webhooks.adapter import WebhookAdapter
 from gateway_sessions.core.queue.inbound import Attachment
@@ -38,7 +38,7 @@ class TeamsAdapter(WebhookAdapter):
     ) -> None:
         """*groups* says which messages are for the bot if Teams sends all; the rest is `WebhookAdapter`'s."""
         self._settings = settings
-        rules = TeamsPlatform(settings, TeamsReadingRules(name, GroupRules.of(groups)))
+        rules = TeamsPlatform(settings, TeamsReadingRules(name, as_group_rules(groups)))
         super().__init__(
             rules,
             name=name,

@@ -19,7 +19,7 @@ import msgspec
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
-from gateway_sessions.adapters.group_talk import GroupRules, Groups, GroupTalk
+from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.adapters.set_aside import put_aside
 from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilities, ReceiveClass
@@ -108,7 +108,7 @@ class TelegramAdapter:
         self.bot: BotIdentity | None = None
         """The bot, once Telegram has told who it is."""
         self._api = api
-        self._groups = GroupRules.of(groups)
+        self._groups = as_group_rules(groups)
         self._handle_first = handle
         self.updates: Sequence[str] = updates
         self._unreadable = unreadable

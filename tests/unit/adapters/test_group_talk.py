@@ -16,6 +16,7 @@ from gateway_sessions.adapters.group_talk import (
     GroupRules,
     GroupTalk,
     Hearing,
+    as_group_rules,
     hearing_in_thread,
     without_mention,
 )
@@ -169,6 +170,6 @@ def test_what_people_say_to_each_other_is_kept_only_if_that_is_wanted(observe: b
 
 def test_an_adapter_takes_a_word_a_function_or_rules():
     rules = GroupRules[Any]("all", observe=YES)
-    assert GroupRules.of(rules) is rules
-    assert GroupRules.of("all") == GroupRules("all")
-    assert GroupRules.of(GroupTalk.MENTION) == GroupRules()
+    assert as_group_rules(rules) is rules
+    assert as_group_rules("all") == GroupRules("all")
+    assert as_group_rules(GroupTalk.MENTION) == GroupRules()

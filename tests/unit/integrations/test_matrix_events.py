@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk, without_mention
+from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk, as_group_rules, without_mention
 from gateway_sessions.core.queue.inbound import (
     Attachment,
     AttachmentKind,
@@ -82,7 +82,7 @@ def read(
     groups: Any = "mention",
     **rules: Any,
 ) -> InboundMessage | None:
-    return read_event(raw, room, RoomRules(BOT, groups=GroupRules.of(groups), **rules), related=related)
+    return read_event(raw, room, RoomRules(BOT, groups=as_group_rules(groups), **rules), related=related)
 
 
 def heard(raw: dict[str, Any], room: KnownRoom = PRIVATE, **more: Any) -> InboundMessage:

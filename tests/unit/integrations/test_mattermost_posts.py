@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions.adapters import Attachment, AttachmentKind, InboundMessage, MessageKind
-from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk
+from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk, as_group_rules
 from gateway_sessions.core.markdown.dialects import MATTERMOST
 from gateway_sessions.core.markdown.rendering import render_markdown
 from gateway_sessions.integrations.mattermost.objects import MattermostChannel, MattermostUser
@@ -51,7 +51,7 @@ def read(
         raw,
         change,
         PostPlace(channel, "Ann", takes_part),
-        PostRules(BOT, groups=GroupRules.of(groups), **rules),
+        PostRules(BOT, groups=as_group_rules(groups), **rules),
     )
 
 

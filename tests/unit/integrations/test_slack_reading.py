@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from gateway_sessions.adapters import AttachmentKind, InboundMessage, MessageKind
-from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk
+from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk, as_group_rules
 from gateway_sessions.adapters.webhooks import (
     ApiCall,
     CallLimited,
@@ -55,7 +55,7 @@ def event(**changes: Any) -> dict[str, Any]:
 
 
 def read(payload: dict[str, Any], groups: Any = "mention", **rules: Any) -> InboundMessage | None:
-    return read_payload(payload, SlackRules(groups=GroupRules.of(groups), **rules), BOT)
+    return read_payload(payload, SlackRules(groups=as_group_rules(groups), **rules), BOT)
 
 
 def heard(payload: dict[str, Any], **rules: Any) -> InboundMessage:

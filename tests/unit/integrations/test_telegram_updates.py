@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk
+from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk, as_group_rules
 from gateway_sessions.core.queue.inbound import (
     Attachment,
     AttachmentKind,
@@ -42,7 +42,7 @@ def read(
     content: dict[str, Any], *, kind: str = "message", groups: Any = "mention", **rules: Any
 ) -> InboundMessage | None:
     return read_update(
-        {"update_id": 99, kind: content}, ReadingRules(BOT, groups=GroupRules.of(groups), **rules)
+        {"update_id": 99, kind: content}, ReadingRules(BOT, groups=as_group_rules(groups), **rules)
     )
 
 

@@ -16,7 +16,7 @@ from gateway_sessions.adapters import (
     OutboundMessage,
     ReplyTarget,
 )
-from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk
+from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk, as_group_rules
 from gateway_sessions.adapters.webhooks import (
     CallLimited,
     CallRefused,
@@ -65,7 +65,7 @@ def read(*events: dict[str, Any], groups: Any = "mention", **rules: Any) -> list
     return list(
         read_batch(
             json.dumps({"destination": "U", "events": events}).encode(),
-            LineReadingRules(groups=GroupRules.of(groups), **rules),
+            LineReadingRules(groups=as_group_rules(groups), **rules),
         )
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions.adapters import AttachmentKind, InboundMessage, MessageKind, ReplyTarget
-from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk
+from gateway_sessions.adapters.group_talk import GroupRules, GroupTalk, as_group_rules
 from gateway_sessions.adapters.webhooks import PassedOver, PlatformAnswer, Request, Verdict
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.teams.activities import (
@@ -70,7 +70,7 @@ def in_channel(**changes: Any) -> dict[str, Any]:
 
 def read(update: dict[str, Any], groups: Any = "mention", **rules: Any) -> InboundMessage | None:
     return read_activity(
-        json.dumps(update).encode(), TeamsReadingRules(groups=GroupRules.of(groups), **rules)
+        json.dumps(update).encode(), TeamsReadingRules(groups=as_group_rules(groups), **rules)
     )
 
 
