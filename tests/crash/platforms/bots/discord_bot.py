@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import discord
 
-from gateway_sessions.integrations.discord_py import DiscordAdapter, GroupTalk
+from gateway_sessions.integrations.discord_py import DiscordAdapter
 from gateway_sessions.testing.fakes.discord.discord_py import discord_py_pointed_at
 from tests.crash.platforms.bots.repeating_bot import repeat_all
 
@@ -21,4 +21,4 @@ async def main(home: str, api: str, gateway: str, token: str) -> None:
     intents.message_content = True
     client = QuickClient(intents=intents, guild_ready_timeout=0.05)
     with discord_py_pointed_at(api, gateway):
-        await repeat_all(home, DiscordAdapter(client, token, groups=GroupTalk.ALL))
+        await repeat_all(home, DiscordAdapter(client, token, groups="all"))
