@@ -9,6 +9,7 @@ from typing import Final
 
 from gateway_sessions.ports import Clock
 from gateway_sessions.testing.fakes.discord.refusals import JSON
+from gateway_sessions.testing.fakes.faults import AskedPauses
 from gateway_sessions.testing.fakes.http_server import FakeResponse
 
 VIA: Final = {"via": "1.1 google"}
@@ -26,12 +27,6 @@ class DiscordLimits:
     """So many calls of all kinds within a second."""
 
 
-@dataclass(slots=True)
-class _DiscordPause:
-    until: float
-    seconds: float
-
-
 class DiscordPace:
     """Counts calls; the places are channels, and "" for all calls together."""
 
@@ -39,25 +34,18 @@ class DiscordPace:
         self._limits = limits
         self._clock = clock
         self._calls: dict[str, deque[float]] = {}
-        self._pauses: dict[str, _DiscordPause] = {}
+        self._pauses = AskedPauses()
 
     def ask_to_wait(self, place: str, seconds: float) -> FakeResponse:
         """Return the answer that asks for a pause."""
-        self._pauses[place] = _DiscordPause(time.monotonic() + seconds, seconds)
-        everywhere = not place
-        scope = "global" if everywhere else "user"
-        body = {"message": "You are being rate limited.", "retry_after": seconds, "global": everywhere}
-        headers = {**JSON, **VIA, "retry-after": f"{seconds:.3f}", "x-ratelimit-scope": scope}
-        if everywhere:
-            headers["x-ratelimit-global"] = "true"
-        return FakeResponse.of_json(body, status=429, headers=headers)
+        return _asked_to_wait(place, self._pauses.ask(place, seconds))
 
     def refusal(self, place: str) -> FakeResponse | None:
         """Count a call in a place; return the answer that asks for a pause, twice as long for who had one."""
         now = time.monotonic()
         for asked in ("", place):
-            if (pause := self._pauses.get(asked)) is not None and now < pause.until:
-                return self.ask_to_wait(asked, 2 * pause.seconds)
+            if (longer := self._pauses.broken(asked)) is not None:
+                return _asked_to_wait(asked, longer)
         if self._limits is None:
             return None
         everywhere = self._within("", now, 1.0)
@@ -91,3 +79,13 @@ class DiscordPace:
         while calls and calls[0] <= now - seconds:
             calls.popleft()
         return calls
+
+
+def _asked_to_wait(place: str, seconds: float) -> FakeResponse:
+    everywhere = not place
+    scope = "global" if everywhere else "user"
+    body = {"message": "You are being rate limited.", "retry_after": seconds, "global": everywhere}
+    headers = {**JSON, **VIA, "retry-after": f"{seconds:.3f}", "x-ratelimit-scope": scope}
+    if everywhere:
+        headers["x-ratelimit-global"] = "true"
+    return FakeResponse.of_json(body, status=429, headers=headers)

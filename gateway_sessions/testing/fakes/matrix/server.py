@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -14,6 +12,7 @@ import anyio
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.ports import Clock
 from gateway_sessions.testing.fakes.faults import (
+    AskedPauses,
     CutConnection,
     Delay,
     Fault,
@@ -62,14 +61,6 @@ PATIENCE_SECONDS: Final = 2.0
 _MSGTYPES: Final = {"photo": "m.image", "video": "m.video", "audio": "m.audio", "document": "m.file"}
 
 
-@dataclass(slots=True)
-class _RoomPause:
-    """How long a room was asked to be left alone."""
-
-    until: float
-    seconds: float
-
-
 class FakeMatrix(FakePlatformServer):
     """A homeserver for one bot, to be used as `async with FakeMatrix() as matrix`.
 
@@ -99,7 +90,7 @@ class FakeMatrix(FakePlatformServer):
         self._revoked: dict[str, bool] = {}
         self._direct: dict[str, str] = {}
         self._named: dict[str, str] = {}
-        self._pauses: dict[str, _RoomPause] = {}
+        self._pauses = AskedPauses()
         self._syncs_begun = 0
         self._sync_waits = False
 
@@ -396,9 +387,8 @@ class FakeMatrix(FakePlatformServer):
 
     async def _outcome(self, call: HomeserverCall) -> FakeResponse:
         try:
-            place, now = _place(call), time.monotonic()
-            if (pause := self._pauses.get(place)) is not None and now < pause.until:
-                raise self._asked_to_wait(place, 2 * pause.seconds)
+            if (longer := self._pauses.broken(_place(call))) is not None:
+                raise limit_exceeded(longer)
             match call.name:
                 case "sync":
                     return FakeResponse.of_json(await self._sync(call))
@@ -414,10 +404,8 @@ class FakeMatrix(FakePlatformServer):
             return _refused(refusal)
 
     def _asked_to_wait(self, place: str, seconds: float) -> MatrixRefusalError:
-        """Refuse whoever calls too often; who does not wait is asked to wait for twice as long."""
-        if place:
-            self._pauses[place] = _RoomPause(time.monotonic() + seconds, seconds)
-        return limit_exceeded(seconds)
+        # What belongs to no room, such as a sync, is refused once and not watched.
+        return limit_exceeded(self._pauses.ask(place, seconds) if place else seconds)
 
     async def _sync(self, call: HomeserverCall) -> dict[str, Any]:
         request = self._sync_request(call)

@@ -15,6 +15,7 @@ import anyio
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.ports import Clock
 from gateway_sessions.testing.fakes.faults import (
+    AskedPauses,
     CutConnection,
     Delay,
     Fault,
@@ -79,8 +80,7 @@ class FakeMattermost(FakePlatformServer):
         """The posts of pending ids, with the times at which they are forgotten."""
         self._looked_at: deque[int] = deque([0, 0], maxlen=2)
         """When the bot has asked for its channels, the last time and the time before."""
-        self._pauses: dict[str, tuple[float, float]] = {}
-        """The pauses that were asked for by channel: until when, and for how long."""
+        self._pauses = AskedPauses()
         self._answers: dict[str, Callable[[Mapping[str, Any]], Any]] = {
             "me": lambda _: self.bot.as_json(),
             "channels": self._channels,
@@ -237,21 +237,15 @@ class FakeMattermost(FakePlatformServer):
             case RefusedCall():
                 return _refused(MattermostRefusalError(fault.status, "api.fault.app_error", fault.problem))
             case RateLimit():
-                return self._asked_to_wait(parameters, fault.retry_after)
+                return _asked_to_wait(self._pauses.ask(_place(parameters), fault.retry_after))
             case Delay() | None:
                 await anyio.sleep(fault.seconds if fault else 0)
                 return self._outcome(name, parameters)
 
-    def _asked_to_wait(self, parameters: Mapping[str, Any], seconds: float) -> FakeResponse:
-        """Refuse whoever calls too often; who does not wait is asked to wait for twice as long."""
-        self._pauses[str(parameters.get("channel_id", ""))] = (time.monotonic() + seconds, seconds)
-        headers = {"x-ratelimit-limit": "11", "x-ratelimit-remaining": "0", "retry-after": str(seconds)}
-        return FakeResponse(429, b"limit exceeded", headers)
-
     def _outcome(self, name: str, parameters: Mapping[str, Any]) -> FakeResponse:
-        until, pause = self._pauses.get(str(parameters.get("channel_id", "")), (0.0, 0.0))
-        if name == "create_post" and time.monotonic() < until:
-            return self._asked_to_wait(parameters, 2 * pause)
+        longer = self._pauses.broken(_place(parameters)) if name == "create_post" else None
+        if longer is not None:
+            return _asked_to_wait(longer)
         try:
             if name == "download":
                 file = self.workspace.files.get(parameters["file"])
@@ -333,6 +327,15 @@ def _listed(channel: WorkspaceChannel, posts: list[dict[str, Any]]) -> dict[str,
     roots = {one["root_id"] for one in posts if one.get("root_id")}
     found = {one["id"]: one for one in [*posts, *(channel.posts[root] for root in roots)]}
     return {"order": [one["id"] for one in reversed(posts)], "posts": json.loads(json.dumps(found))}
+
+
+def _place(parameters: Mapping[str, Any]) -> str:
+    return str(parameters.get("channel_id", ""))
+
+
+def _asked_to_wait(seconds: float) -> FakeResponse:
+    headers = {"x-ratelimit-limit": "11", "x-ratelimit-remaining": "0", "retry-after": str(seconds)}
+    return FakeResponse(429, b"limit exceeded", headers)
 
 
 def _refused(refusal: MattermostRefusalError) -> FakeResponse:

@@ -15,6 +15,7 @@ import anyio
 from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.ports import Clock
 from gateway_sessions.testing.fakes.faults import (
+    AskedPauses,
     CutConnection,
     Delay,
     Fault,
@@ -62,14 +63,6 @@ class SlackLimits:
     a_second_in_a_channel: int = 1
 
 
-@dataclass(slots=True)
-class _PauseOfMethod:
-    """How long a method was asked to be left alone in a channel."""
-
-    until: float
-    seconds: float
-
-
 class FakeSlack(FakePlatformServer):
     """A Slack with one app, to be used as `async with FakeSlack() as slack`.
 
@@ -100,7 +93,7 @@ class FakeSlack(FakePlatformServer):
         self.failed_deliveries = self.deliveries.failed
         self._limits = limits
         self._sent_at: dict[str, float] = {}
-        self._pauses: dict[str, _PauseOfMethod] = {}
+        self._pauses = AskedPauses()
         self._sockets_opened = 0
 
     def _duties(self) -> list[Callable[[], Awaitable[object]]]:
@@ -294,14 +287,13 @@ class FakeSlack(FakePlatformServer):
     # Pace
 
     def _asked_to_wait(self, place: str, seconds: float) -> SlackRefusalError:
-        self._pauses[place] = _PauseOfMethod(time.monotonic() + seconds, seconds)
-        return ratelimited(math.ceil(seconds))
+        return ratelimited(math.ceil(self._pauses.ask(place, seconds)))
 
     def _check_pace(self, method: str, parameters: Mapping[str, Any]) -> None:
         """Refuse a call that does not wait as it was asked, for twice as long; and one that is too soon."""
         place, now = _place(method, parameters), time.monotonic()
-        if (pause := self._pauses.get(place)) is not None and now < pause.until:
-            raise self._asked_to_wait(place, 2 * pause.seconds)
+        if (longer := self._pauses.broken(place)) is not None:
+            raise ratelimited(math.ceil(longer))
         if self._limits is not None and method in PLACED:
             if now < self._sent_at.get(place, 0) + 1 / self._limits.a_second_in_a_channel:
                 raise self._asked_to_wait(place, 1)

@@ -17,6 +17,7 @@ from gateway_sessions._process.clock import SystemClock
 from gateway_sessions.adapters._http import HttpError, NotConnectedError, Url, post
 from gateway_sessions.ports import Clock
 from gateway_sessions.testing.fakes.faults import (
+    AskedPauses,
     CutConnection,
     Delay,
     Fault,
@@ -68,14 +69,6 @@ class TelegramLimits:
     a_minute_in_a_group: int = 20
 
 
-@dataclass(slots=True)
-class _AskedPause:
-    """How long a place was asked to be left alone."""
-
-    until: float
-    seconds: float
-
-
 class FakeTelegram(FakePlatformServer):
     """A Bot API server for one bot, to be used as `async with FakeTelegram() as telegram`.
 
@@ -102,7 +95,7 @@ class FakeTelegram(FakePlatformServer):
         self._names = {name.lower(): name for name in known}
         self._limits = limits
         self._sent_at: dict[str, deque[float]] = {}
-        self._pauses: dict[str, _AskedPause] = {}
+        self._pauses = AskedPauses()
         self._polls_begun = 0
         self._poll_waits = False
         self._delivered: dict[int, int] = {}
@@ -290,14 +283,13 @@ class FakeTelegram(FakePlatformServer):
     # Pace
 
     def _asked_to_wait(self, place: str, seconds: float) -> TelegramRefusalError:
-        self._pauses[place] = _AskedPause(time.monotonic() + seconds, seconds)
-        return too_many_requests(math.ceil(seconds))
+        return too_many_requests(math.ceil(self._pauses.ask(place, seconds)))
 
     def _check_pace(self, method: str, parameters: Mapping[str, Any]) -> None:
         """Refuse whoever was asked to wait and does not, for twice as long; and whoever sends too much."""
         place, now = _place(parameters), time.monotonic()
-        if (pause := self._pauses.get(place)) is not None and now < pause.until:
-            raise self._asked_to_wait(place, 2 * pause.seconds)
+        if (longer := self._pauses.broken(place)) is not None:
+            raise too_many_requests(math.ceil(longer))
         if self._limits is not None and method.startswith(("send", "edit")) and place:
             self._count(place, now, self._limits)
 
