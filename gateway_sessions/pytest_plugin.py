@@ -1,4 +1,4 @@
-"""The fixtures `fake_clock` and `session_store`, for programs that test against sessions.
+"""Fixtures for programs that test against sessions: `fake_clock`, `session_store`, and fakes of platforms.
 
 Pytest loads the plugin in every environment with this package. So it imports nothing but pytest until a
 fixture is used, and cannot stop the tests of programs that do not use the fixtures.
@@ -6,9 +6,11 @@ fixture is used, and cannot stop the tests of programs that do not use the fixtu
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -16,6 +18,23 @@ import pytest
 if TYPE_CHECKING:
     from gateway_sessions import SessionStore
     from gateway_sessions.testing import FakeClock
+    from gateway_sessions.testing.fakes.platform_server import FakePlatformServer
+
+FAKES: Final = MappingProxyType(
+    {
+        "discord": "FakeDiscord",
+        "google_chat": "FakeGoogleChat",
+        "line": "FakeLine",
+        "matrix": "FakeMatrix",
+        "mattermost": "FakeMattermost",
+        "slack": "FakeSlack",
+        "teams": "FakeTeams",
+        "telegram": "FakeTelegram",
+        "twilio": "FakeTwilio",
+        "whatsapp": "FakeWhatsApp",
+    }
+)
+"""The classes that play platforms, by their modules in `gateway_sessions.testing.fakes`."""
 
 pytest.register_assert_rewrite("gateway_sessions.testing")
 
@@ -49,3 +68,27 @@ if find_spec("pytest_asyncio") is not None:
     import pytest_asyncio
 
     session_store: Final = pytest_asyncio.fixture(open_session_store, name="session_store")
+
+
+def _running(platform: str, name: str) -> Callable[[], Iterator[FakePlatformServer]]:
+    """Return the function behind the fixture of one platform."""
+
+    def run_fake() -> Iterator[FakePlatformServer]:
+        # The import takes too long for an event loop; pytest calls this function outside of one.
+        fake: type[FakePlatformServer] = getattr(
+            import_module(f"gateway_sessions.testing.fakes.{platform}"), name
+        )
+        with fake() as running:
+            yield running
+
+    run_fake.__doc__ = f"Run a `{name}` on loopback until the test ends."
+    return run_fake
+
+
+# Pytest finds fixtures among the names of a plugin.
+globals().update(
+    {
+        f"fake_{platform}": pytest.fixture(_running(platform, name), name=f"fake_{platform}")
+        for platform, name in FAKES.items()
+    }
+)

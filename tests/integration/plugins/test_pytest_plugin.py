@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway_sessions.cli.fakes.platforms import FAKES as RUNNABLE
+from gateway_sessions.pytest_plugin import FAKES
 from tests.programs import STRANGERS
 
 pytest_plugins = ["pytester"]
@@ -33,6 +35,28 @@ FIXTURES = """
         assert fake_clock.now().isoformat() == "2026-01-01T00:00:00+00:00"
         fake_clock.step(days=1)
         assert fake_clock.now().day == 2
+"""
+PLATFORMS = """
+    import pytest
+    from gateway_sessions.pytest_plugin import FAKES
+
+    @pytest.mark.parametrize("platform", FAKES)
+    async def test_a_fake_listens_in_an_async_test(platform, request):
+        fake = request.getfixturevalue(f"fake_{platform}")
+        assert type(fake).__name__ == FAKES[platform]
+        assert fake.url.startswith("http://127.0.0.1:")
+        assert list(fake.bot_messages()) == []
+
+    def test_two_platforms_run_beside_each_other(fake_telegram, fake_line):
+        assert fake_telegram.url != fake_line.url
+
+    def test_each_test_has_a_fake_of_its_own(fake_telegram):
+        assert fake_telegram.pending == 0
+        fake_telegram.says("ann", "hello")
+        assert fake_telegram.pending == 1
+
+    def test_what_was_said_in_another_test_is_gone(fake_telegram):
+        assert fake_telegram.pending == 0
 """
 PLAIN = """
     def test_nothing_of_ours():
@@ -106,6 +130,17 @@ def test_the_fixtures_are_listed_with_what_they_are(project: pytest.Pytester):
     assert "Return a clock that stands still until the test advances it." in listed
     assert "session_store" in listed
     assert "Open a store in a directory of its own" in listed
+
+
+def test_there_is_a_fixture_for_each_fake_platform(project: pytest.Pytester):
+    assert sorted(FAKES) == sorted(RUNNABLE)
+    project.makepyfile(PLATFORMS)
+    finished = run(project.path, "-o", "asyncio_mode=auto")
+    assert f"{len(FAKES) + 3} passed" in finished.stdout, finished.stdout + finished.stderr
+    listed = run(project.path, "--fixtures").stdout
+    for platform, name in FAKES.items():
+        assert f"fake_{platform} " in listed
+        assert f"Run a `{name}` on loopback until the test ends." in listed
 
 
 def test_nothing_is_loaded_before_somebody_asks_and_then_with_asserts_that_explain_themselves(
