@@ -4,6 +4,8 @@
 - ``channel_marks``: `ChannelMarks`: the places up to which the messages of channels are taken, kept in an
   adapter's memory.
 - ``console``: `Console`: the adapter for one person at a terminal or a pipe, where each line is a message.
+- ``file_sizes``: `check_size`: refuses a file that is known to be too large before anybody asks for its
+  content.
 - ``group_talk``: `GroupRules`: decides for every platform which messages of a group are for the bot.
 - ``memory``: `ProcessMemory`: the memory of an adapter that no gateway has given a durable one.
 - ``protocol``: `Adapter`: the protocol between a gateway and the adapter of one account of a platform.

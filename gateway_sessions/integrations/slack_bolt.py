@@ -17,7 +17,7 @@ from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 import anyio
 import anyio.lowlevel
@@ -350,6 +350,9 @@ class SlackBoltAdapter:
 
 class _VerifiedByBolt(SlackPlatform):
     """Slack's part, for requests that Bolt has verified, or that came through Socket Mode."""
+
+    not_taken_status: ClassVar[int] = HTTPStatus.INTERNAL_SERVER_ERROR
+    """The status with which Bolt itself answers when a listener fails: programs around it know it."""
 
     def verify(self, request: Request, now: object) -> Verdict:
         """Trust Bolt."""

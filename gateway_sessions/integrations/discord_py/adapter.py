@@ -22,6 +22,7 @@ from discord.gateway import KeepAliveHandler
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
+from gateway_sessions.adapters.file_sizes import check_size
 from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
 from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.protocol import AdapterMemory, Submit
@@ -30,7 +31,7 @@ from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, Re
 from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.core.notices.command_replies import CommandHelp
 from gateway_sessions.core.queue.inbound import Attachment
-from gateway_sessions.errors import AdapterUnavailableError, InvalidInputError
+from gateway_sessions.errors import AdapterUnavailableError
 from gateway_sessions.integrations.discord.api import UNKNOWN_BOT
 from gateway_sessions.integrations.discord.menu import (
     menu_of,
@@ -226,11 +227,7 @@ class DiscordAdapter:
 
     async def fetch(self, attachment: Attachment, *, most: int = MOST_BYTES) -> bytes:
         """Return the content of an attachment that somebody sent; `InvalidInputError` if it is too large."""
-        if (attachment.size or 0) > most:
-            problem = (
-                f"{attachment.name or 'the file'} has {attachment.size} bytes, at most {most} are fetched"
-            )
-            raise InvalidInputError(problem)
+        check_size(attachment, most)
         return await self._api.download(attachment.url)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
+from gateway_sessions.adapters.file_sizes import check_size
 from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
 from gateway_sessions.adapters.webhooks import ApiCall, DeliveryStatus, WebhookPort
 from gateway_sessions.adapters.webhooks.adapter import WebhookAdapter
@@ -56,5 +57,6 @@ class LineAdapter(WebhookAdapter):
         if not attachment.url.startswith(CONTENT) or not message_id.isalnum():
             problem = f"{attachment.name or 'the attachment'} is not kept by LINE"
             raise InvalidInputError(problem)
+        check_size(attachment, most)
         url = f"{self._settings.data_url}/v2/bot/message/{message_id}/content"
         return await self.download(ApiCall(url=url, method="GET", name="content", shows=False), most=most)

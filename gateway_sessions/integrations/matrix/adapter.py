@@ -19,6 +19,7 @@ import msgspec
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
+from gateway_sessions.adapters.file_sizes import check_size
 from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
 from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.protocol import AdapterMemory, Submit
@@ -333,11 +334,7 @@ class HomeserverAdapter:
     async def fetch(self, attachment: Attachment, *, most: int = MOST_BYTES) -> bytes:
         """Return the content of an attachment that somebody sent; `InvalidInputError` if it is too large."""
         path = download_path(attachment.url)
-        if (attachment.size or 0) > most:
-            problem = (
-                f"{attachment.name or 'the file'} has {attachment.size} bytes, at most {most} are fetched"
-            )
-            raise InvalidInputError(problem)
+        check_size(attachment, most)
         content = await self._told(self._api.download(path, most=most))
         if (key := key_in(attachment.url)) is None:
             return content

@@ -18,6 +18,7 @@ import msgspec
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
+from gateway_sessions.adapters.file_sizes import check_size
 from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
 from gateway_sessions.adapters.memory import ProcessMemory
 from gateway_sessions.adapters.protocol import AdapterMemory, Submit
@@ -213,11 +214,7 @@ class MattermostAdapter:
         if not attachment.url.startswith(FILE):
             problem = f"{attachment.url[:40]!r} is no file of Mattermost"
             raise InvalidInputError(problem)
-        if (attachment.size or 0) > most:
-            problem = (
-                f"{attachment.name or 'the file'} has {attachment.size} bytes, at most {most} are fetched"
-            )
-            raise InvalidInputError(problem)
+        check_size(attachment, most)
         return await self._api.download(attachment.url.removeprefix(FILE), most=most)
 
 

@@ -16,6 +16,7 @@ import anyio
 import msgspec
 from cachetools import LRUCache
 
+from gateway_sessions.adapters.file_sizes import check_size
 from gateway_sessions.adapters.group_talk import Hearing, hearing_in_thread
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.adapters.webhooks.api_calls import ApiCall, PlatformAnswer
@@ -244,16 +245,14 @@ class SlackConversations:
         if not attachment.url.startswith(FILE):
             problem = f"{attachment.url[:40]!r} is no file of Slack"
             raise InvalidInputError(problem)
-        name = attachment.name or "the file"
-        if (attachment.size or 0) > most:
-            problem = f"{name} has {attachment.size} bytes, at most {most} are fetched"
-            raise InvalidInputError(problem)
+        check_size(attachment, most)
         asked = self._platform.calls.method("files.info", {"file": attachment.url.removeprefix(FILE)})
         answer = await self._ask(asked)
         address = answer.member("file", "url_private_download") or answer.member("file", "url_private")
         call = ApiCall(url=str(address), method="GET", name="file", shows=False)
         content = await self._download(call, most)
         if content[:15].lower() == b"<!doctype html>" and attachment.media_type != "text/html":
+            name = attachment.name or "the file"
             problem = f"Slack shows its login page in place of {name}: the app lacks the scope files:read"
             raise InvalidInputError(problem)
         return content

@@ -19,6 +19,7 @@ import msgspec
 
 from gateway_sessions._process.background import in_background
 from gateway_sessions._process.clock import SystemClock
+from gateway_sessions.adapters.file_sizes import check_size
 from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.adapters.set_aside import put_aside
@@ -266,11 +267,7 @@ class TelegramAdapter:
         if not attachment.url.startswith(FILE):
             problem = f"{attachment.url[:40]!r} is no file of Telegram"
             raise InvalidInputError(problem)
-        if (attachment.size or 0) > most:
-            problem = (
-                f"{attachment.name or 'the file'} has {attachment.size} bytes, at most {most} are fetched"
-            )
-            raise InvalidInputError(problem)
+        check_size(attachment, most)
         file = await self._call(BotCall("getFile", {"file_id": attachment.url.removeprefix(FILE)}))
         return await self._api.download(str(file["file_path"]), most=most)
 

@@ -23,6 +23,15 @@ def localhost() -> ssl.SSLContext:
     return context
 
 
+async def send_endless_file(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer a request with a file that has no end: nobody who reads it whole ever has it."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\n\r\n")
+    while True:
+        writer.write(bytes(64 << 10))
+        await writer.drain()
+
+
 @asynccontextmanager
 async def loopback(converse: Conversation, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """The port at which *converse* is held with everybody who connects."""

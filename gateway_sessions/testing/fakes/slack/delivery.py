@@ -58,6 +58,8 @@ class SlackDelivery:
     tries: int = 0
     outcomes: list[str] = field(default_factory=list[str])
     """What came of each try: `taken`, or why it failed."""
+    statuses: list[int] = field(default_factory=list[int])
+    """The status of each answer by HTTP."""
     due: float = 0.0
     under_way: bool = False
     given_up: bool = False
@@ -157,6 +159,7 @@ class SlackDeliveries:
             return "http_timeout"
         except (NotConnectedError, OSError, EOFError, HttpError):
             return "connection_failed"
+        one.statuses.append(answer.status)
         one.given_up = "x-slack-no-retry" in answer.headers
         one.answer = _answer_of(answer)
         return "taken" if 200 <= answer.status < 300 else "http_error"

@@ -20,12 +20,14 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
 )
 from gateway_sessions.integrations.google_chat import GoogleChatAdapter
+from gateway_sessions.integrations.google_chat.adapter import MOST_ATTACHMENT_BYTES
 from gateway_sessions.testing.contract.adapter import Inbox
 from gateway_sessions.testing.fakes.faults import CutConnection
 from gateway_sessions.testing.fakes.google_chat import FakeGoogleChat
 from gateway_sessions.testing.fakes.token_issuer import FakeIssuer
 from tests.integration.gateway.gateway_harness import QUICK
 from tests.integration.platforms.google_chat.test_google_chat_contract import settings_of
+from tests.unit.adapters.loopback import loopback, send_endless_file
 
 HELLO = OutboundMessage(text="hello")
 
@@ -165,3 +167,17 @@ async def test_a_file_is_fetched_with_the_token(fake: FakeGoogleChat, inbox: Inb
                 await adapter.fetch(Attachment(kind=AttachmentKind.PHOTO, url=url))
     with pytest.raises(AssertionError, match="sees no button"):
         fake.presses("ann", "Yes")
+
+
+async def test_a_file_that_is_too_large_is_refused_without_being_read_whole(
+    fake: FakeGoogleChat, inbox: Inbox
+):
+    async with connected(fake, inbox) as adapter:
+        assert await fake.is_taken(fake.sends("ann", "a.png", b"x" * 101, "image/png"))
+        (photo,) = inbox.messages[0].attachments
+        with pytest.raises(InvalidInputError, match=r"^the file cannot be fetched: it has more than 100 b"):
+            await adapter.fetch(photo, most=100)
+    async with loopback(send_endless_file) as port:
+        endless = GoogleChatAdapter(settings_of(fake, api_url=f"http://127.0.0.1:{port}"))
+        with pytest.raises(InvalidInputError, match=f"it has more than {MOST_ATTACHMENT_BYTES} bytes"):
+            await endless.fetch(photo)

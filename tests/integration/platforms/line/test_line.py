@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
 )
 from gateway_sessions.integrations.line import LineAdapter, LineSettings
+from gateway_sessions.integrations.line.adapter import MOST_CONTENT_BYTES
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.adapter import Inbox
 from gateway_sessions.testing.fakes.faults import CutConnection, RateLimit
@@ -28,6 +30,7 @@ from gateway_sessions.testing.fakes.line import FakeLine
 from gateway_sessions.testing.fakes.line.messages import LineRefusalError, check_messages, check_retry_key
 from tests.integration.gateway.gateway_harness import QUICK
 from tests.integration.platforms.line.test_line_contract import settings_of
+from tests.unit.adapters.loopback import loopback, send_endless_file
 
 HELLO = OutboundMessage(text="hello")
 
@@ -187,6 +190,23 @@ async def test_content_is_fetched_with_the_token(fake: FakeLine, inbox: Inbox):
         for url in ("https://e.org/1", "line:../../x", "line:"):
             with pytest.raises(InvalidInputError, match="the attachment is not kept by LINE"):
                 await adapter.fetch(Attachment(kind=AttachmentKind.PHOTO, url=url))
+
+
+async def test_a_file_that_is_too_large_is_refused_without_being_read_whole(fake: FakeLine, inbox: Inbox):
+    async with connected(fake, inbox) as adapter:
+        assert await fake.is_taken(fake.sends_content("ann", "file", b"x" * 101, fileName="a", fileSize=101))
+        assert await fake.is_taken(fake.sends_content("ann", "image", b"x" * 101))
+        file, photo = (one for message in inbox.messages for one in message.attachments)
+        calls = len(fake.calls)
+        with pytest.raises(InvalidInputError, match=r"^a has 101 bytes, at most 100 are fetched$"):
+            await adapter.fetch(file, most=100)
+        assert len(fake.calls) == calls
+        with pytest.raises(InvalidInputError, match=r"^the file cannot be fetched: it has more than 100 b"):
+            await adapter.fetch(photo, most=100)
+    async with loopback(send_endless_file) as port:
+        endless = LineAdapter(replace(settings_of(fake), data_url=f"http://127.0.0.1:{port}"))
+        with pytest.raises(InvalidInputError, match=f"it has more than {MOST_CONTENT_BYTES} bytes"):
+            await endless.fetch(photo)
 
 
 async def test_a_wrong_token_is_told_in_one_sentence(fake: FakeLine, inbox: Inbox):
