@@ -84,6 +84,7 @@ ROWS: Final[Mapping[ItemState, tuple[ItemColumns, ...]]] = {
     ItemState.DROPPED: (ItemColumns("message", "dropped", None, None, None, 1, 9),),
     ItemState.APPLIED: (ItemColumns("change", "applied", None, None, None, 1, 9),),
     ItemState.COMMAND: (ItemColumns("command", "command", None, None, None, 1, 9),),
+    ItemState.OBSERVED: (ItemColumns("message", "observed", None, None, None, 1, 9),),
 }
 """Each state with a row, and the rows that are in it."""
 REPLIES: Final = {
