@@ -37,7 +37,7 @@ from gateway_sessions.core.delivery.adapter_capabilities import AdapterCapabilit
 from gateway_sessions.core.delivery.outbound_messages import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.inbound import Attachment
 from gateway_sessions.errors import AdapterUnavailableError, DeliveryRefusedError, InvalidInputError
-from gateway_sessions.integrations.slack.backfill import CATCH_UP, SlackBackfill
+from gateway_sessions.integrations.slack.backfill import CATCH_UP, RETRY, SlackBackfill
 from gateway_sessions.integrations.slack.conversations import MOST_BYTES, SlackConversations
 from gateway_sessions.integrations.slack.objects import SlackAnswer
 from gateway_sessions.integrations.slack.platform import SlackPlatform
@@ -270,8 +270,10 @@ class SlackBoltAdapter:
         async def take(body: dict[str, Any]) -> BoltResponse:
             return await self._answer(body)
 
-        async def hear(body: dict[str, Any], next_: Callable[[], Awaitable[None]]) -> BoltResponse | None:
-            if await self._backfill.hear(body):
+        async def hear(
+            request: AsyncBoltRequest, body: dict[str, Any], next_: Callable[[], Awaitable[None]]
+        ) -> BoltResponse | None:
+            if await self._backfill.hear(body, retry="".join(request.headers.get(RETRY, ""))):
                 return BoltResponse(status=HTTPStatus.OK)
             await next_()
             return None

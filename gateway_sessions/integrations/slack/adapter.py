@@ -21,7 +21,7 @@ from gateway_sessions.core.delivery.adapter_capabilities import ReceiveClass
 from gateway_sessions.core.delivery.outbound_messages import ReplyTarget
 from gateway_sessions.core.queue.inbound import Attachment
 from gateway_sessions.errors import AdapterUnavailableError, DeliveryRefusedError, InvalidInputError
-from gateway_sessions.integrations.slack.backfill import CATCH_UP, SlackBackfill
+from gateway_sessions.integrations.slack.backfill import CATCH_UP, RETRY, SlackBackfill
 from gateway_sessions.integrations.slack.conversations import MOST_BYTES, SlackConversations
 from gateway_sessions.integrations.slack.platform import SlackPlatform, payload_of
 from gateway_sessions.integrations.slack.reading import (
@@ -100,7 +100,7 @@ class SlackAdapter(WebhookAdapter):
 
     async def _hear(self, request: Request) -> bool:
         try:
-            return await self._backfill.hear(payload_of(request))
+            return await self._backfill.hear(payload_of(request), retry=request.headers.get(RETRY, ""))
         except InvalidInputError:  # what cannot be read is set aside in a moment
             return False
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
@@ -69,6 +69,12 @@ SETTLE_SECONDS: Final = 5.0
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
 """The pauses after a channel that could not be read, or a message that could not be stored."""
+MOST_EVENTS: Final = 10_000
+"""The events of which this process remembers that they have come."""
+RETRY: Final = "x-slack-retry-num"
+"""The header that says how often Slack has tried to deliver an event before."""
+RETRY_PAUSE: Final = timedelta(minutes=1)
+"""The least time between two readings because of retries: Slack tries for minutes before it gives up."""
 LAST_SECONDS: Final = 2.0
 """The limit for writing down how far channels are taken when a connection ends."""
 FROM_HISTORY: Final = "history:"
@@ -149,6 +155,8 @@ class SlackBackfill:
         self._tasks: TaskGroup | None = None
         self._readers = anyio.CapacityLimiter(READERS)
         self._told: set[str] = set()
+        self._events: LRUCache[str, bool] = LRUCache(MOST_EVENTS)
+        self._read_for_retry: datetime | None = None
 
     # A connection
 
@@ -202,14 +210,18 @@ class SlackBackfill:
 
     # What Slack delivers
 
-    async def hear(self, payload: Payload) -> bool:
+    async def hear(self, payload: Payload, *, retry: str = "") -> bool:
         """Hear of an event before it is read; a new message waits for those of its channel before it.
 
-        Return True if the message was taken from the history meanwhile, so that it needs no more than an
-        answer.
+        *retry* is what Slack's header says: how often the event was tried before. Return True if the message
+        was taken from the history meanwhile, so that it needs no more than an answer.
         """
+        event_id = str(payload.get("event_id") or "")
+        if self._marks is None or event_id.startswith(FROM_HISTORY):
+            return False
+        self._note_event(event_id, is_retry=retry not in ("", "0"))
         found = new_message_in(payload)
-        if found is None or self._marks is None or str(payload.get("event_id")).startswith(FROM_HISTORY):
+        if found is None:
             return False
         channel, ts = found
         line = self._lines.get(channel) or await self._add_line(self._marks, channel)
@@ -224,6 +236,19 @@ class SlackBackfill:
                 line.heard.pop(ts, None)
         line.newest = max(line.newest, millionths_of(ts))
         return line.heard.get(ts) is _Way.READ
+
+    def _note_event(self, event_id: str, *, is_retry: bool) -> None:
+        """Read all channels if an event comes as a retry, and has never come before.
+
+        Then Slack could not reach this process, and may have given up others of that time.
+        """
+        if not event_id or event_id in self._events:
+            return
+        self._events[event_id] = True
+        now, last = self._clock.now(), self._read_for_retry
+        if is_retry and (last is None or now - last >= RETRY_PAUSE):
+            self._read_for_retry = now
+            self.catch_up()
 
     async def _wait_for_earlier(self, line: _SlackChannel) -> None:
         if line.behind and not line.passable.is_set():

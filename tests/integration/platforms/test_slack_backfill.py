@@ -28,6 +28,8 @@ from tests.integration.platforms.slack_doors import (
 
 PATIENCE = 30
 DAY = 24 * 60 * 60
+NOWHERE = "http://127.0.0.1:9/slack"
+"""An address at which nobody listens."""
 ONE_BY_ONE = busy_config(BusyMode.QUEUE, debounce=timedelta())
 
 
@@ -130,6 +132,52 @@ async def test_what_is_written_while_socket_mode_is_cut_is_read_with_the_next_gr
         assert slack.deliveries.all[-1].given_up
         await inbox.wait_for(2)
     assert texts(inbox) == ["one", "two"]
+
+
+@pytest.mark.parametrize("name", ["bolt", "without bolt"])
+async def test_what_was_given_up_while_nothing_came_through_is_read_with_the_first_retry(
+    slack: FakeSlack, name: str
+):
+    inbox = Inbox()
+    async with DOORS[name](slack) as adapter, adapter.connect(inbox):
+        assert await slack.is_taken(slack.people.says("ann", "one"))
+        assert await slack.is_taken(slack.people.says("bob", "hello"))
+        url = slack.deliveries.request_url
+        slack.listen_at(NOWHERE)  # the app runs on, and hears of no failure
+        slack.people.says("ann", "two")
+        slack.people.says("bob", "and this")
+        await given_up(slack)
+        assert all(one.given_up for one in slack.deliveries.all[-2:])
+        slack.deliveries.timing = SlackTiming(speed=20)
+        slack.people.says("ann", "three")
+        slack.people.says("bob", "and that")
+        last, before = slack.deliveries.all[-2:], reads(slack)
+        await slack.wait_until(lambda: all(one.tries == 2 for one in last), seconds=PATIENCE)
+        slack.listen_at(url)
+        await inbox.wait_for(6)
+        await given_up(slack)
+    assert [one.text for one in inbox.messages if one.source.user_name == "ann"] == ["one", "two", "three"]
+    assert [one.text for one in inbox.messages if one.source.user_name == "bob"] == [
+        "hello",
+        "and this",
+        "and that",
+    ]
+    assert reads(slack) == before + 2  # one for each channel, and not for each retry
+
+
+async def test_a_retry_of_what_has_come_before_reads_nothing(slack: FakeSlack, door: SlackDoor):
+    inbox = Inbox()
+    async with door(slack) as adapter, adapter.connect(inbox):
+        ts = slack.people.says("ann", "one")
+        assert await slack.is_taken(ts)
+        before = reads(slack)
+        slack.deliveries.again(ts)
+        await given_up(slack)
+        assert await slack.is_taken(slack.people.says("ann", "two"))
+    assert reads(slack) == before
+    assert {one.idempotency_key for one in inbox.messages if one.text == "one"} == {
+        inbox.messages[0].idempotency_key
+    }
 
 
 async def test_the_first_message_of_a_person_comes_with_the_next_one(slack: FakeSlack, door: SlackDoor):
