@@ -141,3 +141,15 @@ def chunked_body(*pieces: bytes, end: bytes = b"0\r\n\r\n") -> Sequence[bytes]:
     """The pieces as chunks of a body whose end is told; without that it is cut off."""
     written = [f"{len(piece):x}\r\n".encode() + piece + b"\r\n" for piece in pieces]
     return [head(**{"transfer-encoding": "chunked", "connection": "keep-alive"}), *written, end]
+
+
+def calls_tools(*calls: tuple[str, str], text: str | None = None) -> Script:
+    """Call these tools with these arguments, the arguments in two pieces."""
+    pieces = [chunk(text)] if text is not None else []
+    for index, (name, arguments) in enumerate(calls):
+        function = {"name": name, "arguments": arguments[:3]}
+        begun = {"index": index, "id": f"call_{index}", "type": "function", "function": function}
+        rest = {"index": index, "function": {"arguments": arguments[3:]}}
+        pieces += [chunk(tool_calls=[begun]), chunk(tool_calls=[rest])]
+    used = event({"model": "large-2026", "choices": [], "usage": USED})
+    return send_and_close(head(), *pieces, chunk(finish="tool_calls"), used, event("[DONE]"))

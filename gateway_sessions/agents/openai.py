@@ -1,58 +1,55 @@
 """`OpenAIAgent`: an agent that asks a model at any endpoint for chat completions, of OpenAI or others.
 
-    async with OpenAIAgent(Endpoint(model="…", base_url="http://127.0.0.1:11434/v1")) as agent:
-        async with Gateway(store, agent=agent, adapters=[…]):
+    async with OpenAIAgent(Endpoint(model="…", base_url="http://127.0.0.1:11434/v1"), tools=[…]) as agent:
+        async with Gateway(store, agent=agent, adapters=[…], compressor=agent.compress):
 
-All sessions share one agent, which keeps no conversations: each turn reads its own from the store.
+All sessions share one agent, which keeps no conversations: each turn reads its own from the store. So does
+each round of a turn in which the model uses tools: what is on record is what the model gets.
 """
 
 from __future__ import annotations
 
-import asyncio
+import logging
 import os
-from collections.abc import AsyncGenerator, Generator
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from http import HTTPStatus
-from importlib.metadata import version
-from typing import Any, Final, Self
+from itertools import count
+from typing import Final, Self
+from uuid import uuid4
 
 import anyio
-import msgspec
+from anyio.streams.memory import MemoryObjectSendStream
 
-from gateway_sessions.agents.chat_completions.failures import Refusal, pause_before_retry, retry_after_seconds
+from gateway_sessions._process.background import in_background
+from gateway_sessions._process.clock import SystemClock
+from gateway_sessions.agents.chat_completions.failures import COUNTING, TOOLS, pause_before_retry
 from gateway_sessions.agents.chat_completions.request import request_body
-from gateway_sessions.agents.chat_completions.response import Answer, EventStream, EventTooLongError
+from gateway_sessions.agents.chat_completions.response import Answer
+from gateway_sessions.agents.chat_completions.tool_calls import ToolCall
 from gateway_sessions.agents.endpoint import Endpoint
+from gateway_sessions.agents.endpoint_client import EndpointClient, Question
+from gateway_sessions.agents.side_questions import ask_for_summary, ask_for_title
+from gateway_sessions.agents.tools import MAX_THREADS, ToolFunction, search_tool, tools_by_name
 from gateway_sessions.config import Config
 from gateway_sessions.core.delivery.outbound_messages import Reply, TextFormat
+from gateway_sessions.core.transcript.messages import Message, Role
+from gateway_sessions.core.transcript.model_history import Chat
 from gateway_sessions.errors import (
     FencedError,
-    InvalidInputError,
     ModelAnswerError,
+    ModelError,
     ModelRefusedError,
     ModelUnavailableError,
 )
 from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnStream
+from gateway_sessions.runtime.duties.titles import FirstExchange, plain_titler
 
-try:
-    import httpx2
-except ModuleNotFoundError as _error:
-    if _error.name != "httpx2":
-        raise
-    missing = (
-        "an agent for models needs a package that is not installed: pip install 'gateway-sessions[openai]'"
-    )
-    raise InvalidInputError(missing) from None
+logger: Final = logging.getLogger(__name__)
 
-MAX_REFUSAL: Final = 64 << 10
-"""The most bytes that are read of a refusal, of which one line is shown."""
-MAX_WHOLE: Final = 4 << 20
-"""The most bytes of an answer in one piece: the longest reply with up to four bytes for a character."""
-REFUSAL_SECONDS: Final = 5.0
-"""The time limit for the text of a refusal; its status says enough."""
-LEFTOVERS_SECONDS: Final = 0.5
-"""The wait for the end of a stream after its answer: only then can its connection be used again."""
+MOST_ROUNDS: Final = 16
+"""The most rounds of tools in a turn, unless a program allows more."""
 WAITING: Final = "waiting for the model"
 THINKING: Final = "thinking"
 
@@ -63,21 +60,29 @@ def create(config: Config | None = None) -> OpenAIAgent:
 
 
 class OpenAIAgent:
-    """An agent that answers each turn with the reply of a model. Close it when its gateway has ended."""
+    """An agent that answers each turn with the reply of a model. Close it when its gateway has ended.
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        try:
-            httpx2.URL(endpoint.url).host.encode("idna")
-        except (httpx2.InvalidURL, UnicodeError) as error:
-            problem = f"base_url: no address has such a host ({error})"
-            raise InvalidInputError(problem) from None
+    *tools* are functions, async or not, with types and docstrings, which the model may call; without
+    *session_search* it cannot search earlier conversations. After *most_rounds* rounds of calls a turn fails.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        tools: Iterable[ToolFunction] = (),
+        session_search: bool = True,
+        most_rounds: int = MOST_ROUNDS,
+    ) -> None:
         self._endpoint = endpoint
-        self._client: httpx2.AsyncClient | None = None
-        self._client_lock = (
-            asyncio.Lock()
-        )  # turns that begin at once share one client, and so one pool of connections
-        self._can_count_tokens = True
-        """False once the endpoint has refused a request to count tokens."""
+        self._client = EndpointClient(endpoint)
+        own = tools_by_name(tools)
+        # A model that takes no tools answers without the search, but not without tools that a program gave.
+        self._optional = frozenset({COUNTING} if own else {COUNTING, TOOLS})
+        search = search_tool()
+        self._tools = {search.definition["name"]: search, **own} if session_search else own
+        self._most_rounds = most_rounds
+        self._threads = anyio.CapacityLimiter(MAX_THREADS)
 
     def __repr__(self) -> str:
         return f"<agent of {self._endpoint.host}>"
@@ -90,33 +95,28 @@ class OpenAIAgent:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        await self._client.aclose()
+
+    # Turns
 
     async def run_turn(self, turn: TurnContext) -> Reply:
-        """Ask the model, show its answer while it grows, and return the reply."""
+        """Ask the model, run the tools that it calls, show its answer as it grows, and return the reply."""
         model = self._model_of(turn)
-        rows = await turn.history(self._endpoint.history_limit)
-        told = [self._endpoint.instructions, turn.prompt, turn.recovered]
-        ask = partial(
-            request_body,
-            rows,
-            model=model,
-            instructions="\n\n".join(filter(None, told)),
-            further=self._endpoint.further,
-        )
-        tries = 0
-        while True:
-            tries += 1
-            try:
-                return await self._ask_model(turn, model, ask)
-            except ModelUnavailableError as error:
-                pause = pause_before_retry(error, tries, turn.clock.now(), turn.deadline)
-                if pause is None:
-                    raise
-            turn.progress(WAITING)
-            await turn.clock.sleep(pause)
+        for rounds in count():
+            reply = turn.stream(format=TextFormat.MARKDOWN)
+            answer = await self._ask_again(turn, await self._question(turn, model, reply))
+            if not answer.tool_calls:
+                return Reply(
+                    reply.text,
+                    format=TextFormat.MARKDOWN,
+                    finish_reason=answer.finish_reason,
+                    reasoning=answer.reasoning,
+                )
+            if rounds >= self._most_rounds:
+                break
+            await self._use_tools(turn, answer, reply.text)
+        problem = f"still calls tools after {self._most_rounds} rounds of calls, and does not answer"
+        raise ModelAnswerError(self._endpoint.host, problem)
 
     def _model_of(self, turn: TurnContext) -> str:
         """Return the model to ask; the key is sent only to the address that it was given with."""
@@ -126,139 +126,112 @@ class OpenAIAgent:
             raise ModelRefusedError(self._endpoint.host, problem)
         return chosen.get("model") or self._endpoint.model
 
-    async def _ask_model(self, turn: TurnContext, model: str, ask: partial[dict[str, Any]]) -> Reply:
-        async with self._open_response(ask(usage=self._can_count_tokens)) as response:
-            refusal = await self._read_refusal(turn, model, response)
-            if refusal is None:
-                return await self._read_answer(turn, model, response)
-        if (
-            refusal.refuses_counting and self._can_count_tokens
-        ):  # once for all sessions; older endpoints know no counting
-            self._can_count_tokens = False
-            return await self._ask_model(turn, model, ask)
-        raise refusal.error
-
-    @asynccontextmanager
-    async def _open_response(self, body: dict[str, Any]) -> AsyncGenerator[httpx2.Response]:
-        """Yield an answer whose body is not read yet, and close it at the end of the block."""
-        client = await self._shared_client()
-        request = client.build_request("POST", self._endpoint.url, content=msgspec.json.encode(body))
-        with self._map_connection_errors():
-            response = await client.send(request, stream=True)
-        try:
-            yield response
-        finally:
-            await response.aclose()
-
-    async def _shared_client(self) -> httpx2.AsyncClient:
-        async with self._client_lock:
-            if self._client is None:  # what TLS trusts is read from files
-                self._client = await asyncio.to_thread(self._new_client)
-            return self._client
-
-    def _new_client(self) -> httpx2.AsyncClient:
-        key, silence = self._endpoint.api_key, self._endpoint.silence_seconds
-        headers = {
-            "content-type": "application/json",
-            "user-agent": f"gateway-sessions/{version('gateway-sessions')}",
-            **({"authorization": f"Bearer {key}"} if key else {}),
-        }
-        return httpx2.AsyncClient(
-            headers=headers,
-            timeout=httpx2.Timeout(silence, connect=self._endpoint.connect_seconds, pool=None),
-            limits=httpx2.Limits(max_connections=None),  # the gateway decides how many turns run
-        )
-
-    async def _read_refusal(self, turn: TurnContext, model: str, response: httpx2.Response) -> Refusal | None:
-        if response.status_code == HTTPStatus.OK:
-            return None
-        body = bytearray()
-        with anyio.move_on_after(REFUSAL_SECONDS), suppress(httpx2.TransportError, httpx2.DecodingError):
-            await _read_up_to(body, response, MAX_REFUSAL)
-        return Refusal(
-            endpoint=self._endpoint.host,
+    async def _question(self, turn: TurnContext, model: str, reply: TurnStream) -> Question:
+        told = [self._endpoint.instructions, turn.prompt, turn.recovered]
+        body = request_body(
+            await turn.history(self._endpoint.history_limit),
             model=model,
-            key=self._endpoint.api_key,
-            status=response.status_code,
-            body=bytes(body),
-            retry_after=retry_after_seconds(response.headers.get("retry-after", ""), turn.clock.now()),
+            instructions="\n\n".join(filter(None, told)),
+            further=self._endpoint.further,
+            tools=[one.definition for one in self._tools.values()],
+        )
+        return Question(
+            model=model,
+            body=body,
+            optional=self._optional,
+            now=turn.clock.now,
+            hear=partial(_append_to_reply, turn, reply),
+            count=partial(self._report_usage, turn),
         )
 
-    async def _read_answer(self, turn: TurnContext, model: str, response: httpx2.Response) -> Reply:
-        answer = Answer(self._endpoint.host, model, key=self._endpoint.api_key)
-        reply = turn.stream(format=TextFormat.MARKDOWN)
-        try:
-            await self._read_to_end(turn, response, answer, reply)
-        finally:  # a turn that is cut off has used the model as well
-            with suppress(FencedError):  # the turn may be over already
-                turn.report_usage(
-                    **answer.usage_facts(provider=self._endpoint.host, base_url=self._endpoint.base_url)
-                )
-        return Reply(
-            reply.text,
-            format=TextFormat.MARKDOWN,
-            finish_reason=answer.finish_reason,
-            reasoning=answer.reasoning,
+    async def _ask_again(self, turn: TurnContext, question: Question) -> Answer:
+        """Ask, and ask again if no answer can have begun."""
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await self._client.ask(question)
+            except ModelUnavailableError as error:
+                pause = pause_before_retry(error, tries, turn.clock.now(), turn.deadline)
+                if pause is None:
+                    raise
+            turn.progress(WAITING)
+            await turn.clock.sleep(pause)
+
+    def _report_usage(self, turn: TurnContext, answer: Answer) -> None:
+        with suppress(FencedError):  # the turn may be over already
+            turn.report_usage(
+                **answer.usage_facts(provider=self._endpoint.host, base_url=self._endpoint.base_url)
+            )
+
+    # Tools
+
+    async def _use_tools(self, turn: TurnContext, answer: Answer, text: str) -> None:
+        """Put calls on record, then run them all at once, and put each result on record as it comes."""
+        calls = _with_ids(answer.tool_calls)
+        await turn.append(
+            Message(
+                str(Role.ASSISTANT),
+                text or None,
+                tool_calls=[one.row_member for one in calls],
+                finish_reason=answer.finish_reason,
+                reasoning=answer.reasoning,
+            )
         )
+        turn.progress(f"using {', '.join(dict.fromkeys(one.name for one in calls))}")
+        send, receive = anyio.create_memory_object_stream[Message](len(calls))
 
-    async def _read_to_end(
-        self, turn: TurnContext, response: httpx2.Response, answer: Answer, reply: TurnStream
-    ) -> None:
+        async def run_all() -> None:
+            async with send, anyio.create_task_group() as tasks:
+                for call in calls:
+                    tasks.start_soon(self._run_call, call, send)
+
+        with receive:
+            async with in_background(run_all):
+                async for result in receive:
+                    await turn.append(result)
+
+    async def _run_call(self, call: ToolCall, results: MemoryObjectSendStream[Message]) -> None:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            text = f"There is no tool of this name. There are: {', '.join(self._tools) or 'none'}."
+        else:
+            text = await tool.call(call.arguments, self._threads)
+        result = Message(str(Role.TOOL), text, tool_call_id=call.id, tool_name=call.name or None)
+        await results.send(result)
+
+    # Beside the turns
+
+    async def propose_title(self, exchange: FirstExchange) -> str | None:
+        """Return a title for a new session, for `SessionStore.open(titler=…)`; its first words at worst."""
         try:
-            with self._map_reading_errors():
-                await self._read_body(turn, response, answer, reply)
-        except ModelAnswerError:  # an error after a complete answer does not matter
-            if not answer.is_complete:
-                raise
-        answer.check_complete()
+            return await ask_for_title(self._ask_aside, exchange)
+        except ModelError as error:
+            facts = {"action": "title_failed", "session_id": exchange.session_id, "problem": str(error)}
+            logger.warning("a model has proposed no title", extra=facts)
+            return await plain_titler(exchange)
 
-    async def _read_body(
-        self, turn: TurnContext, response: httpx2.Response, answer: Answer, reply: TurnStream
-    ) -> None:
-        kind = response.headers.get("content-type", "")
-        if kind.startswith("application/json"):  # an endpoint that does not stream
-            whole = bytearray()
-            await _read_up_to(whole, response, MAX_WHOLE)
-            await reply.write(answer.add_event(bytes(whole)))
-            return
-        if kind.startswith("text/html"):
-            problem = "has sent a page for people and no answer of a model; is its address right?"
-            raise ModelAnswerError(self._endpoint.host, problem)
-        events = EventStream()
-        async with aclosing(response.aiter_bytes()) as all_received:
-            async for received in all_received:
-                for data in events.events_in(received):
-                    await _append_to_reply(turn, reply, answer.add_event(data))
-                if answer.is_over:
-                    break
-            with anyio.move_on_after(LEFTOVERS_SECONDS):
-                async for _ in all_received:
-                    pass
+    async def compress(self, conversation: list[Chat]) -> list[Message]:
+        """Return a summary with which a conversation goes on, for `Gateway(compressor=…)`."""
+        return [Message(str(Role.ASSISTANT), await ask_for_summary(self._ask_aside, conversation))]
 
-    @contextmanager
-    def _map_connection_errors(self) -> Generator[None]:
-        host = self._endpoint.host
-        try:
-            yield
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
-            problem = f"cannot be reached ({_error_text(error)})"
-            raise ModelUnavailableError(host, problem, asked=False) from error
-        except httpx2.TimeoutException as error:
-            problem = f"has not answered for {self._endpoint.silence_seconds:g} s"
-            raise ModelUnavailableError(host, problem) from error
-        except httpx2.TransportError as error:
-            raise ModelUnavailableError(host, f"has not answered ({_error_text(error)})") from error
+    async def _ask_aside(self, task: str, text: str) -> str:
+        """Ask the endpoint's own model something that belongs to no turn."""
+        model, pieces = self._endpoint.model, list[str]()
 
-    @contextmanager
-    def _map_reading_errors(self) -> Generator[None]:
-        try:
-            yield
-        except httpx2.TimeoutException as error:
-            problem = f"said nothing for {self._endpoint.silence_seconds:g} s in the middle of its answer"
-            raise ModelAnswerError(self._endpoint.host, problem) from error
-        except (httpx2.TransportError, httpx2.DecodingError, EventTooLongError) as error:
-            problem = f"was cut off in the middle of its answer ({_error_text(error)})"
-            raise ModelAnswerError(self._endpoint.host, problem) from error
+        async def hear(piece: str) -> None:
+            pieces.append(piece)
+
+        body = request_body(
+            [{"role": "user", "content": text}],
+            model=model,
+            instructions=task,
+            further=self._endpoint.further,
+        )
+        await self._client.ask(
+            Question(model=model, body=body, now=SystemClock().now, hear=hear, count=_count_nowhere)
+        )
+        return "".join(pieces)
 
 
 async def _append_to_reply(turn: TurnContext, reply: TurnStream, piece: str) -> None:
@@ -268,14 +241,16 @@ async def _append_to_reply(turn: TurnContext, reply: TurnStream, piece: str) -> 
         turn.progress(None if reply.text else THINKING)
 
 
-async def _read_up_to(body: bytearray, response: httpx2.Response, most: int) -> None:
-    """Append received bytes to the body until there are more than *most*."""
-    async with aclosing(response.aiter_bytes()) as all_received:
-        async for received in all_received:
-            body += received
-            if len(body) > most:
-                return
+def _count_nowhere(_: Answer) -> None:
+    """Count nothing: the question belongs to no turn."""
 
 
-def _error_text(error: Exception) -> str:
-    return str(error) or type(error).__name__
+def _with_ids(calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """Return the calls, each with an id of its own: some endpoints give none, or one twice."""
+    taken: set[str] = set()
+    named: list[ToolCall] = []
+    for call in calls:
+        call_id = call.id if call.id and call.id not in taken else f"call_{uuid4().hex}"
+        taken.add(call_id)
+        named.append(replace(call, id=call_id))
+    return named

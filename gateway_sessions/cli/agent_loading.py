@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from inspect import Parameter, isclass, iscoroutinefunction, isroutine, signature, unwrap
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, Final
 from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.core.notices.human_units import counted
 from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.runtime.duties.titles import Titler
 
 AGENT_NAMES: Final[Mapping[str, str]] = MappingProxyType({"openai": "gateway_sessions.agents.openai:create"})
 """Short names of agents."""
@@ -22,9 +24,19 @@ ENTRY_AND_HISTORY: Final = 2
 EXPECTED: Final = "an agent takes a turn, what makes one takes nothing, or an entry and its history"
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedAgent:
+    """An agent, and what else it can do for a gateway and a store."""
+
+    arguments: dict[str, Any]
+    """The arguments of the gateway: the agent, and its `compress`, if it has one, as the compressor."""
+    titler: Titler | None = None
+    """The agent's `propose_title`, if it has one."""
+
+
 @asynccontextmanager
-async def open_agent(text: str, context: CommandContext) -> AsyncGenerator[dict[str, Any]]:
-    """Yield the gateway's arguments for that agent; an agent made here is closed after the block."""
+async def open_agent(text: str, context: CommandContext) -> AsyncGenerator[LoadedAgent]:
+    """Yield the agent of that name; an agent made here is closed after the block."""
     found = _import_agent(text)
     needed = _arguments_to_make(text, found)
     made = needed == 0
@@ -35,10 +47,18 @@ async def open_agent(text: str, context: CommandContext) -> AsyncGenerator[dict[
             problem = f"--agent: {text}() takes no argument; {EXPECTED}"
             raise InvalidInputError(problem)
     try:
-        yield {"agent": found} if needed is None else {"agent_factory": found}
+        yield LoadedAgent({"agent_factory": found}) if needed is not None else _abilities_of(found)
     finally:
         if made and hasattr(found, "aclose"):
             await found.aclose()
+
+
+def _abilities_of(agent: Any) -> LoadedAgent:
+    compress = getattr(agent, "compress", None)
+    return LoadedAgent(
+        {"agent": agent, **({"compressor": compress} if compress is not None else {})},
+        titler=getattr(agent, "propose_title", None),
+    )
 
 
 def _import_agent(text: str) -> Any:

@@ -33,6 +33,7 @@ from gateway_sessions.errors import ConfigProblem, GatewaySessionsError, NoStore
 from gateway_sessions.runtime.store.database_opening import locate_database, locate_store, noted_config_file
 
 if TYPE_CHECKING:
+    from gateway_sessions.runtime.duties.titles import Titler
     from gateway_sessions.runtime.operator.store_client import StoreClient
     from gateway_sessions.runtime.store.store import SessionStore
     from gateway_sessions.storage.database import SessionDB
@@ -118,20 +119,29 @@ class CommandContext:
 
     @asynccontextmanager
     async def open_owned(
-        self, *, may_be_new: bool = False, upkeep: bool = False, wait: float = 0
+        self,
+        *,
+        may_be_new: bool = False,
+        upkeep: bool = False,
+        wait: float = 0,
+        titler: Titler | None = None,
     ) -> AsyncGenerator[SessionStore]:
         """Open the store as its owner.
 
         Another owner is asked to end, and has *wait* seconds for that. Only a process that serves does the
-        *upkeep*: other programs lack the hooks that must be called when sessions end.
+        *upkeep*: other programs lack the hooks that must be called when sessions end. Without a *titler*,
+        the first words of new sessions are their titles.
         """
+        from gateway_sessions.runtime.duties.titles import plain_titler  # noqa: PLC0415 -- see above
         from gateway_sessions.runtime.store.store import SessionStore  # noqa: PLC0415 -- see above
 
         if not may_be_new:
             async with self.open_client():
                 pass
         home, config = self.home_and_config_to_serve() if upkeep else self.home_and_config()
-        async with SessionStore.open(home, config, upkeep=upkeep, wait=wait) as store:
+        async with SessionStore.open(
+            home, config, upkeep=upkeep, wait=wait, titler=titler or plain_titler
+        ) as store:
             yield store
 
     @asynccontextmanager

@@ -45,17 +45,15 @@ _JSON: Final = {"content-type": "application/json", "cache-control": "no-store"}
 
 
 class ServedGateway:
-    """A gateway, the store that is opened for it, and a health endpoint."""
+    """A gateway with its adapters, and a health endpoint."""
 
     def __init__(
         self,
         context: CommandContext,
         settings: ServeConfig,
-        store: AbstractAsyncContextManager[gs.SessionStore],
         adapters: Sequence[ConfiguredAdapter] = (),
     ) -> None:
         self._context = context
-        self._opened = store
         self._settings = settings
         self._webhook = _configured_webhook(settings)
         self._configured: Sequence[ConfiguredAdapter] = adapters
@@ -76,13 +74,13 @@ class ServedGateway:
         """Where the gateway is to listen, by the keys of the configuration that say so."""
         return addresses_to_have(self._settings, self._webhooks)
 
-    async def run(self, **agent: Any) -> None:
+    async def run(self, store: AbstractAsyncContextManager[gs.SessionStore], **agent: Any) -> None:
         """Serve until a signal comes or another process asks for the store; running turns get time to end."""
         with anyio.CancelScope() as beginning:
             # Once the gateway runs, it handles signals itself.
             for one in set(ending_signals()) - {signal.SIGINT}:  # which Python turns into an exception
                 asyncio.get_running_loop().add_signal_handler(one, beginning.cancel)
-            in_time = await self._serve_until_ended(agent)
+            in_time = await self._serve_until_ended(store, agent)
             ended = (
                 "all turns have ended" if in_time else "turns were cut off, and go on after the next start"
             )
@@ -90,12 +88,14 @@ class ServedGateway:
         if beginning.cancelled_caught:
             self._context.note("Ended before it was ready.")
 
-    async def _serve_until_ended(self, agent: Mapping[str, Any]) -> bool:
+    async def _serve_until_ended(
+        self, opened: AbstractAsyncContextManager[gs.SessionStore], agent: Mapping[str, Any]
+    ) -> bool:
         """Serve until asked to end, and return whether all turns have ended in time."""
         async with (
             self._closing_adapters(),
             self._health_endpoint() as health,
-            self._opened as store,
+            opened as store,
             self._webhooks.listening(),  # around the gateway: who calls too early is told to call again
             gs.Gateway(store, adapters=self._adapters, **agent) as gateway,
         ):

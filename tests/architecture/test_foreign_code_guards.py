@@ -64,6 +64,7 @@ GUARDS: dict[tuple[str, str], str] = {
         "TelegramAdapter._is_handled",
     ): "logged; other people's updates go on",
     ("integrations/telegram/adapter.py", "TelegramAdapter._poll"): "logged; the updates are fetched again",
+    ("agents/tools.py", "Tool.call"): "the model is told, and it is logged",
     ("runtime/agents/cache.py", "AgentCache._fits_weight_limit"): "logged; the agent is closed and not kept",
     ("runtime/queue/aliases.py", "Aliases.__call__"): "raised again, as what it means for the message",
     (

@@ -5,4 +5,5 @@
 - ``request``: The body of a request for chat completions.
 - ``response``: `Answer`: the reply of a model, which comes in events or in one piece, with the tokens that
   it took.
+- ``tool_calls``: `CallCollector`: the calls of tools in an answer, which come in pieces or as a whole.
 """

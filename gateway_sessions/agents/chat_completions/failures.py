@@ -24,6 +24,8 @@ MAX_QUOTE: Final = 300
 HIDDEN: Final = "(the key)"
 COUNTING: Final = "stream_options"
 """The member that asks for counted tokens, which older endpoints refuse."""
+TOOLS: Final = "tools"
+"""The member that offers tools, which some models refuse."""
 
 _TOO_LONG: Final = re.compile(
     r"context[ _](length|window|size)|maximum context|too many (input )?tokens|(prompt|input) is too long"
@@ -53,17 +55,20 @@ class Refusal:
         except (msgspec.DecodeError, UnicodeError):
             return ""
 
-    @property
-    def refuses_counting(self) -> bool:
-        """Return True if the endpoint refuses only the counting of tokens."""
-        return self._is_bad_request and COUNTING.encode() in self.body
+    def refuses_member(self, name: str) -> bool:
+        """Return True if the endpoint refuses a member of the request, which it could do without."""
+        if name == TOOLS:  # some say so as if there were no model
+            is_meant = self._is_bad_request or self.status == HTTPStatus.NOT_FOUND
+            return is_meant and b"tool" in self.body.lower()
+        return self._is_bad_request and name.encode() in self.body
 
     @property
     def error(self) -> ModelError:
         """The error for the status and the message."""
         match self.status:
             case _ if self._is_bad_request and _TOO_LONG.search(self.body.decode("utf-8", "replace")):
-                problem = f"says that the conversation is too long for {self.model}; /new begins another one"
+                ways_out = "/new begins another one, and /compress goes on with a summary"
+                problem = f"says that the conversation is too long for {self.model}; {ways_out}"
                 return ContextTooLongError(self.endpoint, self._with_quote(problem))
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
                 problem = "does not accept the key" if self.key else "wants a key: set OPENAI_API_KEY"

@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn, Unpack, cast
 import msgspec
 
 from gateway_sessions.agents.chat_completions.failures import quote_from
+from gateway_sessions.agents.chat_completions.tool_calls import CallCollector, ToolCall
 from gateway_sessions.core.checks import is_whole_number
 from gateway_sessions.core.storable_text import MAX_WORD
 from gateway_sessions.core.usage.usage_events import MAX_COST_USD, MAX_COUNT, UsageFacts
@@ -36,6 +37,7 @@ class Answer:
         self._model = model
         self._usage: Mapping[str, Any] = {}
         self._reasoning: list[str] = []
+        self._calls = CallCollector()
         self._said = self._size = 0
         self._begun = False
         self.finish_reason: str | None = None
@@ -46,6 +48,11 @@ class Answer:
     def reasoning(self) -> str | None:
         """The reasoning of the model, if it has sent any."""
         return "".join(self._reasoning) or None
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tools that the model wants to use before it goes on."""
+        return self._calls.calls
 
     def add_event(self, data: str | bytes) -> str:
         """Return the text that an event or a whole answer adds; `ModelAnswerError` for anything else."""
@@ -66,15 +73,15 @@ class Answer:
         piece = _as_text(said.get("content")) or _as_text(said.get("refusal"))
         self._reasoning.append(thought)
         self._said += len(piece)
-        self._size += len(piece) + len(thought)
+        self._size += len(piece) + len(thought) + self._calls.add(said.get("tool_calls"))
         if self._size > MAX_REPLY:
             self._fail(f"does not come to an end: its answer has more than {MAX_REPLY} characters")
         return piece
 
     @property
     def is_complete(self) -> bool:
-        """Return True if the model has sent a text and a reason for its end."""
-        return self.finish_reason is not None and self._said > 0
+        """Return True if the model has sent a text, or calls of tools, and a reason for its end."""
+        return self.finish_reason is not None and bool(self._said or self._calls.calls)
 
     def check_complete(self) -> None:
         """Raise `ModelAnswerError` with what is missing, unless the answer is complete."""
@@ -82,7 +89,7 @@ class Answer:
             self._fail("has sent no answer of a model; is its address right?")
         if self.finish_reason is None:
             self._fail("was cut off in the middle of its answer")
-        if not self._said:
+        if not self.is_complete:
             self._fail(f"has answered nothing ({self.finish_reason})")
 
     def usage_facts(self, **facts: Unpack[UsageFacts]) -> UsageFacts:

@@ -60,12 +60,12 @@ async def chat(
     # Where there is no store, nothing can be resumed in it, and none is made for that.
     async with (
         handling_ctrl_c(context) as ctrl_c,
-        open_agent(agent, context) as arguments,
+        open_agent(agent, context) as loaded,
         context.open_owned(may_be_new=text is None) as store,
     ):
         store.config.require("display")
         form = store.config.display.resume_display if recap is None else RecapForm(recap)
-        await Conversation(context, store, form).run(request, ctrl_c, **arguments)
+        await Conversation(context, store, form).run(request, ctrl_c, **loaded.arguments)
 
 
 def _check_options(context: CommandContext, name: str | None, recap: str | None) -> None:

@@ -44,11 +44,11 @@ async def serve(
     home, config = context.home_and_config_to_serve()
     context.note_misspellings(misspelt_names(context.own_config_path))
     adapters = await in_thread(partial(make_adapters, config.serve.adapters, home))
-    store = context.open_owned(may_be_new=True, upkeep=True, wait=wait)
-    service = ServedGateway(context, config.serve, store, adapters)
+    service = ServedGateway(context, config.serve, adapters)
     if agent == DEMO_AGENT:
         context.note("The demo agent answers; --agent MODULE:NAME names yours.")
-    async with open_agent(agent, context) as arguments:
+    async with open_agent(agent, context) as loaded:
+        store = context.open_owned(may_be_new=True, upkeep=True, wait=wait, titler=loaded.titler)
         with logging_to_stderr():
             await wait_for_addresses(service.addresses, home, wait=wait)
-            await service.run(**arguments)
+            await service.run(store, **loaded.arguments)

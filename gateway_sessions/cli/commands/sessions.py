@@ -223,7 +223,7 @@ async def browse(
     from gateway_sessions.cli.picker.run import SessionBrowser
 
     _check_terminal(context)
-    async with open_agent(agent, context) as arguments:
+    async with open_agent(agent, context) as loaded:
         async with context.open_client() as client:
             browser = SessionBrowser(client, context.console, source=source, archived=archived)
             left = await browser.choose()
@@ -231,7 +231,7 @@ async def browse(
             context.exit_code = Exit.INTERRUPTED
         elif left.outcome is PickerOutcome.CHOSEN and left.selected is not None:
             async with handling_ctrl_c(context) as ctrl_c:
-                await _continue_in_chat(context, left.selected.session_id, ctrl_c, arguments)
+                await _continue_in_chat(context, left.selected.session_id, ctrl_c, loaded.arguments)
 
 
 def _check_terminal(context: CommandContext) -> None:

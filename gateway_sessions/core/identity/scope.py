@@ -40,6 +40,13 @@ class Scope:
         """Return the scope of everything: for the command line and the embedding program, not for chats."""
         return cls(sees_everything=True)
 
+    def shown_in(self, *, owner: str, session_key: str, direct: bool) -> Scope:
+        """Return what of a person's sessions may be shown on a lane, with all who read there.
+
+        In a direct chat these are the sessions of the lane's owner, elsewhere only those of the lane.
+        """
+        return Scope(owners=self.owners & {owner}) if direct else Scope.lane(session_key)
+
     def sees(self, *, owner: str, session_key: str | None) -> bool:
         """Return whether a session of that owner and lane is visible."""
         return (

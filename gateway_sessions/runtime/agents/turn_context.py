@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, Unpack
 import msgspec
 
 from gateway_sessions.core.delivery.outbound_messages import Reply, TextFormat
+from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import Attachment, InboundMessage, turn_text
 from gateway_sessions.core.sessions.entry import SessionEntry
@@ -25,7 +26,9 @@ from gateway_sessions.core.transcript.model_history import Chat, model_rows
 from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, check_usage, make_usage
 from gateway_sessions.errors import FencedError, InvalidInputError
 from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.agents.search_tool import SessionSearch
 from gateway_sessions.runtime.user_code import check_text
+from gateway_sessions.storage.database import SessionDB
 
 DELAYED: Final = timedelta(minutes=5)
 """The wait after which the agent is told that a message is old: in five minutes an answer may be overdue."""
@@ -49,6 +52,11 @@ async def fetch_nowhere(_: Attachment, __: int) -> bytes:
     """Refuse: the adapter of the message cannot fetch files."""
     problem = "files of this platform cannot be fetched"
     raise InvalidInputError(problem)
+
+
+async def _see_nothing(_: SessionSource) -> Scope:
+    """Return a scope without any session: the turn has no store."""
+    return Scope()
 
 
 async def _show_nowhere(partial: str, text_format: TextFormat) -> None:
@@ -77,6 +85,10 @@ class TurnPorts(msgspec.Struct, frozen=True, kw_only=True):
     """Show how the reply looks so far, if the platform can; never fails the turn."""
     fetch: Fetch = fetch_nowhere
     """Fetch the content of an attachment from the platform."""
+    db: SessionDB | None = None
+    """The database of all conversations; None: there are no others."""
+    scope_of: Callable[[SessionSource], Awaitable[Scope]] = _see_nothing
+    """Return the sessions that a person may see."""
     usage: Callable[[Usage], object] = _count_nowhere
     """Count a use of a model; it is stored with the turn."""
     prompt: Callable[[], str] = _no_prompt
@@ -205,6 +217,20 @@ class TurnContext:
         content = await self._control.ports.fetch(attachment, most)
         self.progress()
         return content
+
+    async def session_search(self) -> SessionSearch:
+        """Return a search of the earlier conversations that may be shown in this place, as a tool.
+
+        In a direct chat these are those of the person, in a room those of the room. To read more, make a
+        `SessionSearch` with another scope.
+        """
+        self._check_running()
+        ports = self._control.ports
+        if ports.db is None:
+            raise InvalidInputError("there are no earlier conversations here")  # noqa: TRY003 -- as it is
+        person, direct = await ports.scope_of(self.source), self.source.chat_type == "dm"
+        scope = person.shown_in(owner=self.entry.owner, session_key=self.session_key, direct=direct)
+        return SessionSearch(db=ports.db, scope=scope, current_session_id=self.session_id)
 
     async def append(self, *messages: Message | Mapping[str, Any]) -> None:
         """Add rows to the transcript, durably: they survive a crash of this turn.

@@ -224,6 +224,8 @@ class TurnExecution:
             read=turn.transcript,
             show=self._streaming.show,
             fetch=(self._delivery and self._delivery.fetch) or fetch_nowhere,
+            db=self._parts.store.db,
+            scope_of=self._parts.store.scope_of,
             usage=self._usages.append,
             prompt=self._session_prompt,
         )

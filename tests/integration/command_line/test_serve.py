@@ -218,7 +218,7 @@ async def test_it_ends_as_quietly_while_it_begins():
             closed.append(True)
 
     context = Notes(settings=Settings(), command="serve")
-    await ServedGateway(context, ServeConfig(console=True), slow()).run(agent=answer)
+    await ServedGateway(context, ServeConfig(console=True)).run(slow(), agent=answer)
     assert (closed, context.notes) == ([True], ["Ended before it was ready."])
     asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
 

@@ -349,17 +349,21 @@ async def test_a_service_takes_the_same_name(terminal: Terminal, model: FakeMode
     (tmp_path / "config.yaml").write_text(
         "serve: {console: true}\nmodel: {name: small, api_key: '${OPENAI_API_KEY}'}\n"
     )
-    model.scripts.append(says("One."))
+    model.scripts.extend([says("One."), says("A greeting")])
     command = ("--config", "config.yaml", "serve", "--agent", "openai")
     with terminal.started(CODE, *command) as (program, errors):
         program.stdin.write("hello\n")
         program.stdin.flush()
         assert await asyncio.to_thread(program.stdout.readline) == "One.\n"
+        async with asyncio.timeout(PATIENCE):
+            while model.scripts:  # noqa: ASYNC110 -- nobody tells when the title was asked for
+                await asyncio.sleep(0.01)
         program.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(program.wait) == Exit.DONE
         errors.seek(0)
         assert KEY not in errors.read().decode()
-    assert model.bodies[0]["model"] == "small"
+    assert [body["model"] for body in model.bodies] == ["small", "small"]
+    assert "Write a title" in model.bodies[1]["messages"][0]["content"]
     shown = await asyncio.to_thread(terminal.run, CODE, "--config", "config.yaml", "config", "explain")
     assert ("small" in shown[1], KEY in shown[1]) == (True, False)
     (tmp_path / "config.yaml").write_text("serve: {console: true}\n")

@@ -410,7 +410,7 @@ async def test_what_is_refused_is_no_use(asking: Asking):
 async def test_a_refusal_that_never_ends_is_told_by_its_status(
     asking: Asking, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("gateway_sessions.agents.openai.REFUSAL_SECONDS", 0.05)
+    monkeypatch.setattr("gateway_sessions.agents.endpoint_client.REFUSAL_SECONDS", 0.05)
     error = await asking.fail(send_and_hang(b"HTTP/1.1 500 Oh\r\ncontent-length: 50\r\n\r\n{"))
     assert str(error).endswith("is too busy or out of order just now (status 500)")
 
@@ -456,7 +456,7 @@ async def test_behind_a_whole_answer_nothing_can_go_wrong(asking: Asking, behind
 
 
 async def test_nobody_waits_for_a_connection_that_stays(asking: Asking, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("gateway_sessions.agents.openai.LEFTOVERS_SECONDS", 0.01)
+    monkeypatch.setattr("gateway_sessions.agents.endpoint_client.LEFTOVERS_SECONDS", 0.01)
     endpoint = Endpoint(model="m", base_url=asking.model.url)
     asking.model.scripts.append(send_and_hang(head(), whole_answer("Hi")))
     async with OpenAIAgent(endpoint) as agent, asyncio.timeout(PATIENCE):

@@ -73,7 +73,7 @@ def given(name: str, context: CommandContext) -> tuple[str, str, int]:
 
     async def look() -> tuple[str, str]:
         async with open_agent(name, context) as given:
-            [(how, what)] = given.items()
+            how, what = next(iter(given.arguments.items()))
             return how, getattr(what, "__name__", type(what).__name__)
 
     how, what = asyncio.run(look())
@@ -106,9 +106,14 @@ def test_what_is_named_is_given_as_what_it_is(
     assert given(f"named_agents:{name}", context) == (how, what, closed)
 
 
-def test_a_model_has_a_name_of_its_own(context: CommandContext):
+def test_a_model_has_a_name_of_its_own_and_writes_titles_and_summaries(context: CommandContext):
+    async def abilities() -> tuple[list[str], bool]:
+        async with open_agent("openai", context) as loaded:
+            return list(loaded.arguments), loaded.titler is not None
+
     how, what, _ = given("openai", context)
     assert (how, what) == ("agent", "OpenAIAgent")
+    assert asyncio.run(abilities()) == (["agent", "compressor"], True)
 
 
 @pytest.mark.parametrize(

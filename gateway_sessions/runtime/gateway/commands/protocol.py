@@ -120,7 +120,8 @@ class CommandCall:
     @property
     def shown(self) -> Scope:
         """The sessions that may be listed here: outside of a direct chat, only those of this lane."""
-        return self.own if self.source.chat_type == "dm" else Scope.lane(self.session_key)
+        direct = self.source.chat_type == "dm"
+        return self.scope.shown_in(owner=self.owner, session_key=self.session_key, direct=direct)
 
 
 Handler: TypeAlias = Callable[[CommandCall], Awaitable[str | None]]

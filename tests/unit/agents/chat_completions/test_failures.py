@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateway_sessions.agents.chat_completions.failures import (
+    COUNTING,
     LONGEST_PAUSE,
     MAX_QUOTE,
     TRIES,
@@ -120,7 +121,7 @@ def test_when_to_come_back_is_kept():
     ],
 )
 def test_whether_only_counting_is_refused(status: int, body: object, *, refuses: bool):
-    assert refusal(status, body).refuses_counting == refuses
+    assert refusal(status, body).refuses_member(COUNTING) == refuses
 
 
 @pytest.mark.parametrize(

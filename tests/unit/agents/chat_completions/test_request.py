@@ -31,10 +31,16 @@ def test_what_is_asked_for():
     }
 
 
-def test_without_instructions_there_is_no_system_message_and_counting_can_be_left_out():
-    body = asked({"role": "user", "content": "hello"}, usage=False)
+def test_without_instructions_there_is_no_system_message_and_without_tools_none_are_offered():
+    body = asked({"role": "user", "content": "hello"})
     assert [row["role"] for row in body["messages"]] == ["user"]
-    assert "stream_options" not in body
+    assert "tools" not in body
+
+
+def test_tools_are_offered_as_functions():
+    tool = {"name": "look", "description": "Look.", "parameters": {"type": "object"}}
+    body = asked({"role": "user", "content": "hello"}, tools=[tool], further={"tools": "others"})
+    assert body["tools"] == [{"type": "function", "function": tool}]
 
 
 def test_further_members_do_not_change_what_is_asked():
