@@ -58,7 +58,7 @@ class CallCollector:
         if call is None:
             return 0
         told = piece.get("function")
-        function = cast("Mapping[str, Any]", told) if isinstance(told, dict) else {}
+        function: Mapping[str, Any] = cast("Mapping[str, Any]", told) if isinstance(told, dict) else {}
         name, arguments = _as_text(function.get("name")), _as_json(function.get("arguments"))
         call.id = call.id or call_id
         call.name = call.name or name
