@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal, cast, get_type_hints
+from typing import Any, Final, Literal, get_type_hints
 
 import anyio
 import anyio.to_thread
@@ -117,9 +117,7 @@ def search_tool() -> Tool:
 
 def _arguments_of(name: str, function: ToolFunction) -> type[msgspec.Struct]:
     """Return a class for the arguments of a function, whose members have the types of its parameters."""
-    asked: ToolFunction = function
-    if isinstance(function, partial):
-        asked = cast("partial[Any]", function).func
+    asked: Any = getattr(function, "func", function)  # of a partial function
     try:
         types = get_type_hints(
             asked if inspect.isroutine(asked) else type(asked).__call__, include_extras=True
@@ -127,7 +125,7 @@ def _arguments_of(name: str, function: ToolFunction) -> type[msgspec.Struct]:
     except (NameError, TypeError) as error:
         raise _tool_error(name, f"has a type that cannot be found ({error})") from error
     fields: list[Any] = []
-    for one in inspect.signature(cast("ToolFunction", function)).parameters.values():
+    for one in inspect.signature(function).parameters.values():
         if one.kind in _NO_NAMED_VALUE:
             raise _tool_error(name, f"takes {one}; each parameter of a tool has a name")
         if one.name not in types:
