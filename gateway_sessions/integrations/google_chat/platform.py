@@ -232,7 +232,11 @@ class GoogleChatPlatform(WebhookPlatform):
             return CallSucceeded(name)
         outcome = outcome_of_status(answer, now)
         said = answer.member("error", "message")
-        return CallRefused(said) if isinstance(outcome, CallRefused) and isinstance(said, str) else outcome
+        if not isinstance(outcome, CallRefused) or not isinstance(said, str):
+            return outcome
+        if answer.status == HTTPStatus.FORBIDDEN and call.shows:
+            return CallRefused(f"{said.rstrip('.')}: add the app to the space")
+        return CallRefused(said)
 
 
 def _created_name(call: ApiCall) -> str | None:

@@ -153,7 +153,12 @@ def outcome_of(answer: PlatformAnswer, now: datetime) -> CallOutcome:
         problem = "the messages of this month are used up: see the plan of the account"
         return CallRefused(problem)
     outcome = outcome_of_status(answer, now, everywhere=True)
-    return CallRefused(told.message) if isinstance(outcome, CallRefused) and told.message else outcome
+    if not isinstance(outcome, CallRefused) or not told.message:
+        return outcome
+    if answer.status == 403:  # noqa: PLR2004 -- the account or its plan lacks a right
+        to_do = "see which features the type and the plan of the account have"
+        return CallRefused(f"{told.message.rstrip('.')}: {to_do}")
+    return CallRefused(told.message)
 
 
 def is_spent_token(answer: PlatformAnswer) -> bool:

@@ -72,6 +72,8 @@ LONGEST_PAUSE: Final = 30.0
 """The pauses after a sync that failed. Messages wait for ever; people wait for an answer."""
 TYPING_MILLISECONDS: Final = 5000
 """The gateway shows it again every four seconds."""
+NEEDED_RIGHT: Final = "invite the bot into the room, and give it the power to write there"
+"""What to do when a homeserver forbids something."""
 MOST_BYTES: Final = 50 << 20
 """The largest file that homeservers take, unless they are set up otherwise."""
 TRANSACTIONS_LIVE: Final = timedelta(minutes=30)
@@ -371,8 +373,9 @@ class HomeserverAdapter:
                 return ConnectionError(str(error))
             case _ if not error.errcode:  # something in front of the homeserver refuses for now
                 return self._unavailable(error)
-            case _:
-                return DeliveryRefusedError(self.platform, str(error))
+            case status:
+                to_do = f": {NEEDED_RIGHT}" if status == 403 else ""  # noqa: PLR2004 -- the status for this
+                return DeliveryRefusedError(self.platform, f"{error}{to_do}")
 
 
 def _part_of(content: Mapping[str, Any], key: str) -> tuple[int, int] | None:

@@ -100,6 +100,9 @@ def _failure(answer: PlatformAnswer) -> Exception:
             return ConnectionError(problem)
         case _ if not is_its_own:  # something in front of the server refuses for now
             return AdapterUnavailableError(platform, problem)
+        case 403:
+            to_do = "make the bot a member of the team and of the channel, and let it write there"
+            return DeliveryRefusedError(platform, f"{problem.rstrip('.')}: {to_do}")
         case _:
             return DeliveryRefusedError(platform, problem)
 

@@ -70,6 +70,12 @@ LONGEST_PAUSE: Final = 30.0
 TYPING: Final = "typing"
 MOST_BYTES: Final = 20 << 20
 """The Bot API gives out no larger files."""
+ADVICE: Final = {
+    "rights": "make the bot an administrator of the chat, or let all members write there",
+    "kicked": "add the bot to the chat again",
+    "not a member": "add the bot to the chat",
+}
+"""Words of Telegram's refusals, and what to do then."""
 
 HandleUpdate: TypeAlias = Callable[[Update], Awaitable[bool]]
 """This function is offered each update first, and returns whether it took it."""
@@ -304,9 +310,15 @@ class TelegramAdapter:
             case 401:
                 return self._unavailable(error)
             case code if code < 500:  # noqa: PLR2004 -- the server's own failures begin there
-                return DeliveryRefusedError(self.platform, error.description)
+                return DeliveryRefusedError(self.platform, _with_advice(error.description))
             case _:
                 return ConnectionError(error.description)
+
+
+def _with_advice(refusal: str) -> str:
+    """Return a refusal of Telegram, and what to do if that is known."""
+    to_do = next((to_do for word, to_do in ADVICE.items() if word in refusal), None)
+    return f"{refusal}: {to_do}" if to_do else refusal
 
 
 def _chat_of(update: Mapping[str, Any]) -> object:

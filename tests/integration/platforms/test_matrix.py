@@ -527,6 +527,15 @@ async def test_a_revoked_token_is_told_in_one_sentence(
                 pass
 
 
+async def test_a_room_without_the_bot_or_its_right_to_write_is_told_with_what_to_do(fake: FakeMatrix):
+    fake.room("news").is_read_only = True
+    async with door(fake) as adapter, adapter.connect(Inbox()):
+        for room, problem in ((fake.room("news").id, "have permission"), ("!other:fake", "not in room")):
+            target = ReplyTarget(platform="matrix", chat_id=room)
+            with pytest.raises(DeliveryRefusedError, match=f"{problem}.*: invite the bot into the room, and"):
+                await adapter.send(target, OutboundMessage(text="x"), idempotency_key="k")
+
+
 async def test_a_client_that_is_not_logged_in_is_told(fake: FakeMatrix):
     client = nio.AsyncClient(fake.url)
     with pytest.raises(AdapterUnavailableError, match="log in again"):

@@ -247,6 +247,26 @@ async def test_a_second_poller_is_told_of_with_what_to_do(
         await inbox.wait_for_text("still here")
 
 
+@pytest.mark.parametrize(
+    ("status", "refusal", "to_do"),
+    [
+        (400, "Bad Request: not enough rights to send text messages to the chat", "an administrator of"),
+        (400, "Bad Request: have no rights to send a message", "make the bot an administrator of"),
+        (403, "Forbidden: bot was kicked from the supergroup chat", "add the bot to the chat again"),
+        (403, "Forbidden: bot is not a member of the channel chat", "add the bot to the chat"),
+    ],
+    ids=range(4),
+)
+async def test_a_right_that_is_missing_is_told_with_what_to_do(
+    fake: FakeTelegram, door: Door, status: int, refusal: str, to_do: str
+):
+    target = ReplyTarget(platform="telegram", chat_id=str(fake.chats.group("team").id))
+    async with door(fake) as adapter, adapter.connect(Inbox()):
+        fake.faults.plan(RefusedCall(status, refusal), method="sendMessage")
+        with pytest.raises(DeliveryRefusedError, match=to_do):
+            await adapter.send(target, OutboundMessage(text="x"), idempotency_key="k")
+
+
 async def test_what_cannot_be_read_is_kept_in_a_file(fake: FakeTelegram, tmp_path: Path):
     async with own_door(fake, unreadable=tmp_path) as adapter, adapter.connect(Inbox()):
         assert await fake.is_taken(fake.chats.add_update("message", {"message_id": "seven"}))

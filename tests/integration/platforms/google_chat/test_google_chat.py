@@ -22,7 +22,7 @@ from gateway_sessions.errors import (
 from gateway_sessions.integrations.google_chat import GoogleChatAdapter
 from gateway_sessions.integrations.google_chat.adapter import MOST_ATTACHMENT_BYTES
 from gateway_sessions.testing.contract.adapter import Inbox
-from gateway_sessions.testing.fakes.faults import CutConnection
+from gateway_sessions.testing.fakes.faults import CutConnection, RefusedCall
 from gateway_sessions.testing.fakes.google_chat import FakeGoogleChat
 from gateway_sessions.testing.fakes.token_issuer import FakeIssuer
 from tests.integration.gateway.gateway_harness import QUICK
@@ -152,6 +152,22 @@ async def test_what_google_refuses_is_told(fake: FakeGoogleChat, inbox: Inbox):
                 await adapter.send(target, HELLO, idempotency_key=space)
             with pytest.raises(DeliveryRefusedError, match="Message not found"):
                 await adapter.edit(target, f"{space}/messages/client-1", HELLO)
+
+
+async def test_a_right_that_is_missing_is_told_with_what_to_do(fake: FakeGoogleChat, inbox: Inbox):
+    disabled = (
+        "Google Chat API has not been used in project 1 before or it is disabled. Enable it by visiting "
+        "https://console.example, then retry."
+    )
+    fake.faults.plan(RefusedCall(403, disabled), method="spaces")
+    with pytest.raises(AdapterUnavailableError, match=r"does not accept the account .* Enable it by"):
+        async with connected(fake, inbox):
+            pass
+    fake.removed.add(fake.space(room="team")["name"])
+    target = ReplyTarget(platform="google_chat", chat_id=fake.space(room="team")["name"])
+    async with connected(fake, inbox) as adapter:
+        with pytest.raises(DeliveryRefusedError, match="not a member of the space: add the app to the space"):
+            await adapter.send(target, HELLO, idempotency_key="k")
 
 
 async def test_a_file_is_fetched_with_the_token(fake: FakeGoogleChat, inbox: Inbox):

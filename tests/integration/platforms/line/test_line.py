@@ -25,7 +25,7 @@ from gateway_sessions.integrations.line import LineAdapter, LineSettings
 from gateway_sessions.integrations.line.adapter import MOST_CONTENT_BYTES
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.adapter import Inbox
-from gateway_sessions.testing.fakes.faults import CutConnection, RateLimit
+from gateway_sessions.testing.fakes.faults import CutConnection, RateLimit, RefusedCall
 from gateway_sessions.testing.fakes.line import FakeLine
 from gateway_sessions.testing.fakes.line.messages import LineRefusalError, check_messages, check_retry_key
 from tests.integration.gateway.gateway_harness import QUICK
@@ -207,6 +207,14 @@ async def test_a_file_that_is_too_large_is_refused_without_being_read_whole(fake
         endless = LineAdapter(replace(settings_of(fake), data_url=f"http://127.0.0.1:{port}"))
         with pytest.raises(InvalidInputError, match=f"it has more than {MOST_CONTENT_BYTES} bytes"):
             await endless.fetch(photo)
+
+
+async def test_a_right_that_is_missing_is_told_with_what_to_do(fake: FakeLine, inbox: Inbox):
+    target = ReplyTarget(platform="line", chat_id=fake.person("ann"))
+    async with connected(fake, inbox) as adapter:
+        fake.faults.plan(RefusedCall(403, "Not authorized to use this API."), method="push")
+        with pytest.raises(DeliveryRefusedError, match="to use this API: see which features the type and"):
+            await adapter.send(target, HELLO, idempotency_key="k")
 
 
 async def test_a_wrong_token_is_told_in_one_sentence(fake: FakeLine, inbox: Inbox):

@@ -302,6 +302,14 @@ async def test_extras_of_mattermost_are_added(fake: FakeMattermost):
 # What may go wrong
 
 
+async def test_a_channel_without_the_bot_or_its_right_to_write_is_told_with_what_to_do(fake: FakeMattermost):
+    adapter = door(fake)
+    target = ReplyTarget(platform="mattermost", chat_id="unknown")
+    async with adapter.connect(Inbox()):
+        with pytest.raises(DeliveryRefusedError, match="permissions: make the bot a member of the team and"):
+            await adapter.send(target, OutboundMessage(text="x"), idempotency_key="k")
+
+
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
