@@ -44,6 +44,14 @@ def load_fake(platform: str) -> FakeToRun[Any, Any]:
         raise InvalidInputError(problem) from error
 
 
+def _group_of(act: Act[Any]) -> str:
+    """Return the group from which the bot is removed."""
+    if act.place is None:
+        problem = r"say from which group: `#team \remove`"
+        raise InvalidInputError(problem)
+    return act.place
+
+
 def _telegram() -> FakeToRun[FakeTelegram, int]:
     from gateway_sessions.testing.fakes.telegram import FakeTelegram  # noqa: PLC0415 -- see above
 
@@ -94,6 +102,7 @@ def _slack() -> FakeToRun[FakeSlack, str]:
             "press": lambda fake, act: fake.people.presses(act.person, act.words, channel=act.place),
             "command": command,
             "send": send,
+            "remove": lambda fake, act: fake.people.removes_bot(channel=_group_of(act)),
         },
         sending=("chat.postMessage", "files.completeUploadExternal"),
         mention="@helper",
@@ -159,6 +168,7 @@ def _matrix() -> FakeToRun[FakeMatrix, str]:
             "thread": lambda fake, act: say(fake, act, thread=act.last()),
             "again": lambda fake, act: fake.again(act.last()),
             "send": send,
+            "remove": lambda fake, act: fake.removes_bot(act.person, room=act.place),
         },
         sending=("send",),
         mention="@helper",
@@ -185,6 +195,7 @@ def _mattermost() -> FakeToRun[FakeMattermost, str]:
             ),
             "again": lambda fake, act: fake.again(act.last()),
             "send": send,
+            "remove": lambda fake, act: fake.removes_bot(act.person, _group_of(act)),
         },
         sending=("create_post",),
         mention="@helper",
@@ -218,6 +229,8 @@ def _whatsapp() -> FakeToRun[FakeWhatsApp, WebhookDelivery]:
             "again": _again,
             "press": lambda fake, act: fake.presses(act.person, act.words),
             "send": send,
+            "block": lambda fake, act: fake.blocks(act.person),
+            "unblock": lambda fake, act: fake.unblocks(act.person),
         },
         sending=("messages",),
         listens=_listen_at,
@@ -232,12 +245,6 @@ def _teams() -> FakeToRun[FakeTeams, WebhookDelivery]:
         words = act.words.removeprefix("@helper ")
         return fake.says(act.person, words, group=act.place, mentions=words != act.words)
 
-    def remove(fake: FakeTeams, act: Act[WebhookDelivery]) -> None:
-        if act.place is None:
-            problem = r"say from which group: `#team \remove`"
-            raise InvalidInputError(problem)
-        fake.removes_bot(group=act.place)
-
     return FakeToRun(
         title="Microsoft Teams",
         make=lambda: FakeTeams(speed=SPEED),
@@ -249,7 +256,7 @@ def _teams() -> FakeToRun[FakeTeams, WebhookDelivery]:
             "press": lambda fake, act: fake.presses(act.person, act.words, group=act.place),
             "send": lambda fake, act: fake.sends_picture(act.person, act.file().content),
             "block": lambda fake, act: fake.blocks(act.person),
-            "remove": remove,
+            "remove": lambda fake, act: fake.removes_bot(group=_group_of(act)),
         },
         sending=("sendActivity",),
         mention="@helper",
@@ -285,6 +292,9 @@ def _line() -> FakeToRun[FakeLine, WebhookDelivery]:
             "again": _again,
             "press": lambda fake, act: fake.presses(act.person, act.words),
             "send": send,
+            "block": lambda fake, act: fake.blocks(act.person),
+            "unblock": lambda fake, act: fake.unblocks(act.person),
+            "remove": lambda fake, act: fake.removes_bot(act.person, group=_group_of(act)),
         },
         sending=("push", "reply"),
         mention="@helper",
@@ -325,9 +335,6 @@ def _google_chat() -> FakeToRun[FakeGoogleChat, WebhookDelivery]:
     def write_in_thread(fake: FakeGoogleChat, act: Act[WebhookDelivery]) -> None:
         say(fake, act, thread=json.loads(act.last().body)["message"]["thread"]["name"])
 
-    def remove(fake: FakeGoogleChat, act: Act[WebhookDelivery]) -> None:
-        fake.removed.add(fake.space(act.person, room=act.place)["name"])
-
     return FakeToRun(
         title="Google Chat",
         make=lambda: FakeGoogleChat(speed=SPEED),
@@ -337,7 +344,7 @@ def _google_chat() -> FakeToRun[FakeGoogleChat, WebhookDelivery]:
             "again": _again,
             "press": lambda fake, act: fake.presses(act.person, act.words),
             "send": lambda fake, act: fake.sends(act.person, *act.file()),
-            "remove": remove,
+            "remove": lambda fake, act: fake.removes_bot(act.person, room=act.place),
         },
         sending=("create",),
         mention="@helper",

@@ -128,6 +128,11 @@ class FakeGoogleChat(FakeWebhookPlatform):
         chosen = {"appCommandId": number, "appCommandType": "QUICK_COMMAND"}
         return self.happens(person, "APP_COMMAND", room=room, appCommandMetadata=chosen)
 
+    def removes_bot(self, person: str, *, room: str | None = None) -> WebhookDelivery:
+        """Let a person remove the app from a space, or from their conversation with it."""
+        self.removed.add(self.space(person, room=room)["name"])
+        return self.happens(person, "REMOVED_FROM_SPACE", room=room)
+
     def happens(self, person: str, kind: str, *, room: str | None = None, **members: Any) -> WebhookDelivery:
         """Let something happen between a person and the app."""
         event = {

@@ -47,6 +47,8 @@ class FakeLine(FakeWebhookPlatform):
         self._reply_tokens: dict[str, tuple[str, datetime]] = {}
         self._people: dict[str, str] = {}
         self._groups: dict[str, str] = {}
+        self._blocked_by: set[str] = set()
+        self._left: set[str] = set()
         self._count = 0
 
     # People
@@ -107,6 +109,21 @@ class FakeLine(FakeWebhookPlatform):
                 return self.happens(person, "postback", postback={"data": item["action"]["data"]})
         problem = f"{person} sees no button {label!r}"
         raise AssertionError(problem)
+
+    def blocks(self, person: str) -> WebhookDelivery:
+        """Let a person block the account: LINE goes on taking messages for them, and shows none."""
+        self._blocked_by.add(self.person(person))
+        return self.happens(person, "unfollow", reply=False)
+
+    def unblocks(self, person: str) -> WebhookDelivery:
+        """Let a person unblock the account."""
+        self._blocked_by.discard(self.person(person))
+        return self.happens(person, "follow", follow={"isUnblocked": True})
+
+    def removes_bot(self, person: str, *, group: str) -> WebhookDelivery:
+        """Let a person remove the account from a group."""
+        self._left.add(self.group(group))
+        return self.happens(person, "leave", group=group, reply=False)
 
     def happens(
         self, person: str, kind: str, *, group: str | None = None, reply: bool = True, **members: Any
@@ -226,6 +243,8 @@ class FakeLine(FakeWebhookPlatform):
         messages = check_messages(given.get("messages"))
         if str(given.get("to", ""))[:1] not in ("U", "C", "R"):
             raise LineRefusalError(400, "The property, 'to', in the request body is invalid")
+        if given["to"] in self._left:
+            raise LineRefusalError(400, "Failed to send messages")
         if self.quota < len(messages):
             raise LineRefusalError(429, "You have reached your monthly limit.")
         self.quota -= len(messages)
@@ -237,7 +256,7 @@ class FakeLine(FakeWebhookPlatform):
     def _reply(self, given: Mapping[str, Any]) -> FakeResponse:
         messages = check_messages(given.get("messages"))
         chat, came_at = self._reply_tokens.get(str(given.get("replyToken")), ("", None))
-        if came_at is None or self.clock.now() - came_at > REPLY_TOKEN_LIFE:
+        if came_at is None or self.clock.now() - came_at > REPLY_TOKEN_LIFE or chat in self._left:
             raise LineRefusalError(400, "Invalid reply token")
         del self._reply_tokens[str(given["replyToken"])]
         ids = self._show(chat, messages)
@@ -245,7 +264,8 @@ class FakeLine(FakeWebhookPlatform):
 
     def _show(self, chat: str, messages: Sequence[Mapping[str, Any]]) -> list[str]:
         ids = [self._new_id() for _ in messages]
-        self.messages += [(chat, {**one, "id": new}) for one, new in zip(messages, ids, strict=True)]
+        if chat not in self._blocked_by:
+            self.messages += [(chat, {**one, "id": new}) for one, new in zip(messages, ids, strict=True)]
         return ids
 
     def _new_id(self) -> str:

@@ -205,6 +205,13 @@ class FakeMatrix(FakePlatformServer):
             self._named[room] = upgraded.id
         return upgraded.id
 
+    def removes_bot(self, person: str, *, room: str | None = None, bans: bool = False) -> str:
+        """Let a person remove the bot from a room, or ban it there; return the id of the event."""
+        sender = self.rooms.person(person).user_id
+        membership = "ban" if bans else "leave"
+        left = self.rooms.change_member(self.room(person, room), self.bot.user_id, membership, by=sender)
+        return left.event_id
+
     def delivers(self, person: str, event: dict[str, Any], *, room: str | None = None) -> int:
         """Deliver an event as it is given, even a garbled one; return its position."""
         return self.rooms.add_raw(self.room(person, room), event).position

@@ -132,6 +132,14 @@ class FakeMattermost(FakePlatformServer):
         found.members.add(self.bot.id)
         self._tell_of_bot(self.workspace.user(person), found)
 
+    def removes_bot(self, person: str, channel: str) -> None:
+        """Let a person remove the bot from a channel."""
+        found = self.channel(person, channel)
+        found.members.discard(self.bot.id)
+        props = {"removedUserId": self.bot.id}
+        told = {"message": "removed", "type": "system_remove_from_channel", "props": props}
+        self.workspace.add(found, self.workspace.user(person).id, told)
+
     def again(self, post_id: str) -> None:
         """Let a post appear a second time as a new one, as after an import."""
         post = self.workspace.post_for(self.bot.id, post_id)

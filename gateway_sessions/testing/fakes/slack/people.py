@@ -137,6 +137,14 @@ class SlackPeople:
         self._deliveries.add("slash_commands", payload, trigger)
         return trigger
 
+    def removes_bot(self, *, channel: str) -> None:
+        """Let somebody remove the bot from a channel, of which Slack tells it nothing."""
+        self._workspace.channel(channel).members.discard(self._workspace.bot.id)
+
+    def archives(self, *, channel: str) -> None:
+        """Let somebody archive a channel, where nobody can write any more."""
+        self._workspace.channel(channel).is_archived = True
+
     def answered(self, trigger: str) -> SlackDelivery:
         """Return the delivery of a command or of a pressed button, with what the app answered."""
         return next(one for one in self._deliveries.all if one.ts == trigger)

@@ -64,6 +64,10 @@ class WhatsAppPerson:
     user_id: str
     hides_phone: bool = False
     """Whether the person has a user name, so that businesses do not learn the number."""
+    has_blocked: bool = False
+    """Whether the person has blocked the number."""
+    has_left: bool = False
+    """Whether the person's phone number is not on WhatsApp any more."""
     wrote_at: datetime | None = None
     shown: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """The messages that the person got, as they were posted, each with its `id`."""
@@ -126,6 +130,18 @@ class FakeWhatsApp(FakeWebhookPlatform):
                     return self.writes(name, "interactive", reply, context={"id": message["id"]})
         problem = f"{name} sees no button {label!r}"
         raise AssertionError(problem)
+
+    def blocks(self, name: str) -> None:
+        """Let a person block the number: WhatsApp goes on taking messages for them, and delivers none."""
+        self.person(name).has_blocked = True
+
+    def unblocks(self, name: str) -> None:
+        """Let a person unblock the number."""
+        self.person(name).has_blocked = False
+
+    def leaves(self, name: str) -> None:
+        """Let a person leave WhatsApp: messages to them are refused."""
+        self.person(name).has_left = True
 
     def writes(self, name: str, kind: str, content: Any, **more: Any) -> WebhookDelivery:
         """Let a person write a message of any type."""
@@ -299,8 +315,10 @@ class FakeWhatsApp(FakeWebhookPlatform):
             details = {"details": "More than 24 hours have passed since the customer last replied."}
             self.report(person.name, sent, "failed", errors=[{**error, "error_data": details}])
         else:
-            person.shown.append(sent)
-            for status in ("sent", "delivered") if self.reports else ():
+            if not person.has_blocked:
+                person.shown.append(sent)
+            # WhatsApp does not say who has blocked a number: a message is sent, and never delivered.
+            for status in ("sent", "delivered")[: 1 if person.has_blocked else 2] if self.reports else ():
                 self.report(person.name, sent, status)
         return {
             "messaging_product": "whatsapp",
@@ -311,7 +329,7 @@ class FakeWhatsApp(FakeWebhookPlatform):
     def _recipient(self, message: Mapping[str, Any]) -> WhatsAppPerson:
         if message.get("messaging_product") != "whatsapp":
             raise GraphRefusalError(100, "The parameter messaging_product is required.")
-        for person in self.people.values():
+        for person in [one for one in self.people.values() if not one.has_left]:
             # If both are given, the number wins.
             if person.phone == message.get("to", "") or (
                 "to" not in message and person.user_id == message.get("recipient")
