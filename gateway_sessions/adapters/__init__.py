@@ -7,6 +7,7 @@
 - ``file_sizes``: `check_size`: refuses a file that is known to be too large before anybody asks for its
   content.
 - ``group_talk``: `GroupRules`: decides for every platform which messages of a group are for the bot.
+- ``known_names``: `KnownNames`: remembers the names of people and places where events carry none but ids.
 - ``memory``: `ProcessMemory`: the memory of an adapter that no gateway has given a durable one.
 - ``protocol``: `Adapter`: the protocol between a gateway and the adapter of one account of a platform.
 - ``set_aside``: `put_aside`: keeps an unreadable update in a file, so that it does not block all others.

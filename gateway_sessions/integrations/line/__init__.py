@@ -4,6 +4,7 @@
   stored.
 - ``events``: Reading of LINE's events: which message one brings, for whom it is, and what came with it.
 - ``from_settings``: The adapter for LINE that a configuration asks for.
+- ``names``: `LineNames`: the names of people and groups, which LINE's events do not carry.
 - ``objects``: The objects of LINE's Messaging API, as far as they are read; what else LINE sends is passed
   over.
 - ``platform``: `LinePlatform`: what the bytes of one account of LINE mean, for the engine of webhooks,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from gateway_sessions.adapters.file_sizes import check_size
 from gateway_sessions.adapters.group_talk import Groups, GroupTalk, as_group_rules
+from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.adapters.webhooks import ApiCall, DeliveryStatus, WebhookPort
 from gateway_sessions.adapters.webhooks.adapter import WebhookAdapter
 from gateway_sessions.core.queue.inbound import Attachment
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.integrations.line.events import CONTENT, LineReadingRules
+from gateway_sessions.integrations.line.names import LineNames
 from gateway_sessions.integrations.line.objects import LineEvent
 from gateway_sessions.integrations.line.platform import LinePlatform, LineSettings
 from gateway_sessions.ports import Clock
@@ -47,6 +51,13 @@ class LineAdapter(WebhookAdapter):
             on_status=on_status,
             clock=clock,
         )
+        self._names = LineNames(settings.api_url, self._sender.call, self._clock)
+
+    @asynccontextmanager
+    async def connect(self, submit: Submit) -> AsyncGenerator[None]:
+        """Take events within the block, with names; `AdapterUnavailableError` if the token opens nothing."""
+        async with super().connect(partial(self._names.submit, submit)):
+            yield
 
     async def fetch(self, attachment: Attachment, *, most: int = MOST_CONTENT_BYTES) -> bytes:
         """Return the content that somebody sent; `InvalidInputError` if it is larger, or not there.

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
@@ -18,6 +15,7 @@ from cachetools import LRUCache
 
 from gateway_sessions.adapters.file_sizes import check_size
 from gateway_sessions.adapters.group_talk import Hearing, hearing_in_thread
+from gateway_sessions.adapters.known_names import KnownNames, Turns
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.adapters.webhooks.api_calls import ApiCall, PlatformAnswer
 from gateway_sessions.core.delivery.outbound_messages import ReplyTarget
@@ -48,12 +46,6 @@ logger: Final = logging.getLogger(__name__)
 
 MOST_BYTES: Final = 20 << 20
 """The largest file that is fetched if nobody says otherwise."""
-NAMES: Final = 10_000
-"""The names that are remembered: those of a large workspace, at about a megabyte."""
-NAME_LIFE: Final = timedelta(hours=1)
-"""The time after which a name is asked for again: people rarely change theirs."""
-FAILED_LIFE: Final = timedelta(minutes=1)
-"""The time after which a name that could not be had is asked for again."""
 NAME_SECONDS: Final = 1.0
 """The longest wait for names: Slack waits three seconds for everything."""
 MOST_MENTIONS: Final = 20
@@ -71,35 +63,6 @@ Download: TypeAlias = Callable[[ApiCall, int], Awaitable[bytes]]
 """This function fetches a file of up to so many bytes, with the token."""
 
 
-@dataclass(slots=True)
-class _KnownName:
-    """A name, and until when it is believed."""
-
-    name: str
-    until: datetime
-
-
-class _Turns:
-    """Lets one after the other do something about the same thing."""
-
-    def __init__(self) -> None:
-        self._locks: dict[str, asyncio.Lock] = {}
-        self._waiting: Counter[str] = Counter()
-
-    @asynccontextmanager
-    async def of(self, what: str) -> AsyncGenerator[None]:
-        """Wait for the turn, which comes in the order of the calls, and have it within the block."""
-        lock = self._locks.setdefault(what, asyncio.Lock())
-        self._waiting[what] += 1
-        try:
-            async with lock:
-                yield
-        finally:
-            self._waiting[what] -= 1
-            if not self._waiting[what]:
-                del self._locks[what], self._waiting[what]
-
-
 class SlackConversations:
     """Knows people, channels and threads of one workspace as far as messages need that."""
 
@@ -107,10 +70,9 @@ class SlackConversations:
         self._platform = platform
         self._ask = ask
         self._download = download
-        self._clock = clock
-        self._names: LRUCache[str, _KnownName] = LRUCache(NAMES)
+        self._names = KnownNames(clock)
         self._threads: LRUCache[tuple[str, str], bool] = LRUCache(THREADS)
-        self._turns = _Turns()
+        self._turns = Turns()
         self._told: set[str] = set()
         self._without_status: set[str] = set()
 
@@ -176,19 +138,12 @@ class SlackConversations:
                 await self._learn_name(user, "users.info", "user")
             for channel in channels:
                 await self._learn_name(channel, "conversations.info", "channel")
-        found = {one: known.name for one in (*users, *channels) if (known := self._names.get(one))}
-        return {bot.user_id: bot.name, **{one: name for one, name in found.items() if name}}
+        found = {one: name for one in (*users, *channels) if (name := self._names.name_of(one))}
+        return {bot.user_id: bot.name, **found}
 
     async def _learn_name(self, who: str, method: str, kind: str) -> None:
-        async with self._turns.of(who):
-            now = self._clock.now()
-            known = self._names.get(who)
-            if known is None or known.until <= now:
-                # What was known stays known while it cannot be asked for.
-                self._names[who] = _KnownName(known.name if known else "", now + FAILED_LIFE)
-                name = await self._asked_name(self._platform.calls.method(method, {kind: who}), kind)
-                if name is not None:
-                    self._names[who] = _KnownName(name, now + NAME_LIFE)
+        call = self._platform.calls.method(method, {kind: who})
+        await self._names.learn(who, partial(self._asked_name, call, kind))
 
     async def _asked_name(self, call: ApiCall, kind: str) -> str | None:
         try:

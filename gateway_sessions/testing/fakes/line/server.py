@@ -41,6 +41,8 @@ class FakeLine(FakeWebhookPlatform):
         self.loading: list[str] = []
         """The people to whom the sign of typing was shown."""
         self.contents: dict[str, bytes] = {}
+        self.unnamed: set[str] = set()
+        """The people whose names LINE does not tell."""
         self.quota: int = 1_000_000
         """The messages that may still be pushed this month."""
         self._accepted: dict[str, list[str]] = {}
@@ -193,7 +195,8 @@ class FakeLine(FakeWebhookPlatform):
 
     def method_of(self, request: FakeRequest) -> str:
         """Return the name of a call."""
-        return request.path.rstrip("/").rpartition("/")[2]
+        *_, before, last = ["", *request.path.rstrip("/").split("/")]
+        return before if before in ("profile", "member") else last
 
     def limited(self, retry_after: float) -> FakeResponse:
         """Return the answer that asks for a pause."""
@@ -227,6 +230,8 @@ class FakeLine(FakeWebhookPlatform):
                 return FakeResponse.of_json({}, status=202)
             case "info":
                 return FakeResponse.of_json(self._account())
+            case "profile" | "member" | "summary":
+                return FakeResponse.of_json(self._named(method, request.path.split("/")))
             case "content" if (content := self.contents.get(request.path.split("/")[-2])) is not None:
                 return FakeResponse(200, content, {"content-type": "application/octet-stream"})
             case _:
@@ -235,6 +240,17 @@ class FakeLine(FakeWebhookPlatform):
     def _account(self) -> dict[str, str]:
         names = {"userId": self.bot_id, "basicId": "@helper", "displayName": "Helper"}
         return {**names, "chatMode": "bot", "markAsReadMode": "auto"}
+
+    def _named(self, method: str, path: Sequence[str]) -> dict[str, str]:
+        """Return the name of a group, or of a person who is alone or a member of something."""
+        if method == "summary":
+            names, wanted, told = self._groups, path[-2], ("groupId", "groupName")
+        else:
+            names, wanted, told = self._people, path[-1], ("userId", "displayName")
+        for name, known in list(names.items()):
+            if known == wanted and name not in self.unnamed:
+                return dict(zip(told, (wanted, name), strict=True))
+        raise LineRefusalError(404, "Not found")
 
     def _push(self, key: str, given: Mapping[str, Any]) -> FakeResponse:
         if key and key in self._accepted:

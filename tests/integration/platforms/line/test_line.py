@@ -13,6 +13,7 @@ import pytest
 
 from gateway_sessions import Gateway, Reply, SessionStore, TurnContext
 from gateway_sessions.adapters import Attachment, AttachmentKind, OutboundMessage, ReplyTarget
+from gateway_sessions.adapters.group_talk import GroupTalk
 from gateway_sessions.core.delivery.outbound_messages import Button
 from gateway_sessions.errors import (
     AdapterUnavailableError,
@@ -25,7 +26,7 @@ from gateway_sessions.integrations.line import LineAdapter, LineSettings
 from gateway_sessions.integrations.line.adapter import MOST_CONTENT_BYTES
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.adapter import Inbox
-from gateway_sessions.testing.fakes.faults import CutConnection, RateLimit, RefusedCall
+from gateway_sessions.testing.fakes.faults import CutConnection, Delay, RateLimit, RefusedCall, ServerFault
 from gateway_sessions.testing.fakes.line import FakeLine
 from gateway_sessions.testing.fakes.line.messages import LineRefusalError, check_messages, check_retry_key
 from tests.integration.gateway.gateway_harness import QUICK
@@ -79,6 +80,40 @@ async def test_a_conversation_goes_both_ways_in_its_places(fake: FakeLine, tmp_p
         await fake.wait_until(lambda: fake.texts("ann")[1:])
         assert fake.texts("ann")[1:] == ["It is done."]
     assert set(calls_of(fake)) == {"reply"}
+
+
+def lookups(fake: FakeLine) -> list[str]:
+    return [one.method for one in fake.calls if one.method in ("profile", "member", "summary")]
+
+
+async def test_people_and_groups_have_names_which_are_asked_for_once_an_hour(fake: FakeLine, inbox: Inbox):
+    clock = FakeClock()
+    fake.clock = clock
+    room = {"type": "room", "userId": fake.person("ann"), "roomId": f"R{'e' * 32}"}
+    async with connected(fake, inbox, clock=clock, groups=GroupTalk.ALL):
+        for _ in range(2):
+            assert await fake.is_taken(fake.says("ann", "in private"))
+            assert await fake.is_taken(fake.says("ann", "in a group", group="team"))
+        event = fake.event("ann", "message", message={"id": "1", "type": "text", "text": "in a room"})
+        assert await fake.is_taken(fake.deliver({"destination": "x", "events": [{**event, "source": room}]}))
+        assert lookups(fake) == ["profile", "member", "summary", "member"]
+        await clock.advance(timedelta(hours=2))
+        assert await fake.is_taken(fake.says("ann", "later"))
+    assert lookups(fake)[4:] == ["profile"]
+    assert {one.source.user_name for one in inbox.messages} == {"ann"}
+    assert [one.source.chat_name for one in inbox.messages] == [None, "team", None, "team", None, None]
+
+
+async def test_no_name_holds_up_a_message(fake: FakeLine, inbox: Inbox, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("gateway_sessions.integrations.line.names.NAME_SECONDS", 0.05)
+    fake.unnamed.add("ann")
+    async with connected(fake, inbox):
+        assert await fake.is_taken(fake.says("ann", "one"))
+        for fault in (ServerFault(503), Delay(60)):
+            fake.faults.plan(fault, method="profile")
+            assert await fake.is_taken(fake.says(f"bob {type(fault).__name__}", "two"))
+    assert [one.source.user_name for one in inbox.messages] == [None, None, None]
+    assert lookups(fake).count("profile") >= 2
 
 
 async def test_what_a_store_does_not_take_line_delivers_again(fake: FakeLine, inbox: Inbox):
