@@ -101,10 +101,10 @@ class OpenAIAgent:
 
     async def run_turn(self, turn: TurnContext) -> Reply:
         """Ask the model, run the tools that it calls, show its answer as it grows, and return the reply."""
-        model = self._model_of(turn)
+        model, added = self._model_of(turn), 0
         for rounds in count():
             reply = turn.stream(format=TextFormat.MARKDOWN)
-            answer = await self._ask_again(turn, await self._question(turn, model, reply))
+            answer = await self._ask_again(turn, await self._question(turn, model, reply, added))
             if not answer.tool_calls:
                 return Reply(
                     reply.text,
@@ -114,7 +114,8 @@ class OpenAIAgent:
                 )
             if rounds >= self._most_rounds:
                 break
-            await self._use_tools(turn, answer, reply.text)
+            # The first row of a turn also puts its messages on record, which were beside the limit before.
+            added = (added or len(turn.messages)) + await self._use_tools(turn, answer, reply.text)
         problem = f"still calls tools after {self._most_rounds} rounds of calls, and does not answer"
         raise ModelAnswerError(self._endpoint.host, problem)
 
@@ -126,10 +127,12 @@ class OpenAIAgent:
             raise ModelRefusedError(self._endpoint.host, problem)
         return chosen.get("model") or self._endpoint.model
 
-    async def _question(self, turn: TurnContext, model: str, reply: TurnStream) -> Question:
+    async def _question(self, turn: TurnContext, model: str, reply: TurnStream, added: int) -> Question:
+        """Return the next question; *added* rows are of this turn, and no limit of messages cuts them off."""
+        limit = self._endpoint.history_limit
         told = [self._endpoint.instructions, turn.prompt, turn.recovered]
         body = request_body(
-            await turn.history(self._endpoint.history_limit),
+            await turn.history(None if limit is None else limit + added),
             model=model,
             instructions="\n\n".join(filter(None, told)),
             further=self._endpoint.further,
@@ -166,8 +169,11 @@ class OpenAIAgent:
 
     # Tools
 
-    async def _use_tools(self, turn: TurnContext, answer: Answer, text: str) -> None:
-        """Put calls on record, then run them all at once, and put each result on record as it comes."""
+    async def _use_tools(self, turn: TurnContext, answer: Answer, text: str) -> int:
+        """Put calls on record, then run them all at once, and put each result on record as it comes.
+
+        Returns the number of rows that were added.
+        """
         calls = _with_ids(answer.tool_calls)
         await turn.append(
             Message(
@@ -190,6 +196,7 @@ class OpenAIAgent:
             async with in_background(run_all):
                 async for result in receive:
                     await turn.append(result)
+        return 1 + len(calls)
 
     async def _run_call(self, call: ToolCall, results: MemoryObjectSendStream[Message]) -> None:
         tool = self._tools.get(call.name)

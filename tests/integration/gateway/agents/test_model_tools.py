@@ -5,12 +5,13 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway_sessions import Config, Gateway, SessionStore
+from gateway_sessions import Config, Gateway, SessionStore, current_turn
 from gateway_sessions.agents import Endpoint
 from gateway_sessions.agents.openai import OpenAIAgent
 from gateway_sessions.testing import FakePlatform
@@ -83,8 +84,11 @@ def open_room(model: FakeModel, tmp_path: Path) -> Callable[..., Any]:
     async def open_one(tools: Sequence[Callable[..., Any]] = (), **options: Any) -> AsyncIterator[Room]:
         platform = FakePlatform()
         titled = options.pop("titled", False)
+        endpoint = Endpoint(
+            model="large", base_url=model.url, history_limit=options.pop("history_limit", None)
+        )
         async with (
-            OpenAIAgent(Endpoint(model="large", base_url=model.url), tools=tools, **options) as agent,
+            OpenAIAgent(endpoint, tools=tools, **options) as agent,
             SessionStore.open(
                 tmp_path / "store", CONFIG, titler=agent.propose_title if titled else None
             ) as store,
@@ -194,6 +198,26 @@ async def test_a_model_that_does_nothing_but_call_is_stopped(open_room: Any):
         assert [role for role, _ in await room.rows()].count("tool") == 2
 
 
+async def test_a_limit_of_messages_never_cuts_into_the_turn_itself(open_room: Any, model: FakeModel):
+    async with open_room([departs], history_limit=1) as room:
+        await room.says("hello", says("Hi."))
+        call = calls_tools(("departs", '{"town": "Rome"}'), ("departs", '{"town": "Bari"}'))
+        await room.says("when?", call, call, call, says("At six."))
+        _, first, *later = [body["messages"] for body in model.bodies]
+        assert [row["content"] for row in first[2:]] == ["Hi.", "when?"]
+        assert [messages[: len(first)] for messages in later] == [first] * 3
+
+
+async def test_a_plain_function_knows_its_turn(open_room: Any):
+    def who() -> str:
+        """Say who asks."""
+        return current_turn().source.user_id or ""
+
+    async with open_room([who]) as room:
+        await room.says("who am I?", calls_tools(("who", "")), says("Ann."))
+        assert room.results == {"call_0": "ann"}
+
+
 async def test_stop_ends_a_tool(open_room: Any, model: FakeModel):
     began, ended = asyncio.Event(), asyncio.Event()
 
@@ -226,6 +250,7 @@ async def test_after_a_cut_between_call_and_result_the_model_knows(open_room: An
         model.scripts.append(calls_tools(("waits", "{}")))
         await room.platform.says("ann", "go")
         await asyncio.wait_for(began.wait(), PATIENCE)
+        assert not await room.gateway.drain(timedelta(0))
     model.scripts.append(says("I do not know whether it was done."))
     async with open_room([waits]) as room:
         await asyncio.wait_for(room.gateway.settled(), PATIENCE)
@@ -249,6 +274,17 @@ async def test_a_model_finds_what_was_said_before_in_this_place_only(open_room: 
         assert "1234" not in found
         await room.says("more", calls_tools(("session_search", '{"limit": 99}')), says("No."))
         assert "limit must be from 1 to 10" in room.results["call_0"]
+
+
+async def test_in_a_group_a_model_finds_nothing_of_private_chats(open_room: Any, model: FakeModel):
+    async with open_room() as room:
+        await room.says("My locker is number 4711.", says("Noted."))
+        search = calls_tools(("session_search", '{"query": "locker"}'))
+        model.scripts.extend([search, says("I do not know.")])
+        await room.platform.says("ann", "which locker?", chat="Team")
+        await asyncio.wait_for(room.gateway.settled(), PATIENCE)
+        [found] = room.results.values()
+        assert json.loads(found)["results"] == []
 
 
 async def test_without_search_and_tools_none_are_offered(open_room: Any, model: FakeModel):

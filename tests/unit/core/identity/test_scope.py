@@ -119,3 +119,10 @@ def test_separators_in_names_do_not_make_somebody_else():
     assert not sees(source(user="u:x"), source(user="u%3Ax"))
     shared = Isolation(group_sessions_per_user=False)
     assert not sees(source("group", "a:b"), source("group", "a", thread="b"), shared)
+
+
+def test_in_a_direct_chat_the_owners_sessions_are_shown_and_elsewhere_those_of_the_lane():
+    person = Scope(owners=frozenset({"ann", "room"}))
+    assert person.shown_in(owner="ann", session_key="k", direct=True) == Scope(owners=frozenset({"ann"}))
+    assert person.shown_in(owner="bob", session_key="k", direct=True) == Scope()
+    assert person.shown_in(owner="ann", session_key="k", direct=False) == Scope.lane("k")
