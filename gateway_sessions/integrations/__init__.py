@@ -5,6 +5,8 @@
   the adapter.
 - ``discord``: Discord: what its messages and interactions bring, how replies are shown, and what was missed
   meanwhile.
+- ``discord_from_settings``: The adapter for Discord that a configuration asks for: a connected bot, or
+  interactions at a webhook.
 - ``discord_py``: The door for bots that are made with discord.py: `DiscordAdapter`.
 - ``first_configuration``: The first configuration of a bot: a few lines with comments, for `gsess init`.
 - ``google_chat``: Google Chat: events come to a webhook, and messages are created under names of their own.

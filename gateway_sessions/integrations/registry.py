@@ -37,7 +37,7 @@ def _telegram() -> AdapterFactory:
 
 
 def _discord() -> AdapterFactory:
-    from gateway_sessions.integrations.discord_py.from_settings import discord_from_settings  # noqa: PLC0415
+    from gateway_sessions.integrations.discord_from_settings import discord_from_settings  # noqa: PLC0415
 
     return discord_from_settings
 

@@ -9,6 +9,10 @@ from typing import Any, Final, Protocol
 from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.errors import AdapterUnavailableError, DeliveryRefusedError, RateLimitedError
 
+FILE_HOSTS: Final = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
+"""Where Discord keeps the files that people send."""
+MOST_BYTES: Final = 20 << 20
+"""The most bytes of a file that are fetched, unless more are asked for."""
 UNKNOWN_BOT: Final = (
     "does not know this token: copy it anew from the page of the bot at https://discord.com/developers"
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
@@ -20,7 +20,7 @@ from gateway_sessions.integrations.discord.objects import (
     UnreadableDiscordObjectError,
     milliseconds_of,
 )
-from gateway_sessions.integrations.discord.reading import DiscordRules, source_of
+from gateway_sessions.integrations.discord.reading import DiscordRules, attachment_of, source_of
 from gateway_sessions.integrations.discord.sending import OWN_DIGEST, OWN_VALUE
 
 ANSWERS: Final = "answers"
@@ -79,12 +79,14 @@ def read_interaction(
                 metadata = {ANSWERS: interaction.message.id if interaction.message else ""}
             case _:
                 return None
+        files = interaction.data.resolved.attachments
         return InboundMessage(
             source=source_of(place, person, member.nick or person.name, rules),
             text=text,
             message_id=interaction.id,
             account=rules.account,
             action=action,
+            attachments=tuple(attachment_of(one) for one in files.values()),
             sent_at=datetime.fromtimestamp(milliseconds_of(interaction.id) / 1000, UTC),
             metadata=metadata,
         )
@@ -124,17 +126,21 @@ def _buttons(components: list[DiscordComponent]) -> Iterator[DiscordComponent]:
 
 
 def command_text(interaction: DiscordInteraction, bare: str = "") -> str:
-    """Return a command as people would type it; of the command *bare*, only what was given to it."""
-    name, given = interaction.data.name, [*_given(interaction.data.options)]
+    """Return a command as people would type it; of the command *bare*, only what was given to it.
+
+    The files that were given to it are no words.
+    """
+    name, files = interaction.data.name, interaction.data.resolved.attachments
+    given = [*_given(interaction.data.options, files)]
     return " ".join(given if given and name == bare else [f"/{name}", *given])
 
 
-def _given(options: list[DiscordOption]) -> Iterator[str]:
+def _given(options: list[DiscordOption], files: Collection[str]) -> Iterator[str]:
     for option in options:
         if option.value is None:  # a command within the command
             yield option.name
-            yield from _given(option.options)
-        else:
+            yield from _given(option.options, files)
+        elif option.value not in files:
             yield str(option.value)
 
 

@@ -165,12 +165,19 @@ class DiscordOption(msgspec.Struct, frozen=True):
     options: list[DiscordOption] = []
 
 
+class DiscordResolved(msgspec.Struct, frozen=True):
+    """What the ids stand for that somebody gave to a command."""
+
+    attachments: dict[str, DiscordFile] = {}
+
+
 class DiscordInteractionData(msgspec.Struct, frozen=True):
     """What somebody pressed or called."""
 
     name: str = ""
     custom_id: str = ""
     options: list[DiscordOption] = []
+    resolved: DiscordResolved = DiscordResolved()
 
 
 class InteractionChannel(msgspec.Struct, frozen=True):

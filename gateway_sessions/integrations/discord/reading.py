@@ -205,16 +205,17 @@ def _is_own(found: re.Match[str], rules: DiscordRules) -> bool:
 
 def _attachments_of(message: DiscordMessage) -> Iterator[Attachment]:
     for file in message.attachments:
-        yield _attachment(file, is_voice=bool(message.flags & VOICE))
+        yield attachment_of(file, is_voice=bool(message.flags & VOICE))
     for snapshot in message.message_snapshots:
         for file in snapshot.message.attachments:
-            yield _attachment(file)
+            yield attachment_of(file)
     for sticker in message.sticker_items:
         url = STICKER_URL.format(sticker.id)
         yield Attachment(kind=AttachmentKind.STICKER, url=url, name=sticker.name)
 
 
-def _attachment(file: DiscordFile, *, is_voice: bool = False) -> Attachment:
+def attachment_of(file: DiscordFile, *, is_voice: bool = False) -> Attachment:
+    """Return a file of Discord as an attachment."""
     kind = _KINDS.get((file.content_type or "").partition("/")[0], AttachmentKind.DOCUMENT)
     if is_voice and kind is AttachmentKind.AUDIO:
         kind = AttachmentKind.VOICE

@@ -32,7 +32,7 @@ from gateway_sessions.core.identity.source import Platform
 from gateway_sessions.core.notices.command_replies import CommandHelp
 from gateway_sessions.core.queue.inbound import Attachment
 from gateway_sessions.errors import AdapterUnavailableError
-from gateway_sessions.integrations.discord.api import UNKNOWN_BOT
+from gateway_sessions.integrations.discord.api import MOST_BYTES, UNKNOWN_BOT
 from gateway_sessions.integrations.discord.menu import (
     menu_of,
     request_for_menu,
@@ -51,8 +51,6 @@ from gateway_sessions.ports import Clock
 
 CONNECT_SECONDS: Final = 60.0
 """The limit for the first session: whoever starts a gateway wants to know."""
-MOST_BYTES: Final = 20 << 20
-"""The most bytes of a file that are fetched, unless more are asked for."""
 CLOSE_SECONDS: Final = 5.0
 """The limit for the end of a client, with what the bot does then."""
 

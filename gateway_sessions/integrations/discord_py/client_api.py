@@ -12,10 +12,12 @@ from aiohttp import ClientConnectorError, ConnectionTimeoutError
 from discord.http import Route
 
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.integrations.discord.api import DiscordApiError, DiscordNotSentError, DiscordRequest
-
-FILE_HOSTS: Final = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
-"""Where Discord keeps the files that people send."""
+from gateway_sessions.integrations.discord.api import (
+    FILE_HOSTS,
+    DiscordApiError,
+    DiscordNotSentError,
+    DiscordRequest,
+)
 
 _TOO_MANY: Final = 429
 

@@ -1,4 +1,4 @@
-"""The adapter for Discord that a configuration asks for, with a client of discord.py."""
+"""The adapter of a connected bot that a configuration asks for, with a client of discord.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CATCH_UP_HOURS: Final = 24
 MOST_HOURS: Final = 24 * 365
 
 
-def discord_from_settings(settings: AdapterSettings) -> DiscordAdapter:
+def discord_bot_from_settings(settings: AdapterSettings) -> DiscordAdapter:
     """Make the adapter of one bot from `token`, and maybe `groups`, `message_content` and more."""
     token = settings.required_text("token")
     groups = settings.group_rules()

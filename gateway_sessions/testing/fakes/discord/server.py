@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import anyio
@@ -47,6 +48,7 @@ from gateway_sessions.testing.fakes.websocket import require_wsproto, wants_web_
 
 TOKEN: Final = "MTIz.fake.token-of-a-bot-that-nobody-knows"  # noqa: S105 -- it opens nothing
 API: Final = "/api/v10"
+_BINARY: Final = "application/octet-stream"
 COUNTED: Final = ("create_message", "edit_message")
 """The methods whose pace Discord counts by channel."""
 
@@ -142,7 +144,7 @@ class FakeDiscord(FakePlatformServer):
         content: bytes,
         *,
         name: str = "file.bin",
-        media_type: str = "application/octet-stream",
+        media_type: str = _BINARY,
         text: str = "",
         channel: str | None = None,
     ) -> int:
@@ -179,13 +181,22 @@ class FakeDiscord(FakePlatformServer):
         raise AssertionError(problem)
 
     def commands(
-        self, person: str, name: str, *, channel: str | None = None, **options: str
+        self,
+        person: str,
+        name: str,
+        *,
+        channel: str | None = None,
+        files: Mapping[str, bytes] = MappingProxyType({}),
+        **options: str,
     ) -> FakeInteraction:
-        """Let a person use a slash command that the bot has registered."""
+        """Let a person use a slash command that the bot has registered; *files* by names are given to it."""
         command = self.rest.commands.get(name)
         assert command is not None, f"the bot has no command /{name}"
         given = [{"name": option, "type": 3, "value": value} for option, value in options.items()]
-        data = {"id": command["id"], "name": name, "type": 1, "options": given}
+        kept = [self.rest.keep_file(one, content, _BINARY) for one, content in files.items()]
+        given += [{"name": "file", "type": 11, "value": one["id"]} for one in kept]
+        resolved = {"attachments": {one["id"]: one for one in kept}} if kept else {}
+        data = {"id": command["id"], "name": name, "type": 1, "options": given, "resolved": resolved}
         return self._interacts(person, self.place(person, channel=channel), 2, data)
 
     def make_interaction(

@@ -193,6 +193,35 @@ DISCORD = PlatformToServe(
     refused="token",
     command=(sys.executable, "-c", ON_FAKE_DISCORD),
 )
+
+
+def _discord_with_command() -> FakeDiscord:
+    fake = FakeDiscord()
+    fake.rest.commands["ask"] = {"id": "1", "name": "ask"}
+    return fake
+
+
+def _discord_endpoint(fake: FakeDiscord, url: str) -> None:
+    fake.endpoint.url = url
+
+
+DISCORD_INTERACTIONS = PlatformToServe(
+    "discord",
+    "application_id: ${DISCORD_APPLICATION_ID}\npublic_key: ${DISCORD_PUBLIC_KEY}\n"
+    "token: ${DISCORD_TOKEN}\ncommand: ask\napi_url: ${DISCORD_URL}",
+    _discord_with_command,
+    lambda fake: {
+        "DISCORD_APPLICATION_ID": str(fake.guilds.bot.id),
+        "DISCORD_PUBLIC_KEY": fake.endpoint.public_key,
+        "DISCORD_TOKEN": fake.token,
+        "DISCORD_URL": fake.api_url,
+    },
+    lambda fake, person, text: fake.commands(person, "ask", what=text),
+    lambda fake, person: fake.texts(person),
+    _discord_endpoint,
+    wrong="DISCORD_TOKEN",
+    refused="does not know this token",
+)
 TWILIO = PlatformToServe(
     "twilio",
     "account_sid: ${TWILIO_ACCOUNT_SID}\nauth_token: ${TWILIO_AUTH_TOKEN}\n"
@@ -249,6 +278,7 @@ TO_SERVE = {
     "mattermost": MATTERMOST,
     "twilio": TWILIO,
     "discord": DISCORD,
+    "discord with interactions": DISCORD_INTERACTIONS,
     "telegram": TELEGRAM,
     "slack by Socket Mode": SLACK_SOCKET,
     "slack with events": SLACK_EVENTS,

@@ -86,6 +86,21 @@ async def test_a_command_is_answered_where_it_waits(fake: FakeDiscord, tmp_path:
         assert fake.texts(channel="general") == ["You said /ask hello"]
 
 
+async def test_files_that_are_given_to_a_command_are_fetched_from_discord_alone(fake: FakeDiscord):
+    inbox = Inbox()
+    async with connected(fake, inbox, command="ask", bot_token=fake.token) as adapter:
+        fake.commands("ann", "ask", files={"notes.txt": b"abc", "more.txt": b"de"}, what="look at these")
+        (message,) = await inbox.wait_for(1)
+        assert message.text == "look at these"
+        notes, more = message.attachments
+        assert (notes.name, notes.size, more.name) == ("notes.txt", 3, "more.txt")
+        assert await adapter.fetch(notes) == b"abc"
+        with pytest.raises(InvalidInputError, match="has 3 bytes, at most 2"):
+            await adapter.fetch(notes, most=2)
+        with pytest.raises(InvalidInputError, match="no file of Discord"):
+            await adapter.fetch(Attachment(kind=AttachmentKind.DOCUMENT, url="https://elsewhere.example/x"))
+
+
 async def test_what_follows_is_shown_behind_it(fake: FakeDiscord):
     inbox = Inbox()
     async with connected(fake, inbox) as adapter:
