@@ -48,6 +48,10 @@ class ChannelMarks(Generic[MarkT]):
                 marks[channel_id] = msgspec.json.decode(stored, type=self._kind)
         return marks
 
+    def knows(self, channel_id: str) -> bool:
+        """Return whether a restart finds a mark of the channel."""
+        return channel_id in self._channels
+
     async def put(self, channel_id: str, mark: MarkT) -> None:
         """Write a mark down; if that fails, a restart takes messages once more that are known again."""
         try:

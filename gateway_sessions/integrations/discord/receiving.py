@@ -234,6 +234,9 @@ class DiscordReceiver:
                 return
 
     async def _take(self, line: _ChannelLine, received: ReceivedMessage) -> None:
+        if line.place.guild_id is None and not self._marks.knows(line.place.channel_id):
+            # Discord does not list private channels: after a crash from here on, nobody would read this one.
+            await self._keep_mark(line, received.number - 1)
         try:
             taken = await self._inbox.submit(line.place, received)
         except InvalidInputError as error:
@@ -243,4 +246,7 @@ class DiscordReceiver:
         line.passed_over = 0 if taken else line.passed_over + 1
         if taken or line.passed_over >= PASSED_OVER:
             line.passed_over = 0
-            await self._marks.put(line.place.channel_id, ChannelMark(str(line.last), line.place))
+            await self._keep_mark(line, line.last)
+
+    async def _keep_mark(self, line: _ChannelLine, last: int) -> None:
+        await self._marks.put(line.place.channel_id, ChannelMark(str(last), line.place))

@@ -102,6 +102,7 @@ class ClientListener:
         listeners: dict[str, EventListener] = {
             "on_connect": self._on_connect,
             "on_ready": self._on_ready,
+            "on_guild_available": self._on_guild_available,
             "on_message": self._on_message,
             "on_raw_message_edit": self._on_edit,
             "on_raw_message_delete": self._on_deletion,
@@ -149,15 +150,20 @@ class ClientListener:
     async def _on_ready(self) -> None:
         """Read what was missed in channels of guilds in which nobody has spoken to the bot before."""
         self._check_intents()
-        newest: list[tuple[DiscordPlace, int]] = []
         for guild in self._client.guilds:
-            channels: list[Any] = [*guild.text_channels, *guild.voice_channels, *guild.threads]
-            newest += [
-                (place_of(channel, guild.id), int(channel.last_message_id))
-                for channel in channels
-                if channel.last_message_id is not None and _is_readable(channel, guild)
-            ]
-        self.receiver.catch_up_with(newest)
+            self._catch_up_in(guild)
+
+    async def _on_guild_available(self, guild: discord.Guild) -> None:
+        """Read what was missed in a guild that Discord told of late, also after the client was ready."""
+        self._catch_up_in(guild)
+
+    def _catch_up_in(self, guild: discord.Guild) -> None:
+        channels: list[Any] = [*guild.text_channels, *guild.voice_channels, *guild.threads]
+        self.receiver.catch_up_with(
+            (place_of(channel, guild.id), int(channel.last_message_id))
+            for channel in channels
+            if channel.last_message_id is not None and _is_readable(channel, guild)
+        )
 
     def _check_intents(self) -> None:
         if self._options.groups.hear_all and not self._client.intents.message_content:

@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio
 import discord
 import pytest
 from discord import app_commands
@@ -216,6 +217,25 @@ async def test_what_was_written_while_the_bot_was_away_is_fetched_from_a_memory(
         "meanwhile",
     ]
     assert {one.source.thread_id for one in found if one.text == "deeper"} != {None}
+
+
+async def test_the_first_message_of_a_private_channel_is_fetched_after_a_crash(fake: FakeDiscord):
+    inbox, memory, being_taken = Inbox(), ProcessMemory(), anyio.Event()
+
+    async def never_taken(message: InboundMessage) -> None:
+        being_taken.set()
+        await anyio.sleep_forever()
+
+    first = adapter_of(fake)
+    first.remember_in(memory)
+    async with first.connect(never_taken):
+        fake.says("ann", "hello")
+        await being_taken.wait()
+    second = adapter_of(fake)
+    second.remember_in(memory)
+    async with second.connect(inbox):
+        await inbox.wait_for(1)
+    assert texts(inbox) == ["hello"]
 
 
 async def test_what_is_too_old_is_not_fetched(fake: FakeDiscord):
