@@ -53,8 +53,12 @@ async def test_all_shards_are_heard_and_what_each_missed_is_read(
     assert shard_of(str(fake.guilds.guild_id), 2) == 1
     intents = discord.Intents.default()
     intents.message_content = True
-    adapter = DiscordAdapter(kind(intents=intents, guild_ready_timeout=0.01), fake.token)
-    async with gateway_with(adapter, tmp_path):
+
+    def new_adapter() -> DiscordAdapter:
+        """Return the adapter of a program that has just begun."""
+        return DiscordAdapter(kind(intents=intents, guild_ready_timeout=0.01), fake.token)
+
+    async with gateway_with(new_adapter(), tmp_path):
         await fake.wait_until(lambda: fake.gateway.identified == 2, seconds=PATIENCE)
         fake.says("ann", "one")
         fake.says("bob", f"{fake.mention} one", channel="general")
@@ -65,7 +69,7 @@ async def test_all_shards_are_heard_and_what_each_missed_is_read(
         await answered(fake, 2)
     fake.says("ann", "three")
     fake.says("bob", f"{fake.mention} three", channel="general")
-    async with gateway_with(adapter, tmp_path):
+    async with gateway_with(new_adapter(), tmp_path):
         await answered(fake, 3)
     expected = [f"You said **{text}**." for text in ("one", "two", "three")]
     assert fake.texts("ann") == expected
