@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -76,6 +76,8 @@ SOCKET_SECONDS: Final = 30.0
 """The limit for the first connection of Socket Mode."""
 LOOK_SECONDS: Final = 5.0
 """The pause between two looks whether Socket Mode is still connected."""
+ACKNOWLEDGE_SECONDS: Final = 3.0
+"""Slack waits so long for an acknowledgement, and so does the end of a connection."""
 SILENCE_SECONDS: Final = 60.0
 """The time after which a lost connection is given up that the library does not repair: it may try a used
 address for ever."""
@@ -229,6 +231,17 @@ class SlackBoltAdapter:
         handler: Any = AsyncSocketModeHandler(self._app, app_token)  # it has no types
         client = handler.client
         client.message_listeners.append(self._greet)
+        under_way: set[asyncio.Future[None]] = set()
+
+        async def answer(client: object, request: object) -> None:
+            task = cast("asyncio.Future[None]", asyncio.current_task())
+            under_way.add(task)
+            try:
+                await handler.handle(client, request)
+            finally:
+                under_way.discard(task)
+
+        client.socket_mode_request_listeners[:] = [answer]
         try:
             try:
                 client.wss_uri = await client.issue_new_wss_url()  # `connect` alone would try for ever
@@ -244,10 +257,13 @@ class SlackBoltAdapter:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._stop_taking()
+                # Nothing more is begun, and Bolt acknowledges what is under way while it still can.
+                client.socket_mode_request_listeners.clear()
+                late = await _late_ones(under_way, ACKNOWLEDGE_SECONDS)
                 await handler.close_async()
                 names = ("message_processor", "current_session_monitor", "message_receiver")
                 tasks = [task for one in names if (task := getattr(client, one)) is not None]
-                await asyncio.wait(tasks, timeout=CONNECT_SECONDS)
+                await asyncio.wait([*tasks, *late], timeout=CONNECT_SECONDS)
 
     async def _greet(self, _client: object, message: dict[str, Any], _raw: object) -> None:
         """Read what was missed before a connection, of which Slack tells with a greeting."""
@@ -416,6 +432,16 @@ class BoltCalls:
         except (aiohttp.ClientError, TimeoutError) as error:
             problem = f"slack gave no whole answer ({str(error) or type(error).__name__})"
             raise ConnectionError(problem) from error
+
+
+async def _late_ones(tasks: Collection[asyncio.Future[None]], seconds: float) -> set[asyncio.Future[None]]:
+    """Wait for tasks; cancel and return those that take longer."""
+    if not tasks:
+        return set()
+    _, late = await asyncio.wait(tasks, timeout=seconds)
+    for task in late:
+        task.cancel()
+    return late
 
 
 async def _read(response: aiohttp.ClientResponse, most: int | None) -> bytes:

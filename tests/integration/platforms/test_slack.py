@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -34,6 +34,7 @@ from gateway_sessions.errors import (
     RateLimitedError,
     StorageUnavailableError,
 )
+from gateway_sessions.integrations import slack_bolt
 from gateway_sessions.integrations.slack import ThreadSessions
 from gateway_sessions.integrations.slack.adapter import SlackAdapter
 from gateway_sessions.integrations.slack_bolt import SlackBoltAdapter
@@ -681,6 +682,49 @@ async def test_socket_mode_goes_on_after_a_refresh(slack: FakeSlack):
         await slack.wait_until(lambda: [one.asked_to_go for one in slack.deliveries.sockets] == [False])
         slack.people.says("ann", "hello")
         await inbox.wait_for_text("hello")
+
+
+def slow_app(slack: FakeSlack, pause: Callable[[], Awaitable[None]]) -> tuple[AsyncApp, asyncio.Event]:
+    """Return an app that pauses before each message, and what tells that it has begun with one."""
+    app, began = bolt_app(slack), asyncio.Event()
+
+    @app.middleware
+    async def wait(body: dict[str, Any], next_: Callable[[], Awaitable[None]]) -> None:
+        if body["event"]["type"] == "message":
+            began.set()
+            await pause()
+        await next_()
+
+    @app.message("settings")
+    async def settings() -> None:
+        """Say nothing: Bolt acknowledges the message."""
+
+    return app, began
+
+
+async def test_what_a_listener_does_at_the_end_of_socket_mode_is_acknowledged(slack: FakeSlack):
+    app, began = slow_app(slack, lambda: asyncio.sleep(0.2))
+    async with SlackBoltAdapter(app, app_token=slack.app_token).connect(Inbox()):
+        settings = slack.people.says("ann", "settings")
+        await began.wait()
+    assert await slack.is_taken(settings)
+
+
+async def test_a_listener_that_hangs_ends_with_socket_mode(slack: FakeSlack, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(slack_bolt, "ACKNOWLEDGE_SECONDS", 0.05)
+    ended = asyncio.Event()
+
+    async def hang() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    app, began = slow_app(slack, hang)
+    async with SlackBoltAdapter(app, app_token=slack.app_token).connect(Inbox()):
+        slack.people.says("ann", "settings")
+        await began.wait()
+    assert ended.is_set()
 
 
 async def stay_away(slack: FakeSlack, adapter: SlackBoltAdapter, clock: FakeClock) -> None:
