@@ -30,6 +30,7 @@ from aiogram.types import (
     ReplyParameters,
 )
 
+from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fakes.faults import CutConnection, RateLimit, RefusedCall, ServerFault
 from gateway_sessions.testing.fakes.telegram import FakeTelegram, TelegramLimits
 
@@ -283,13 +284,19 @@ async def retry_after(call: Callable[[], Awaitable[object]]) -> int:
 
 
 async def test_limits_are_telegram_s_if_they_are_asked_for():
-    async with FakeTelegram(limits=TelegramLimits()) as fake, bot_of(fake, fake.token) as bot:
+    clock = FakeClock()  # all messages come within one second, however slow the machine is
+    async with (
+        FakeTelegram(limits=TelegramLimits(), clock=clock) as fake,
+        bot_of(fake, fake.token) as bot,
+    ):
         await bot.send_message(private(fake), "one")
         assert await retry_after(lambda: bot.send_message(private(fake), "two")) == 1
         for number in range(28):
             await bot.send_message(private(fake, f"p{number}"), "hello")
         await bot.send_message(private(fake, "last"), "hello")
         assert await retry_after(lambda: bot.send_message(private(fake, "too many"), "hello")) == 1
+        await clock.advance(timedelta(seconds=1))
+        await bot.send_message(private(fake, "too many"), "hello")
 
 
 async def test_another_token_is_unauthorized(fake: FakeTelegram):

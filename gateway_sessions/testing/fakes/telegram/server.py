@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -287,7 +286,7 @@ class FakeTelegram(FakePlatformServer):
 
     def _check_pace(self, method: str, parameters: Mapping[str, Any]) -> None:
         """Refuse whoever was asked to wait and does not, for twice as long; and whoever sends too much."""
-        place, now = _place(parameters), time.monotonic()
+        place, now = _place(parameters), self._clock.now().timestamp()
         if (longer := self._pauses.broken(place)) is not None:
             raise too_many_requests(math.ceil(longer))
         if self._limits is not None and method.startswith(("send", "edit")) and place:
