@@ -72,8 +72,9 @@ class InteractionsEndpoint:
                 if status == 200:
                     self._take(interaction, json.loads(answer.body))
             except (NotConnectedError, OSError, EOFError, TimeoutError):
-                pass  # the person is told that the bot did not answer
+                pass  # the application did not respond
             self.statuses.append(status)
+            interaction.has_failed = not interaction.is_answered
 
     @cached_property
     def _key(self) -> Ed25519PrivateKey:

@@ -65,6 +65,8 @@ class FakeInteraction:
     began: float = field(default_factory=time.monotonic)
     response: int | None = None
     """The type of the first answer; None: none so far."""
+    has_failed: bool = False
+    """Whether the person was told that the application did not respond."""
     original: int | None = None
     """The message that is the answer to it."""
     ephemeral: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
