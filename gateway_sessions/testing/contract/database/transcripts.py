@@ -223,7 +223,8 @@ class ChangesContract(DatabaseContract):
         await db.append_message(session, "user", "d")
         with pytest.raises(NothingToUndoError, match="gone on"):
             await db.restore_rewound(session)
-        assert await contents(db, session) == ["a", "A", "b", "B", "d"]
+        said = "what was only observed is nobody's turn: it stays"
+        assert await contents(db, session) == ["a", "A", "b", "B", "chatter", "d"], said
 
     async def test_what_was_retracted_meanwhile_does_not_come_back(self, db: SessionDB, session: str) -> None:
         await db.append_message(session, "user", "oops", platform_message_id="1")
