@@ -3,7 +3,8 @@
 - ``adapter``: `DiscordAdapter`: puts a bot of discord.py behind a gateway, and leaves the rest of it alone.
 - ``client_api``: `DiscordPyApi`: the REST API through a client of discord.py, with its pace and its proxy.
 - ``conversion``: The objects of discord.py as the objects of Discord's API.
-- ``from_settings``: The adapter for Discord that a configuration asks for, with a client of discord.py.
+- ``from_settings``: The adapter of a connected bot that a configuration asks for, with a client of
+  discord.py.
 - ``listening``: `ClientListener`: hears what happens on a client of discord.py, beside whoever else listens
   there.
 - ``server_address``: The server with which discord.py speaks: its addresses are the same for all clients of a
