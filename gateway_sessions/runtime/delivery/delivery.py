@@ -42,7 +42,7 @@ from gateway_sessions.core.queue.slash_commands import spelled_with_underscores
 from gateway_sessions.errors import GatewaySessionsError, RateLimitedError, StoreStoppedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import NEVER, Alarm, ClockSteps
-from gateway_sessions.runtime.delivery.fetching import fetching_from
+from gateway_sessions.runtime.delivery.fetching import FetchFile, fetching_from
 from gateway_sessions.runtime.delivery.notice_wording import Wording, word_notice
 from gateway_sessions.runtime.delivery.sending import (
     OutboxDatabase,
@@ -177,7 +177,8 @@ class Delivery:
         A delivery is *alone* if no other node may owe replies to the same lanes. *on_idle* is called when
         `idle` may have become true.
         """
-        self.adapter, self.fetch = adapter, fetching_from(adapter)
+        self.adapter: Adapter = adapter
+        self.fetch: FetchFile | None = fetching_from(adapter)
         self._truth = truth
         self._outbox = PersistentWrites(truth, clock, RETRY)
         self._clock = clock

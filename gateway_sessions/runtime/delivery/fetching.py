@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from gateway_sessions.adapters.protocol import Adapter, FetchingAdapter
 from gateway_sessions.core.queue.inbound import Attachment
 from gateway_sessions.errors import InvalidInputError
 
 
-def fetching_from(adapter: Adapter) -> Callable[[Attachment, int], Awaitable[bytes]] | None:
+FetchFile: TypeAlias = Callable[[Attachment, int], Awaitable[bytes]]
+"""Returns the content of an attachment of up to so many bytes."""
+
+
+def fetching_from(adapter: Adapter) -> FetchFile | None:
     """Return the function that fetches an attachment of up to so many bytes; None if the adapter cannot."""
     if not isinstance(adapter, FetchingAdapter):
         return None
