@@ -9,7 +9,6 @@ from gateway_sessions.adapters.protocol import Adapter, FetchingAdapter
 from gateway_sessions.core.queue.inbound import Attachment
 from gateway_sessions.errors import InvalidInputError
 
-
 FetchFile: TypeAlias = Callable[[Attachment, int], Awaitable[bytes]]
 """Returns the content of an attachment of up to so many bytes."""
 
