@@ -90,7 +90,7 @@ class FakeSlack(FakePlatformServer):
         self.deliveries: SlackDeliveries = SlackDeliveries(SIGNING_SECRET, timing or SlackTiming())
         self.people: SlackPeople = SlackPeople(self.workspace, self.deliveries, events, lambda: self.url)
         self.methods: SlackMethods = SlackMethods(self.workspace, lambda: self.url, self.people.tell)
-        self.failed_deliveries = self.deliveries.failed
+        self.failed_deliveries: list[str] = self.deliveries.failed
         self._limits = limits
         self._sent_at: dict[str, float] = {}
         self._pauses = AskedPauses()
