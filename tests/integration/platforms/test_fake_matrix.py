@@ -277,6 +277,10 @@ async def test_who_does_not_wait_is_asked_to_wait_for_longer(fake: FakeMatrix, c
     fake.faults.plan(RateLimit(0.2), method="send")
     first, second = await say(client, room, "a"), await say(client, room, "a")
     assert (first.status_code, first.retry_after_ms, second.retry_after_ms) == ("M_LIMIT_EXCEEDED", 200, 400)
+    ann = client_of(fake)
+    ann.restore_login(fake.rooms.person("ann").user_id, "PHONE", fake.logs_in("ann", "PHONE"))
+    assert isinstance(await say(ann, room, "b"), nio.RoomSendResponse), "she was not asked to wait"
+    await ann.close()
     await asyncio.sleep(0.45)
     assert isinstance(await say(client, room, "a"), nio.RoomSendResponse)
 

@@ -483,7 +483,9 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _place(call: HomeserverCall) -> str:
-    return str(call.parameters.get("room", ""))
+    """Return the room and its user, who alone is asked to wait; "" for what belongs to no room."""
+    room = call.parameters.get("room")
+    return f"{call.user.user_id} in {room}" if room else ""
 
 
 def _refused(refusal: MatrixRefusalError, *, status: int | None = None) -> FakeResponse:
