@@ -61,6 +61,7 @@ class MatrixPerson:
         return await self.sends({"msgtype": "m.text", "body": text, **content})
 
     async def sends(self, content: dict[str, Any], kind: str = "m.room.message") -> str:
+        await self._has_learned_devices()
         room_id, transaction = self.fake.room(self.name).id, f"{self.name}{next(_numbers)}"
         while True:
             sent = await self.client.room_send(
@@ -69,6 +70,17 @@ class MatrixPerson:
             if isinstance(sent, nio.RoomSendResponse):
                 return sent.event_id
             await asyncio.sleep(0.01)
+
+    async def _has_learned_devices(self) -> None:
+        """Wait until the client knows the bot's devices: it gives its keys to no others.
+
+        A client learns of a new device by a sync and a query behind it. Who writes before that writes what
+        the device cannot read.
+        """
+        there = self.fake.endpoints.keys.devices
+        await self.fake.wait_until(
+            lambda: {*there.get(self.fake.bot.user_id, {})} <= {*self.devices_of_bot}, seconds=30
+        )
 
     def will_say(self, text: str) -> None:
         """Write as soon as the messages before are written."""

@@ -35,7 +35,7 @@ from gateway_sessions.errors import (
 from gateway_sessions.integrations.matrix_nio import DeviceStore, MatrixAdapter, logged_in_client
 from gateway_sessions.runtime.operator.health import Health
 from gateway_sessions.testing.contract.adapter import Inbox
-from gateway_sessions.testing.fakes.faults import CutConnection, ServerFault
+from gateway_sessions.testing.fakes.faults import CutConnection, Delay, ServerFault
 from gateway_sessions.testing.fakes.matrix import FakeMatrix
 from gateway_sessions.testing.fakes.matrix.endpoints import MediaFile
 from tests.integration.command_line.platforms.served_programs import program, read_until
@@ -81,6 +81,19 @@ async def test_a_conversation_in_an_encrypted_room_goes_both_ways(fake: FakeMatr
     folder = tmp_path / "keys"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
+
+
+async def test_a_person_gives_the_key_to_a_device_that_came_a_moment_ago(fake: FakeMatrix, tmp_path: Path):
+    inbox, bot = Inbox(), fake.bot.user_id
+    async with person(fake, "ann") as ann_herself, door(fake, tmp_path) as adapter:
+        await fake.wait_until(lambda: bot in ann_herself.client.olm.tracked_users)  # and has no device yet
+        # Her present sync ends by what is said; the next one tells of the bot's device when a second is over.
+        fake.faults.plan(Delay(1), matches=lambda _, given: given.get("timeout") == "1000", times=2)
+        fake.says("ann", "this ends a sync")
+        await fake.wait_until(lambda: ann_herself.client.next_batch == f"s{fake.rooms.position}")
+        async with adapter.connect(inbox):
+            await ann_herself.says("hello")
+            await inbox.wait_for_text("hello")
 
 
 async def test_a_few_lines_of_yaml_are_a_bot_in_encrypted_rooms(fake: FakeMatrix, tmp_path: Path):
