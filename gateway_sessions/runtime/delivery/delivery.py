@@ -158,6 +158,9 @@ class _Send:
 class Delivery:
     """Sends the owed replies of one account of a platform."""
 
+    adapter: Adapter
+    fetch: FetchFile | None
+
     def __init__(
         self,
         truth: OutboxDatabase,
@@ -177,8 +180,7 @@ class Delivery:
         A delivery is *alone* if no other node may owe replies to the same lanes. *on_idle* is called when
         `idle` may have become true.
         """
-        self.adapter: Adapter = adapter
-        self.fetch: FetchFile | None = fetching_from(adapter)
+        self.adapter, self.fetch = adapter, fetching_from(adapter)
         self._truth = truth
         self._outbox = PersistentWrites(truth, clock, RETRY)
         self._clock = clock
