@@ -32,10 +32,14 @@ class MatrixPerson:
         self.unreadable: list[str] = []
         self.seen: set[str] = set()
         self._order: asyncio.Queue[str] = asyncio.Queue()
+        self._work: list[asyncio.Task[None]] = []
 
     @property
     def texts(self) -> list[str]:
         """What the bot has said, with its last edits, without notices."""
+        for task in self._work:
+            if task.done():
+                task.result()
         return [one["body"] for one in self.heard.values() if one["msgtype"] != "m.notice"]
 
     @property
@@ -125,6 +129,7 @@ class MatrixPerson:
     async def online(self) -> AsyncIterator[None]:
         syncing = asyncio.create_task(self._sync())
         writing = asyncio.create_task(self._write())
+        self._work = [syncing, writing]
         try:
             known = self.fake.endpoints.keys.devices
             await self.fake.wait_until(
