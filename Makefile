@@ -23,9 +23,10 @@ demo: $(READY)
 
 # A file of tests stays with one worker; what measures time has the machine to itself afterwards.
 # Dozens of processes start from the same sources: compile them once, whatever the environment says.
-# MEASURED=yes also measures what the tests reach, which takes half as long again, and takes away what promises
-# hang on, one at a time, to see the tests fail; .ci/run does both. The pytest
-# plugin imports the package before a coverage plugin would start measuring: coverage starts pytest.
+# MUTATED=yes also takes away what promises hang on, one at a time, to see the tests fail; .ci/run does that.
+# MEASURED=yes does the same and measures what the tests reach, which takes half as long again: the workflow of
+# each push does that. The pytest plugin imports the package before a coverage plugin would start measuring:
+# coverage starts pytest.
 SUITE := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
@@ -34,7 +35,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -m alone
 	$(if $(MEASURED),$(BIN)/coverage combine --quiet)
 	$(if $(MEASURED),$(BIN)/coverage report)
-	$(if $(MEASURED),$(BIN)/python -m tests.mutations)
+	$(if $(MEASURED)$(MUTATED),$(BIN)/python -m tests.mutations)
 
 # What looks at a package from outside finds neither an editable install nor what the package needs by itself.
 check: INSTALLED = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
