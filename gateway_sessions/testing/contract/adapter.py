@@ -504,8 +504,10 @@ class AdapterContract:
         for turn in range(1, 4):
             async with nothing_left(), bench.adapter.connect(inbox):
                 await bench.says(f"hello {turn}")
-                await inbox.wait_for(turn)
-        assert [one.text for one in inbox.messages] == ["hello 1", "hello 2", "hello 3"]
+                await inbox.wait_for_text(f"hello {turn}")
+        # What the platform did not hear of as taken may come again: a store knows it by its key.
+        taken = {one.idempotency_key or one.text: one.text for one in inbox.messages}
+        assert list(taken.values()) == ["hello 1", "hello 2", "hello 3"]
 
     async def test_an_error_in_the_block_comes_out_of_it(self, bench: AdapterBench, inbox: Inbox) -> None:
         error = LookupError("mine")

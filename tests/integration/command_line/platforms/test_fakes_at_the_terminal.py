@@ -162,9 +162,8 @@ async def test_what_is_typed_before_the_bot_listens_waits_for_it(tmp_path: Path)
         at_work = FakeAtWork(fake)
         await at_work.types("ann: hello")
         assert 'path: "/called"' in told
-        (tmp_path / "config.yaml").write_text(
-            told[told.index("serve:\n") : told.index("\n\nIt calls")] + "\n"
-        )
+        settings, _, _ = told[told.index("serve:\n") :].partition("\n\n")
+        (tmp_path / "config.yaml").write_text(f"{settings}\n")
         async with program(tmp_path, "serve"):
             await at_work.shows("bot → ann: ")
         await read_until(fake.stderr, "Something listens at")

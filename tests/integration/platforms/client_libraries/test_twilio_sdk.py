@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from twilio.base.exceptions import TwilioRestException
+from twilio.http.http_client import TwilioHttpClient
 from twilio.request_validator import RequestValidator
 from twilio.rest import Client
 
@@ -15,7 +16,10 @@ from tests.integration.platforms.client_libraries.webhook_catcher import caught_
 
 
 def client_of(fake: FakeTwilio, token: str = "") -> Client:
-    client = Client(fake.account_sid, token or fake.auth_token)
+    """Return a client that keeps no connection: nothing of its library would ever close one."""
+    client = Client(
+        fake.account_sid, token or fake.auth_token, http_client=TwilioHttpClient(pool_connections=False)
+    )
     client.api.base_url = fake.url
     return client
 
