@@ -137,6 +137,8 @@ class FakeHttpServer:
         except (BlockingIOError, ConnectionError):  # whoever knocked has gone
             return
         accepted.setblocking(False)  # noqa: FBT003 -- the only form there is
+        # asyncio does this for its own sockets only; without it, an answer in two pieces takes 40 ms.
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = asyncio.get_running_loop().create_task(self._serve(accepted))
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
