@@ -20,7 +20,7 @@ Raw = TypeVar("Raw")
 """A message in the form in which its platform brings it."""
 
 BEHIND_MENTION: Final = " ,:\n\r\t\xa0"
-"""What people write between a mention at the beginning and what they say."""
+"""The characters that people write between a mention at the beginning and their words."""
 
 
 class GroupTalk(StrEnum):
@@ -41,24 +41,24 @@ class Hearing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """What a platform tells about the people to whom a message is addressed."""
+    """The facts that a platform tells about the people to whom a message is addressed."""
 
     text: str = ""
     """The text as it was written, for the command at its beginning."""
     private: bool = False
-    """Whether only one person and the bot are in the chat."""
+    """True if only one person and the bot are in the chat."""
     own: bool = False
-    """Whether the bot itself has written it."""
+    """True if the bot itself has written it."""
     by_bot: bool = False
-    """Whether another bot has written it: it must mention this one, or two bots would never end."""
+    """True if another bot has written it: it must mention this one, or two bots would never end."""
     changes: bool = False
-    """Whether it edits or deletes an earlier message: it is for whoever took that one."""
+    """True if it edits or deletes an earlier message: it is for whoever took that one."""
     mentions: bool = False
-    """Whether it mentions the bot."""
+    """True if it mentions the bot."""
     answers: bool = False
-    """Whether it answers a message of the bot, or presses one of its buttons."""
+    """True if it answers a message of the bot, or presses one of its buttons."""
     takes_part: bool | None = False
-    """Whether it stands in a thread in which the bot takes part; None: that has to be asked."""
+    """True if it stands in a thread in which the bot takes part; None: that has to be asked."""
     names: Collection[str] = ()
     """The names by which a command may call the bot; without any, each name may be its own."""
 
@@ -71,7 +71,7 @@ class GroupRules(Generic[Raw]):
     groups: GroupTalk | str | Callable[[Raw], bool] = GroupTalk.MENTION
     """`"mention"`, `"all"`, or a function that decides for each message."""
     observe: bool = False
-    """Whether the agent is told at its next turn what people say to each other."""
+    """True if the agent is told at its next turn what people say to each other."""
 
     def __post_init__(self) -> None:
         if isinstance(self.groups, str) and self.groups not in set(GroupTalk):
@@ -80,7 +80,7 @@ class GroupRules(Generic[Raw]):
 
     @property
     def hear_all(self) -> bool:
-        """Whether messages are heard that do not name the bot: the platform has to show them."""
+        """True if messages are heard that do not name the bot: the platform has to show them."""
         return self.groups != GroupTalk.MENTION or self.observe
 
     def keeps(self, hearing: Hearing) -> bool:

@@ -15,7 +15,7 @@ REPLAY_WINDOW: Final = timedelta(minutes=5)
 """The greatest age of a signed request where a timestamp is signed as well; an older one may be a replay."""
 
 SIGNED_AT_ANOTHER_TIME: Final = "it was signed at another time than now; is the clock of this machine right?"
-"""What an operator is told of a request that is not recent."""
+"""The sentence by which an operator hears of a request that is not recent."""
 
 _MOST_DIGITS: Final = 14  # of a timestamp in milliseconds: three thousand years
 
